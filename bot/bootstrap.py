@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+import dataclasses
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from bot.commands.dispatch import VERBS, CommandDispatcher
+from bot.commands.monthly_summary import write_summaries
+from bot.comments.replies import render_writes_spent
 from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.queue.handler import RunHandler
-from bot.queue.missed_webhooks import MissedEvent, find_missed_events
+from bot.queue.missed_webhooks import REPOSITORY_SECONDS, MissedEvent, find_missed_events
 from bot.queue.sweep import SweepActions
-from bot.runner.models import check_models
+from bot.runner.models import check_models, warn_of_settings
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.runs.queue_notice import build_announcer
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.storage.cursors import Cursors
+from bot.storage.quota import HourlyWrites
+from bot.storage.storage import Storage
+from bot.storage.turns import Cursors
+from bot.storage.workers import DiskUse, Housekeeping
 from bot.triggers.decide import BotNames
-from bot.types import Mode
-from bot.worker import Worker
+from bot.types import Mode, RepoRef, replace
+from bot.worker import REDIS_SECONDS, Worker
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 
 
@@ -34,6 +41,8 @@ class Bot:
     github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
+    polls: bool = False
+    """No webhook is expected: workers ask GitHub for what people did."""
 
     @property
     def solve(self) -> SolveIssue:
@@ -56,13 +65,30 @@ class Bot:
         return SweepActions(
             find_missed=self.find_missed,
             clean_up=self.runner.clean_up,
+            make_room=self.make_room,
             announce=build_announcer(self.github, self.settings),
+            summarize=partial(write_summaries, self.github),
+            polls=self.polls,
         )
 
+    async def make_room(self, busy: Collection[str]) -> Housekeeping:
+        """Keep mirrors and images within their ceilings; the mirrors of `busy` stay.
+
+        Raises:
+            TryLater: Docker does not answer.
+        """
+        settings = self.settings
+        limits = {"mirrors": settings.mirrors_mb, "images": settings.sandbox_images_mb}
+        limits = {kind: size * 1_000_000 for kind, size in limits.items()}
+        mirrors = await self.mirrors.evict(max_bytes=limits["mirrors"], keep=busy)
+        images = await self.runner.evict_images()
+        use = DiskUse(kept={"mirrors": mirrors.size}, limits=limits)
+        return Housekeeping(use, {"mirrors": mirrors.evicted, "images": images})
+
     def find_missed(self, cursors: Cursors) -> AsyncIterator[MissedEvent]:
-        """See `find_missed_events`. One look takes a small part of the time between two."""
+        """See `find_missed_events`."""
         names = BotNames.of(self.settings)
-        pause = self.settings.timings.missed_seconds / 1000
+        pause = min(REPOSITORY_SECONDS, self.settings.timings.missed_seconds / 75)
         return find_missed_events(self.github, names, cursors, pause=pause)
 
     @property
@@ -89,9 +115,22 @@ def assemble(
     mirrors: Mirrors | None = None,
 ) -> Bot:
     """The bot around `runner`; `github` and `mirrors` are built from the settings unless given."""
-    return Bot(
-        settings, github or GitHubApp(settings), mirrors or Mirrors(settings.data_dir), runner
-    )
+    github = github or GitHubApp(settings)
+    github.open_writes = partial(_open_writes, settings)
+    return Bot(settings, github, mirrors or Mirrors(settings.data_dir), runner)
+
+
+@asynccontextmanager
+async def _open_writes(settings: Settings, repo: RepoRef) -> AsyncGenerator[HourlyWrites]:
+    """The writes of a repository; while Redis does not answer, a write waits."""
+    url, prefix = settings.redis_url, settings.redis_prefix
+    async with Storage.open(url, prefix, timeout=REDIS_SECONDS) as storage:
+        yield storage.waiting().open_writes(
+            repo,
+            most=settings.timings.hourly_writes,
+            seconds=settings.timings.hourly_writes_seconds,
+            render=render_writes_spent,
+        )
 
 
 @asynccontextmanager
@@ -106,6 +145,7 @@ async def open_bot(
         SettingsError: the App's key is missing or cannot be read; a model does not exist.
     """
     check_models(settings)
+    warn_of_settings(settings)
     engine = build_engine(settings)
     try:
         yield assemble(settings, PipelineRunner(settings, engine, model_waits=model_waits))
@@ -114,7 +154,10 @@ async def open_bot(
 
 
 @asynccontextmanager
-async def build_worker(settings: Settings) -> AsyncGenerator[Worker, None]:
-    """The worker of `open_bot`."""
+async def build_worker(settings: Settings, *, poll: float = 0) -> AsyncGenerator[Worker, None]:
+    """The worker of `open_bot`. With `poll` it asks GitHub every so many seconds for events."""
+    if poll:
+        timings = replace(settings.timings, missed_seconds=poll)
+        settings = replace(settings, timings=timings)
     async with open_bot(settings) as bot:
-        yield bot.build_worker()
+        yield dataclasses.replace(bot, polls=poll > 0).build_worker()

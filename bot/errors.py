@@ -17,10 +17,11 @@ BotError
 │   └── RepositoryEmpty
 ├── GitHubError          a call to GitHub failed; its own tree is in `bot.github.errors`
 ├── SettingsError        the operator, in `bot.settings`
-├── InvalidSignature, MalformedPayload, BodyTooLarge
+├── InvalidSignature, MalformedPayload, BodyTooLarge, BodyTooSlow, TooMuchAtOnce
 │                        the sender of a webhook, in `bot.events` and `bot.server`
+├── BundleTooLarge       who downloads a run's bundle, in `bot.server`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`
-└── WrongUsage, CheckFailed, EnvFileError, DemoFailed
+└── WrongUsage, NoRepository, CheckFailed, EnvFileError, DemoFailed
                          the user of the command line, in `bot.cli` and `bot.demo`
 
 `bot.failures` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.

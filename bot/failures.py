@@ -13,13 +13,20 @@ from bot.errors import (
     TryLater,
     UnfitDiff,
 )
-from bot.github.errors import Forbidden, GitHubMisconfigured, GitHubUnavailable, NotFound
+from bot.github.errors import (
+    Forbidden,
+    GitHubMisconfigured,
+    GitHubUnavailable,
+    NotFound,
+    WritesSpent,
+)
 from bot.types import Failure
-from pipeline.codebase.git import GitFailed
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
 _LOG_CHARACTERS = 2000
+_CAUSE_CHARACTERS = 300
 DEFAULT_RETRY_SECONDS = 30.0
 """The pause before the next try when an error names none."""
 
@@ -36,6 +43,7 @@ _FINAL: dict[type[Exception], Failure] = {
     UnfitDiff: Failure.INTERNAL,
 }
 _TRANSIENT: dict[type[Exception], Failure] = {
+    WritesSpent: Failure.WRITES_SPENT,
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
     # Only the operator can repair this; requests wait until then.
     GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
@@ -59,6 +67,8 @@ def translate_errors() -> Generator[None, None, None]:
         if error.command == "detect":
             raise RunFailed(Failure.NOT_PYTHON, error.command) from error
         raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
+    except CodebaseTooLarge as error:
+        raise RunFailed(Failure.REPOSITORY_TOO_LARGE, str(error)) from error
     except tuple(_FINAL) as error:
         raise RunFailed(_failure_for(_FINAL, error)) from error
     except tuple(_TRANSIENT) as error:
@@ -70,6 +80,13 @@ def environment_detail(error: EnvironmentFailed) -> str:
     """A line with the command, a line with the error, then the end of the log."""
     command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
     return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
+
+
+def describe_cause(error: BaseException) -> str:
+    """The class and the first words of what is behind `error`, on one line, for the log."""
+    cause = error.__cause__ or error
+    text = " ".join(str(cause).split())
+    return f"{type(cause).__name__}: {text[:_CAUSE_CHARACTERS]}" if text else type(cause).__name__
 
 
 def _failure_for(table: dict[type[Exception], Failure], error: Exception) -> Failure:

@@ -7,12 +7,13 @@ import hmac
 from typing import Final
 
 from bot.settings import Settings
+from bot.types import RunId
 
 KEY_CHARACTERS: Final = 32
 """128 bits: too many to guess."""
 
 
-def page_key(settings: Settings, run_id: str) -> str:
+def page_key(settings: Settings, run_id: RunId) -> str:
     """The key to one run's page; empty without a webhook secret to derive it from."""
     secret = settings.webhook_secret.get_secret_value()
     if not secret:
@@ -21,7 +22,7 @@ def page_key(settings: Settings, run_id: str) -> str:
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:KEY_CHARACTERS]
 
 
-def run_page_url(settings: Settings, run_id: str) -> str:
+def run_page_url(settings: Settings, run_id: RunId) -> str:
     """The page's address for the status comment; empty without a public address."""
     key = page_key(settings, run_id)
     if not settings.public_url or not key:

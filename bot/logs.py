@@ -1,7 +1,8 @@
 """The log of `capuchin serve` and `capuchin worker`: one line per record on standard error.
 
 Records are the standard library's. `structlog.contextvars` adds what is bound where work begins:
-`run`, `repository` and `issue` (worker), `delivery` (server and worker), `stage` (pipeline).
+`run`, `repository` and `issue` (worker), `delivery` (server and worker), `stage` (pipeline), and
+`status`, `failure` and `cause` on the line of a run's end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
-from urllib.parse import unquote, urlsplit
 
 import structlog
 from pydantic import SecretStr
@@ -20,11 +20,14 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bot.cli.terminal import printable
+from bot.redis_url import list_redis_passwords
 from bot.settings import Settings
+from sandbox.guest.spellings import SecretFinder
 
 CHATTY_LOGGERS: Final = ("arq", "httpx", "httpx2")
 """Libraries that log every call."""
-CONTEXT: Final = ("run", "repository", "issue", "delivery", "stage")
+OUR_LOGGERS: Final = ("bot", "pipeline", "sandbox")
+CONTEXT: Final = ("run", "repository", "issue", "delivery", "stage", "status", "failure", "cause")
 """What may be bound, in the order of the text format."""
 REDACTED: Final = "[redacted]"
 MIN_SECRET: Final = 8
@@ -36,6 +39,8 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(build_formatter(settings.log_format, list_secrets(settings)))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for ours in OUR_LOGGERS:  # the libraries' debug records hold what is sent
+        logging.getLogger(ours).setLevel(settings.log_level.upper())
     for chatty in CHATTY_LOGGERS:
         logging.getLogger(chatty).setLevel(logging.WARNING)
     set_on_retry_hooks([LoggingOnRetryHook])
@@ -68,8 +73,8 @@ def list_secrets(settings: Settings) -> list[str]:
     found = [value for _, value in settings if isinstance(value, SecretStr)]
     found += settings.build_secrets.values()
     lines = [line for secret in found for line in secret.get_secret_value().splitlines()]
-    password = urlsplit(settings.redis_url).password or ""
-    return [each for each in (*lines, password, unquote(password)) if len(each) >= MIN_SECRET]
+    passwords = list_redis_passwords(settings.redis_url)
+    return [each for each in (*lines, *passwords) if len(each) >= MIN_SECRET]
 
 
 class _RedactingFormatter(ProcessorFormatter):
@@ -83,14 +88,10 @@ class _RedactingFormatter(ProcessorFormatter):
         foreign_pre_chain: Sequence[Processor],
     ) -> None:
         super().__init__(processors=processors, foreign_pre_chain=foreign_pre_chain)
-        spelt = {form for secret in secrets for form in _spellings(secret)}
-        self._secrets = sorted(spelt, key=len, reverse=True)
+        self._finder = SecretFinder({form for each in secrets for form in _spellings(each)})
 
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
-        for secret in self._secrets:
-            line = line.replace(secret, REDACTED)
-        return line
+        return self._finder.redact(super().format(record), REDACTED)
 
 
 def _spellings(secret: str) -> Iterable[str]:

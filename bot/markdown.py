@@ -5,22 +5,25 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from prompts import shorten, strip_ansi
+
 _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
 MARKER_PREFIX = "<!-- capuchin:"
 """Every marker in our comments and pull requests starts with this; markers are invisible."""
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.S)
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_ANSI = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
 _LIVE = re.compile(r"(@|#|\bGH-)(?=\w)|(?<=:)(?=//)|\b(?=www\.)", re.I)
 _SKIP_CI = re.compile(r"\[(skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions|actions[ -]skip)\]", re.I)
-_SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^(\s*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
+_SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^([^\S\n]*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
 
 
 def plain_text(text: str, limit: int = 4000) -> str:
     """Without escape codes, control and direction characters and HTML comments; cut at `limit`."""
-    text = _COMMENT.sub("", _ANSI.sub("", text)).replace("\r\n", "\n").replace("\r", "\n")
+    text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
+    # First: what is no comment as long as a control character is in it would be one without it.
     text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
+    text = _COMMENT.sub("", text)
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
@@ -50,7 +53,7 @@ def code(text: str, limit: int = 200) -> str:
 
 def block(text: str, limit: int, language: str = "text") -> str:
     """A fenced block; the middle of a `text` longer than `limit` is replaced by a note."""
-    shown = truncate_middle(_make_visible(text), limit).rstrip("\n")
+    shown = shorten(make_visible(text), limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
 
@@ -60,19 +63,9 @@ def details(summary: str, body: str) -> str:
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def truncate_middle(text: str, limit: int) -> str:
-    """The head and tail of a text that is too long, with a note between them."""
-    if len(text) <= limit:
-        return text
-    head = limit // 3
-    tail = limit - head
-    left_out = len(text) - limit
-    return f"{text[:head]}\n[… {left_out} characters left out …]\n{text[-tail:]}"
-
-
-def _make_visible(text: str) -> str:
-    """Shows invisible characters, and breaks what looks like one of our markers."""
-    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+def make_visible(text: str) -> str:
+    """Show invisible characters, and break what looks like one of our markers."""
+    text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join(
         c if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE else "\ufffd" for c in text
     )
@@ -82,8 +75,8 @@ def _make_visible(text: str) -> str:
 def _escape(text: str) -> str:
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     text = _SPECIAL.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
-    text = re.sub(r"^(\s*)\\(\d+)([.)])", r"\1\2\\\3", text, flags=re.M)
-    text = re.sub(r"^(\s*)#", r"\1\\#", text, flags=re.M)
+    text = re.sub(r"^([^\S\n]*)\\(\d+)([.)])", r"\1\2\\\3", text, flags=re.M)
+    text = re.sub(r"^([^\S\n]*)#", r"\1\\#", text, flags=re.M)
     return _defuse(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from bot.errors import BotError
+from pipeline.options import Generator, Strategy
 
 _ONE_GOOD_VALUE: Final = "it has one good value now. Delete the line."
 REMOVED: Final[Mapping[str, str]] = {
@@ -39,6 +41,18 @@ REMOVED: Final[Mapping[str, str]] = {
 run sandboxes without gVisor."""
 
 
+_PROXIES: Final = "HTTPS_PROXY https_proxy http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy"
+"""As curl reads them, which git uses: it ignores HTTP_PROXY, which a web request could set."""
+_CAS: Final = {"SSL_CERT_FILE": "GIT_SSL_CAINFO", "SSL_CERT_DIR": "GIT_SSL_CAPATH"}
+"""OpenSSL's variables, which Python heeds for GitHub and the models, and git's."""
+OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_SCOUT_NAME")
+"""What `deploy/compose.yaml` reads itself."""
+
+MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))
+"""Two of each in a first wave of four: they fail in different ways, so that their agreement says
+more than that of copies."""
+
+
 class SettingsError(BotError):
     """Capuchin cannot start in this environment; `str(error)` says what to set."""
 
@@ -56,17 +70,23 @@ class Timings(BaseModel):
     an installation's 5,000 calls an hour to the runs."""
     queue_seconds: float = Field(default=30, ge=0.2)
     """How often a waiting run's place in the queue is updated for people to see."""
+    no_worker_seconds: float = Field(default=300, ge=0)
+    """For so long no worker may be heard of before the server says so on the issues that wait."""
     status_seconds: float = Field(default=5, ge=0)
     """The least time between two edits of a status comment; GitHub allows 80 writes a minute."""
     reverify_seconds: float = Field(default=600, ge=0)
     """The least time between two verifications of a pull request whose base branch moves: a busy
     branch moves every few minutes, and each verification occupies a sandbox."""
+    hourly_writes: int = Field(default=400, ge=2)
+    """Most writes to one repository in an hour: GitHub blocks who creates content 500 times."""
+    hourly_writes_seconds: float = Field(default=3600, ge=0.2)
+    """How long an hour of `hourly_writes` is."""
     follow_up_seconds: float = Field(default=3600, ge=0.2)
     """How often an open pull request is checked without an event; webhooks are seldom lost."""
 
 
 class Settings(BaseModel):
-    """Each field is `CAPUCHIN_<NAME>`, except Anthropic's own two and `timings`."""
+    """Each field is `CAPUCHIN_<NAME>`, but Anthropic's, OpenTelemetry's and `timings`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -79,11 +99,15 @@ class Settings(BaseModel):
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key (PEM), or the path of a file that holds it."""
     redis_url: str = "redis://127.0.0.1:6379/0"
-    """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`)."""
+    """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`). With
+    `rediss://` over TLS; `redis+sentinel://` and `redis+cluster://` are in docs/operating.md."""
     redis_prefix: str = "capuchin:"
     """Prefix of every Redis key, so that several bots can share one Redis."""
     data_dir: Path = Path(".capuchin")
     """Folder for mirrors of repositories; everything in it can be rebuilt."""
+    mirrors_mb: int = Field(default=20_000, ge=0)
+    """Disk for mirrors on this machine; the least recently used are removed first. Those of active
+    runs and of the last hour stay."""
     label: str = "capuchin"
     """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
     `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""
@@ -100,6 +124,11 @@ class Settings(BaseModel):
     solver_model: str = "anthropic:claude-sonnet-4-6"
     """The model that writes and selects edits: `anthropic:NAME` or
     `openai:NAME@http://host:port/v1`. A comma-separated list is tried in order during outages."""
+    generators: tuple[Generator, ...] = Field(default=MIXTURE, min_length=1, max_length=10)
+    """Ways to write edits, mixed by their shares, where a repository names none: a JSON list of
+    `machine` (`fixed` or `explore`), `model` (as in `CAPUCHIN_SOLVER_MODEL`; empty: that one) and
+    `share` (1). Repositories may name these models as well. `[{}]`: `fixed` alone, as in the
+    paper."""
     scout_model: str = ""
     """A cheap model that reads every file. Empty: files are shortlisted by shared words."""
     orm_model: str = ""
@@ -108,6 +137,12 @@ class Settings(BaseModel):
     orm_reference: str = ""
     """The base model from which DPO trained `CAPUCHIN_ORM_MODEL`; the score is then the implicit
     reward. Empty: the score is the probability of the verdict +."""
+    strategy: Strategy = "samples"
+    """How edits are found, where a repository does not say: `samples`, or `search` first for the
+    files and lines to change (SWE-Reasoner)."""
+    prm_model: str = ""
+    """A process reward model that guides a `search`: `openai:NAME@http://host:port/v1` that answers
+    + or - with `logprobs`, such as vLLM; any other model writes a score. Empty: not guided."""
     embedding_model: str = ""
     """An embedding model that helps shortlist files: `openai:NAME@http://host:port/v1`.
     Empty: shared words alone decide."""
@@ -167,9 +202,13 @@ class Settings(BaseModel):
     """Disk that one build may use, checked every few seconds. A single larger file stops the build
     at once, except in a Dockerfile."""
     build_network: str = "bridge"
-    """Docker network of builds. Cloud metadata addresses are blocked in any network."""
+    """Docker network through which builds reach public addresses."""
+    build_private_hosts: str = ""
+    """Private hosts and networks that builds may reach, such as
+    `pypi.lan:3141,.corp.example,10.1.0.0/16`. Index, registry and mirror need no entry."""
     worker_runs: int = Field(default=2, ge=1)
-    """Concurrent runs per worker."""
+    """Concurrent runs on issues per worker; one more works on pull requests of ours, so that
+    reviewers do not wait for issues."""
     lease_seconds: float = Field(default=20, ge=1)
     """After this many seconds of silence, another worker takes over a worker's runs."""
     stop_seconds: float = Field(default=25, ge=0)
@@ -188,6 +227,12 @@ class Settings(BaseModel):
     """Port that `serve` listens on."""
     log_format: Literal["text", "json"] = "text"
     """Log format of `serve` and `worker`: `text` lines, or one `json` object per line."""
+    log_level: Literal["debug", "info", "warning"] = "info"
+    """The least that is logged. `debug` adds every call to a model, to GitHub and to the sandbox,
+    without what was sent, and webhooks that ask for nothing."""
+    otlp_endpoint: str = Field(default="", pattern=r"^(https?://.+)?$")
+    """Base address of an OTLP/HTTP receiver, to which workers send traces. Empty: off. Its other
+    standard variables, such as `OTEL_EXPORTER_OTLP_HEADERS`, are read too."""
     timings: Timings = Timings()
     """Intervals that no variable sets."""
 
@@ -206,12 +251,13 @@ class Settings(BaseModel):
             for name in variable_fields()
             if env.get(variable_name(name), "") != ""
         }
-        secrets = values.get("build_secrets")
-        try:
-            if secrets is not None:
-                values["build_secrets"] = json.loads(secrets)
-        except ValueError:
-            raise SettingsError("CAPUCHIN_BUILD_SECRETS: it must be a JSON object.") from None
+        for name, kind in (("build_secrets", "object"), ("generators", "list")):
+            try:
+                if name in values:
+                    values[name] = json.loads(values[name])
+            except ValueError:
+                message = f"{variable_name(name)}: it must be a JSON {kind}."
+                raise SettingsError(message) from None
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -238,6 +284,25 @@ class Settings(BaseModel):
             ) from None
 
 
+def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """A sentence for each variable of the process (or of `environ`) that only looks like ours."""
+    env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
+    known = [variable_name(field) for field in variable_fields()]
+    found: list[str] = []
+    for name in sorted(env):
+        if name.startswith("CAPUCHIN_") and name not in (*known, *REMOVED, *OTHERS):
+            close = difflib.get_close_matches(name, known, n=1)
+            found.append(f"{name} is unknown{f': did you mean {close[0]}?' if close else '.'}")
+    return found
+
+
+def git_environment() -> dict[str, str]:
+    """The variables by which git, whose environment is its own, finds a proxy and private CAs."""
+    named = {name: name for name in _PROXIES.split()} | _CAS
+    values = {theirs: os.environ.get(ours, "") for ours, theirs in named.items()}  # noqa: TID251
+    return {name: value for name, value in values.items() if value}
+
+
 def variable_fields() -> list[str]:
     """The fields of `Settings` that a variable sets."""
     return [name for name in Settings.model_fields if name != "timings"]
@@ -245,6 +310,8 @@ def variable_fields() -> list[str]:
 
 def variable_name(field: str) -> str:
     """The environment variable of a field."""
+    if field == "otlp_endpoint":
+        return "OTEL_EXPORTER_OTLP_ENDPOINT"
     return field.upper() if field.startswith("anthropic_") else f"CAPUCHIN_{field.upper()}"
 
 

@@ -6,6 +6,7 @@ the settings and keys that most people set.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -18,7 +19,7 @@ from bot.markdown import code
 from bot.repo_config.layers import EffectiveConfig, list_settings
 from bot.repo_config.model import RepoConfig
 from bot.repo_config.schema import json_schema, key_description
-from bot.settings import Settings, variable_fields, variable_name
+from bot.settings import MIXTURE, Settings, variable_fields, variable_name
 
 COMMON_SETTINGS: Final = (
     "webhook_secret",
@@ -64,6 +65,8 @@ def render_settings(names: Collection[str]) -> str:
         default: Any = field.get_default(call_default_factory=True)
         if isinstance(default, SecretStr):
             default = default.get_secret_value()
+        if name == "generators":
+            default = json.dumps([one.model_dump(exclude_unset=True) for one in MIXTURE])
         shown = f"`{default}`" if default not in ("", None, {}) else ""
         rows.append(f"| `{variable_name(name)}` | {shown} | {_to_cell(field.description or '')} |")
     return "\n".join(rows)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from bot.admission.check import check_admission
 from bot.admission.issue_text import load_issue
 from bot.comments.replies import render_plan
-from bot.comments.status import render_no_fix
 from bot.errors import RunFailed, RunRefused, TryLater
-from bot.failures import translate_errors
+from bot.failures import describe_cause, translate_errors
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
@@ -23,7 +22,7 @@ from bot.runs.context import IssueRun
 from bot.runs.finish import RunFinisher
 from bot.runs.judge import judge_pulls
 from bot.runs.open_pull import open_pull, resume_ending
-from bot.runs.pipeline import run_pipeline
+from bot.runs.pipeline import report_no_fix, run_pipeline
 from bot.runs.use_candidate import use_candidate
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -45,7 +44,7 @@ class SolveIssue:
         """See `RunHandler.handle`."""
         try:
             with translate_errors():
-                async with self.github.open_repository(run.repo) as repo:
+                async with self.github.open_repository(run.repo, about=run.issue) as repo:
                     return await self._solve(repo, lease)
         except TryLater as later:
             await self.finisher.report_waiting(lease, later.reason)
@@ -53,6 +52,7 @@ class SolveIssue:
         except RunRefused as refused:
             return await self.finisher.report_refusal(lease.run, lease, refused)
         except RunFailed as failed:
+            lease.cause = describe_cause(failed)
             run = replace(lease.run, failure=failed.failure, detail=failed.detail)
             return await self.fail(run, lease)
 
@@ -98,8 +98,7 @@ class SolveIssue:
                 planned = replace(ctx.run, status=RunStatus.PLANNED)
                 return await ctx.finish(planned, render_plan(planned, plan))
             case NoFix() as no_fix:
-                unfixed = replace(ctx.run, status=RunStatus.NO_FIX, detail=no_fix.reason)
-                return await ctx.finish(unfixed, render_no_fix(unfixed, no_fix))
+                return await report_no_fix(ctx, no_fix)
             case Selection() as chosen:
                 fix = outcome.with_result(chosen)
                 return await open_pull(ctx, await prepare_publication(fix, issue, ctx))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, NewType
 
 from pydantic import Field
 
+from pipeline.types import CommitSha as CommitSha
 from sandbox.frozen import Frozen as Frozen
 from sandbox.frozen import replace as replace
 
-QuotaSubject = Literal["person", "repository", "installation"]
+RunId = NewType("RunId", str)
+"""The id of a run: 32 hexadecimal digits, or `cli-…` on the command line."""
+Login = NewType("Login", str)
+"""The name of an account on GitHub, without `@`; an App's ends with `[bot]`."""
 
+QuotaSubject = Literal["person", "repository", "installation"]
 
 CHECK_NAME: Final = "Capuchin's settings"
 """The name of the check run on pull requests that edit the settings file."""
@@ -81,6 +86,19 @@ class Mode(StrEnum):
         """Whether the run works on a pull request of ours."""
         return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
+    @property
+    def lane(self) -> Lane:
+        """Where the run waits for its turn."""
+        return Lane.PULLS if self.is_follow_up or self is Mode.USE else Lane.ISSUES
+
+
+class Lane(StrEnum):
+    """A queue of its own: runs of one lane never wait for those of another."""
+
+    ISSUES = "issues"
+    PULLS = "pulls"
+    """Short work on our pull requests, which a reviewer waits for."""
+
 
 class CommentLocation(StrEnum):
     """Where a comment was written."""
@@ -116,7 +134,7 @@ class StopReason(StrEnum):
 class Stop(Frozen):
     """A request to stop a run."""
 
-    by: str
+    by: Login
     why: StopReason
     at: datetime | None = None
     """When, by GitHub's clock. Also ends waiting requests that are older; None: ends none."""
@@ -136,6 +154,7 @@ class Failure(StrEnum):
     REPOSITORY_GONE = "repository gone"
     """It was deleted or renamed, or the App was uninstalled."""
     REPOSITORY_EMPTY = "repository empty"
+    REPOSITORY_TOO_LARGE = "repository too large"
     CONFIG_INVALID = "config invalid"
     NOT_PYTHON = "not python"
     ENVIRONMENT = "environment"
@@ -147,8 +166,12 @@ class Failure(StrEnum):
     PUBLISH_REFUSED = "publish refused"
     """The repository's rules forbid the branch or the pull request."""
     GITHUB_UNAVAILABLE = "github unavailable"
+    WRITES_SPENT = "writes spent"
+    """Too many writes to the repository in this hour."""
     NO_PROGRESS = "no progress"
     """The run started too often without a new checkpoint."""
+    OTHER_FORMAT = "other format"
+    """Another version of Capuchin saved the run; `Run.detail` has the sentence for the log."""
     INTERNAL = "internal"
     """A bug of ours; the operator's log shows it under the run's id."""
 
@@ -167,7 +190,7 @@ class LabeledIssue(Frozen):
 
     repo: RepoRef
     issue: int
-    actor: str
+    actor: Login
     """Login of the person who added the label."""
     at: datetime
     """When the label was added."""
@@ -177,14 +200,18 @@ class LabeledIssue(Frozen):
     """What the label asks for."""
 
 
+_WITHOUT_EDITS = frozenset({"empty repository", "no source files", "no relevant files", "no edit"})
+"""The reasons of runs without a fix that have no edit to show."""
+
+
 class Run(Frozen):
     """The record of one run; kept for 30 days after its end."""
 
-    id: str
+    id: RunId
     repo: RepoRef
     issue: int
     """Number of the issue, or of the pull request in a follow-up run."""
-    asked_by: str
+    asked_by: Login
     """Login of the person who requested it."""
     delivery: str
     """X-GitHub-Delivery of the event that started it, or another id of the request."""
@@ -192,9 +219,12 @@ class Run(Frozen):
     pulls: tuple[int, ...] = ()
     """For JUDGE: the pull requests to compare."""
     candidate: int = 0
-    """For USE: the rank of the edit; 1 is the chosen one, 2 the next best. 0: not for USE."""
-    published_run: str = ""
-    """The id of the issue's latest earlier run that opened a pull request; empty: none."""
+    """For USE: the rank of the edit; 1 is A, the chosen one, 2 is B. 0: not for USE."""
+    anyway: bool = False
+    """For USE: the edit is wanted even if it fails the reproduction test."""
+    published_run: RunId = RunId("")
+    """The id of the issue's latest earlier run that opened a pull request, or ended without a fix
+    and showed its edits; empty: none."""
     label: str = ""
     """The label that started it; its removal stops the run. Empty: a comment started it."""
     asked_at: datetime | None = None
@@ -207,6 +237,8 @@ class Run(Frozen):
     finished_at: datetime | None = None
     starts: int = 0
     """How many workers have begun it, including the current one."""
+    deaths: int = 0
+    """How often a worker died in the present step without handing the run back."""
     fruitless_starts: int = 0
     """How many starts in a row broke off before they saved a new checkpoint."""
     checkpoints: int = 0
@@ -217,11 +249,11 @@ class Run(Frozen):
     """Why it was last put back into the queue."""
     waiting_since: datetime | None = None
     """Since when it has made no progress for that reason."""
-    base_commit: str = ""
+    base_commit: CommitSha = CommitSha("")
     """Full SHA the run works on, fixed by the first worker."""
     branch: str = ""
     """The branch that it pushed to or was about to push to; empty: none yet."""
-    head_commit: str = ""
+    head_commit: CommitSha = CommitSha("")
     """Full SHA of the commit that it pushed there."""
     comment_id: int | None = None
     """The id of its status comment. A deleted comment is not written again before the end."""
@@ -245,6 +277,19 @@ class Run(Frozen):
     command, a line with the error, then the end of the log."""
     dollars: float = 0.0
     """Spent so far at list prices."""
+    confidence: float | None = None
+    """As in `bot.storage.history.RunHistoryEntry`."""
+
+    @property
+    def edits_run(self) -> RunId:
+        """The issue's latest run up to this whose edits `use` takes: it opened a pull request, or
+        ended without a fix and showed its edits. Empty for none."""
+        if self.mode in (Mode.FIX, Mode.AUTO):
+            told = self.status is RunStatus.NO_FIX and self.detail not in _WITHOUT_EDITS
+            opened = told or self.pull_request is not None
+        else:  # only a `use` after a run without a fix has a branch of its own
+            opened = self.mode is Mode.USE and self.pull_request is not None and self.branch != ""
+        return self.id if opened else self.published_run
 
 
 class QueuePosition(Frozen):
@@ -252,8 +297,8 @@ class QueuePosition(Frozen):
 
     position: int
     """Counted from 1."""
-    expected_seconds: float | None = None
-    """The expected wait, estimated from the latest runs; None: unknown."""
+    expected_seconds: tuple[float, float] | None = None
+    """The shortest and the longest wait to expect, from the latest runs; None: unknown."""
 
 
 class QuotaLimit(NamedTuple):

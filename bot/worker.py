@@ -7,22 +7,28 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
-
-from structlog.contextvars import bound_contextvars
 
 from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
 from bot.queue.handler import RunHandlers
 from bot.queue.nudges import NudgeReceiver, Nudges
+from bot.queue.slots import Slots
+from bot.queue.stops import IdleStops
 from bot.queue.sweep import Sweep, SweepActions
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
+from bot.storage.workers import HEARTBEAT_SECONDS, WorkerState
+from bot.telemetry.call_log import log_calls
+from bot.telemetry.gauges import measure
+from bot.telemetry.histograms import RECORDER
+from bot.types import Lane, RunId, now
+from sandbox.observation import add_observer
 
 logger = logging.getLogger(__name__)
 
@@ -51,27 +57,38 @@ class Worker:
         self._execute = execute
         self._sweep_actions = sweep_actions
         self._stopping = asyncio.Event()
-        self._attempts: dict[asyncio.Task[None], RunAttempt] = {}
+        self._slots = Slots(settings.worker_runs, self.build_attempt, self._on_slots_change)
+        self._slots_changed = asyncio.Event()
         self._outage = Outage()
-        self._receiver: NudgeReceiver | None = None
+        self._receivers: dict[Lane, NudgeReceiver] = {}
 
     def stop(self) -> None:
         """Take no more runs, let steps under way end, hand the runs over; then `run` returns."""
+        self._slots.close()
         self._stopping.set()
 
     async def run(self) -> None:
         """Work until `stop`. Cancelled, it stops as well, and takes as long for it."""
+        add_observer("metrics", RECORDER.observe)
+        add_observer("log", log_calls)
+        logger.info(
+            "Worker %s starts, for %d runs at a time", self.name, self._settings.worker_runs
+        )
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
         async with self._open_storage(timeout) as storage:
             nudges = Nudges(storage)
             sweep = self.build_sweep(storage, nudges)
             loops = [
                 asyncio.create_task(self._stopping.wait()),
-                asyncio.create_task(self._receive_nudges(storage)),
+                *(asyncio.create_task(self._receive_nudges(storage, lane)) for lane in Lane),
+                asyncio.create_task(self._refill(storage)),
+                asyncio.create_task(self._send_heartbeats(storage)),
+                asyncio.create_task(self._build_idle_stops(storage).run()),
                 asyncio.create_task(sweep.nudge_idle_runs()),
                 asyncio.create_task(sweep.recover_missed()),
                 asyncio.create_task(sweep.remove_leftovers()),
                 asyncio.create_task(sweep.announce_positions()),
+                asyncio.create_task(sweep.write_summaries()),
                 asyncio.create_task(sweep.follow_up_pulls()),
                 asyncio.create_task(self._consume_requests(storage, nudges)),
             ]
@@ -80,9 +97,13 @@ class Worker:
                 for ended in done:
                     ended.result()
             finally:
-                self._stopping.set()
+                self.stop()
                 await _cancel_all(loops)
+                with suppress(*UNREACHABLE):
+                    await storage.workers.remove(self.name)
                 await self._hand_over(nudges)
+                with suppress(*UNREACHABLE):
+                    await self._save_measurements(storage)
 
     async def settle(self, seconds: float = 60) -> None:
         """Work until no run is active and no command is left, then stop.
@@ -132,71 +153,99 @@ class Worker:
     async def _wait_until_settled(self, running: asyncio.Task[None]) -> None:
         async with self._open_storage(REDIS_SECONDS) as storage:
             while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
-                await storage.runs.list_active() or self._attempts or await storage.requests.count()
+                await storage.runs.list_active()
+                or self._slots.attempts
+                or await storage.requests.count()
             ):
                 await asyncio.sleep(SETTLE_POLL_SECONDS)
 
     def _open_storage(self, timeout: float) -> Storage:
         return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)
 
-    async def _receive_nudges(self, storage: Storage) -> None:
+    async def _receive_nudges(self, storage: Storage, lane: Lane) -> None:
+        async def begin(_run_id: RunId) -> None:
+            await self._fill(storage, lane)
+
         while True:
-            seconds = self._settings.lease_seconds
-            self._receiver = NudgeReceiver(
-                storage, lambda run_id: self._begin_run(storage, run_id), seconds=seconds
+            self._receivers[lane] = NudgeReceiver(
+                storage, begin, seconds=self._settings.lease_seconds, lane=lane
             )
-            self._update_receiver()
+            self._update_receivers()
             try:
                 await storage.ping()
                 self._outage.end()
-                await self._receiver.run()
+                await self._receivers[lane].run()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
+
+    async def _fill(self, storage: Storage, lane: Lane) -> None:
+        def acquire(run_id: RunId) -> Awaitable[Lease | None]:
+            return self._acquire(storage, run_id)
+
+        await self._slots.fill(lane, storage, acquire)
+
+    async def _acquire(self, storage: Storage, run_id: RunId) -> Lease | None:
+        seconds = self._settings.lease_seconds
+        return await Lease.acquire(storage, run_id, worker=self.name, seconds=seconds)
+
+    async def _refill(self, storage: Storage) -> None:
+        """Take up the next run when one ends: the nudge for it may have been used up before."""
+        while True:
+            await self._slots_changed.wait()
+            self._slots_changed.clear()
+            for lane in Lane:
+                await self._fill(storage, lane)
+
+    async def _send_heartbeats(self, storage: Storage) -> None:
+        while True:
+            busy = {lane: self._slots.count(lane) for lane in Lane}
+            state = WorkerState(name=self.name, slots=dict(self._slots.capacity), busy=busy)
+            try:
+                await storage.workers.save_heartbeat(state)
+                await self._save_measurements(storage)
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _save_measurements(self, storage: Storage) -> None:
+        gauges = await asyncio.to_thread(measure, self._settings.data_dir)
+        added = RECORDER.take()
+        try:
+            await storage.workers.save_measurements(self.name, gauges, added)
+        except UNREACHABLE:
+            RECORDER.give_back(added)
+            raise
+
+    def _build_idle_stops(self, storage: Storage) -> IdleStops:
+        async def stop(run_id: RunId) -> bool:
+            run = await storage.runs.get_readable(run_id)
+            if run is None or (run.stop and run.not_before and run.not_before > now()):
+                return False  # its report waits for GitHub
+            lease = await self._acquire(storage, run_id)
+            if lease is not None:
+                await self.build_attempt(lease).stop_if_wanted()
+            return lease is not None
+
+        return IdleStops(storage.runs, stop, self._outage)
 
     async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
         consumer = self.build_consumer(RunQueue(storage, nudges))
         await (asyncio.Event().wait() if consumer is None else consumer.run())
 
-    async def _begin_run(self, storage: Storage, run_id: str) -> None:
-        if self._is_full:
-            return
-        with suppress(*UNREACHABLE):  # the sweep nudges again
-            lease = await Lease.acquire(
-                storage, run_id, worker=self.name, seconds=self._settings.lease_seconds
-            )
-            if lease is not None:
-                self._start_attempt(self.build_attempt(lease))
+    def _on_slots_change(self) -> None:
+        self._update_receivers()
+        self._slots_changed.set()
 
-    def _start_attempt(self, attempt: RunAttempt) -> None:
-        run = attempt.lease.run
-        with bound_contextvars(
-            run=run.id, repository=run.repo.full_name, issue=run.issue, delivery=run.delivery
-        ):
-            task = asyncio.create_task(attempt.run())
-        self._attempts[task] = attempt
-        task.add_done_callback(self._on_attempt_end)
-        self._update_receiver()
-
-    def _on_attempt_end(self, task: asyncio.Task[None]) -> None:
-        del self._attempts[task]
-        if not task.cancelled() and (error := task.exception()):
-            logger.error("An attempt broke off", exc_info=error)
-        self._update_receiver()
-
-    def _update_receiver(self) -> None:
-        if self._receiver:
-            self._receiver.set_listening(not self._is_full)
-
-    @property
-    def _is_full(self) -> bool:
-        return self._stopping.is_set() or len(self._attempts) >= self._settings.worker_runs
+    def _update_receivers(self) -> None:
+        for lane, receiver in self._receivers.items():
+            receiver.set_listening(not self._slots.is_full(lane))
 
     async def _hand_over(self, nudges: Nudges) -> None:
         """Let what is under way end within the time for it; give the rest to other workers."""
-        attempts = dict(self._attempts)
+        attempts = dict(self._slots.attempts)
         if not attempts:
             return
-        logger.info("Stopping: %d runs to end or hand over", len(attempts))
+        logger.info("Stopping: waiting for %d runs to end or be handed over", len(attempts))
         quiet = [asyncio.create_task(_wait_until_idle(*each)) for each in attempts.items()]
         await asyncio.wait(quiet, timeout=self._settings.stop_seconds)
         await _cancel_all([*quiet, *attempts])

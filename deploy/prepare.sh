@@ -74,6 +74,7 @@ start_docker() {
         as_root systemctl start docker >/dev/null 2>&1 || true
     else
         say "starting dockerd (its log: build/dockerd.log)"
+        # shellcheck disable=SC2016  # the inner shell expands it
         as_root sh -c 'setsid dockerd >"$0" 2>&1 </dev/null &' "$here/build/dockerd.log" || true
     fi
     tries=0

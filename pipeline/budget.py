@@ -1,4 +1,4 @@
-"""Ceilings on money: it is set aside before each call, and what was not needed is given back."""
+"""Ceilings on money: each call reserves its worst cost first and gives back what it did not use."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pipeline.concurrency import shield
 from pipeline.errors import BudgetSpent
 
 CALL_SECONDS = 900.0
-"""After this time what was set aside for a call is free again, if nobody said what it cost."""
+"""After this many seconds a reservation that was never settled is released."""
 
 
 class CostBounds(NamedTuple):
     """What a call may cost, in US dollars."""
 
     least: float
-    """With a reply that is long enough for most purposes; with less, the call is not made."""
+    """With a reply of usual length; the call is not made with less."""
     most: float
     """With the longest reply."""
     seconds: float = CALL_SECONDS
@@ -37,7 +37,7 @@ class SharedBudget(Protocol):
     """A ceiling that several runs share, for instance a repository's for a day."""
 
     async def reserve(self, bounds: CostBounds) -> Grant:
-        """Set money aside. Waits while calls in flight may still give enough back.
+        """Reserve money. Waits while calls in flight may still give enough back.
 
         Raises:
             BudgetSpent: too little is left.
@@ -45,12 +45,12 @@ class SharedBudget(Protocol):
         ...
 
     async def settle(self, grant: Grant, dollars: float) -> None:
-        """Count what the call cost, and give back the rest of what was set aside."""
+        """Count what the call cost, and release the rest of the reservation."""
         ...
 
 
 class Reservation:
-    """What is set aside for one call, until `settle`."""
+    """Money reserved for one call, until `settle`."""
 
     def __init__(self, budget: Budget, dollars: float, shared: Grant | None) -> None:
         self.dollars = dollars
@@ -59,7 +59,7 @@ class Reservation:
         self._open = True
 
     async def settle(self, dollars: float) -> None:
-        """The call is over and cost so much. Only the first call of this counts."""
+        """Record what the call cost. Only the first `settle` counts."""
         if not self._open:
             return
         self._open = False
@@ -67,7 +67,7 @@ class Reservation:
 
 
 class Budget:
-    """The ceiling of one run, and the purse that it shares with others, if there is one."""
+    """The ceiling of one run, and a budget that it shares with other runs, if there is one."""
 
     def __init__(
         self, ceiling: float, *, spent: float = 0.0, shared: SharedBudget | None = None
@@ -80,7 +80,7 @@ class Budget:
 
     @asynccontextmanager
     async def reserve(self, bounds: CostBounds) -> AsyncGenerator[Reservation]:
-        """Money for one call. What is not settled in the block is given back after it.
+        """Reserve money for one call. What the block does not settle is released after it.
 
         Raises:
             BudgetSpent: too little is left, even if no call in flight costs anything.

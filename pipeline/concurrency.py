@@ -63,9 +63,9 @@ async def gather_two(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U])
 
 
 async def race(job: Coroutine[Any, Any, T], rival: Coroutine[Any, Any, U]) -> T | U:
-    """What the first to end came to; the other is cancelled and awaited.
+    """The result of whichever ends first; the other is cancelled and awaited.
 
-    When both come to an end, `job` counts. Raises what the one that counts raised.
+    When both end, `job` counts. Raises what the one that counts raised.
     """
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(job), asyncio.create_task(rival)]
     pending = set(tasks)
@@ -86,9 +86,9 @@ async def race(job: Coroutine[Any, Any, T], rival: Coroutine[Any, Any, U]) -> T 
 
 
 async def shield(job: Coroutine[Any, Any, T]) -> T:
-    """The result of `job`, run in a task of its own: for what a cancelled task still has to do.
+    """The result of `job`, run in a task of its own: for the last duties of a cancelled task.
 
-    In the cancelled task itself, a time limit that runs out within would look like a second
+    In the cancelled task itself, a time limit that expires within would look like a second
     cancellation up to Python 3.11.2 (https://github.com/python/cpython/issues/102780).
     """
     task = asyncio.ensure_future(job)
@@ -97,7 +97,7 @@ async def shield(job: Coroutine[Any, Any, T]) -> T:
 
 
 def _failure(task: asyncio.Future[T]) -> BaseException | None:
-    """A task that ended cancelled, though nobody here did it, is a failure too."""
+    """The task's failure; a task that somebody else cancelled counts as failed too."""
     return asyncio.CancelledError() if task.cancelled() else task.exception()
 
 

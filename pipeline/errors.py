@@ -1,11 +1,12 @@
-"""What can end a run early, beside the errors of models and sandbox."""
+"""What can end a run early, besides errors of models and of the sandbox."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-Ceiling = Literal["run", "repository", "installation"]
-"""Of one run; of all runs of a repository in one day; of all runs of all repositories in one."""
+Ceiling = Literal["run", "repository", "installation", "time"]
+"""The scope of a ceiling: one run, one repository in a day, all repositories in a day; or the time
+of one run."""
 
 
 class BudgetSpent(Exception):
@@ -19,3 +20,32 @@ class BudgetSpent(Exception):
         """US dollars."""
         self.of: Ceiling = of
         """Whose ceiling it is."""
+
+
+class TimeSpent(BudgetSpent):
+    """The time of a stage is over; no further model call may be made in it."""
+
+    def __init__(self, minutes: float, stage: str) -> None:
+        super().__init__(0.0, 0.0, "time")
+        self.minutes = minutes
+        """Of the whole run."""
+        self.stage = stage
+
+    def __str__(self) -> str:
+        return f"Of the {self.minutes:g} minutes for one run, the part for this step is over."
+
+
+class UnreadableRecord(Exception):
+    """A saved document cannot be read; `str(error)` is a sentence without anything from it."""
+
+
+class OtherFormat(UnreadableRecord):
+    """Another version of Capuchin saved the document."""
+
+    def __init__(self, name: str, found: int, readable: int) -> None:
+        super().__init__(
+            f"{name} was saved in format {found}, and this version of Capuchin reads only format "
+            f"{readable}: finish it with the version that saved it, or start again."
+        )
+        self.is_newer = found > readable
+        """A newer version saved it, which may still run beside this one."""

@@ -5,14 +5,15 @@
                        ├──new work──▶ EXECUTING ──▶ ASKING (with a report), or APPROVED
                        └──approval──▶ APPROVED
 
-A machine is data (`State`, saved after every step) and four answers: what to ask first, how to
-read a reply, what to run, how to report the run. The loop owns attempts, limits and checkpoints.
+A machine is data (`State`, saved after every step) and four methods: the first question, how to
+read a reply, what to run, how to report the run. The loop handles attempts, limits and checkpoints.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic
 
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
@@ -22,10 +23,10 @@ from pipeline.store import Store
 
 
 class Machine(ABC, Generic[S]):
-    """One conversation with a model that ends in approved work, or in the best there is.
+    """A conversation with a model that ends with approved work, or else with its best work.
 
-    `call` labels its model calls; `attempts` is how many replies it may use up, malformed ones
-    included (CodeMonkeys, section 2.2, footnote 3).
+    `call` labels its model calls; `attempts` is the limit of replies, malformed ones included
+    (CodeMonkeys, section 2.2, footnote 3).
     """
 
     def __init__(
@@ -45,19 +46,28 @@ class Machine(ABC, Generic[S]):
 
     @abstractmethod
     async def read(self, state: S, reply: str) -> ReplyKind | Malformed:
-        """Record in `state` what the reply asks for. Runs nothing that it brings."""
+        """Record in `state` what the reply requests. Must not run anything from the reply."""
 
     @abstractmethod
     async def execute(self, state: S) -> str | None:
-        """Run what the last reply asked for, record it, and word the report to the model.
+        """Run what the last reply requested, record it, and write the report to the model.
 
-        None ends the machine: the work is accepted as it is.
+        Returns None to end the machine: the work is accepted.
         """
 
-    async def step(self, before: S) -> S:
-        """One transition, with at most one model call or one batch of executions.
+    def is_spent(self, state: S) -> bool:
+        """Whether it may ask no more, beside the limit of replies."""
+        del state
+        return False
 
-        Works on a copy, so that a step that fails leaves nothing half done.
+    def select_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages as they are sent; the state keeps them all."""
+        return messages
+
+    async def step(self, before: S) -> S:
+        """Make one transition, with at most one model call or one batch of executions.
+
+        Works on a copy, so that a failed step leaves no partial changes.
         """
         state = copy.deepcopy(before)
         if state.phase is Phase.EXECUTING:
@@ -69,13 +79,14 @@ class Machine(ABC, Generic[S]):
         return state
 
     async def _ask(self, state: S) -> None:
-        if len(state.attempts) >= self.attempts:
+        if len(state.attempts) >= self.attempts or self.is_spent(state):
             state.phase = Phase.OUT_OF_ATTEMPTS
             return
         asked = (*state.messages, Message(role="user", text=state.pending))
+        sent = tuple(self.select_messages(asked))
         try:
             reply = await self.model.complete(
-                ModelRequest(self.system, asked, self.call, temperature=self.temperature)
+                ModelRequest(self.system, sent, self.call, temperature=self.temperature)
             )
         except ContextTooLong:
             state.phase = Phase.OUT_OF_CONTEXT
@@ -83,12 +94,7 @@ class Machine(ABC, Generic[S]):
         except ModelRefused:
             state.phase = Phase.REFUSED
             return
-        # No provider takes an empty message back.
-        text = reply.text if reply.text.strip() else "(empty reply)"
-        state.messages = [*asked, Message(role="assistant", text=text)]
-        state.thinking.append(reply.thinking)
-        state.models.append(reply.model)
-        state.usage = state.usage + reply.usage
+        state.add_reply(asked, reply)
         match await self.read(state, reply.text):
             case Malformed(hint):
                 state.attempts.append(ReplyKind.MALFORMED)
@@ -105,7 +111,7 @@ async def drive(machine: Machine[S], kind: type[S], store: Store, key: str) -> S
     """Run `machine` to its end, from its last checkpoint if it has one.
 
     Raises:
-        ModelError, SandboxError, BudgetSpent: see there; call again to go on from the checkpoint.
+        ModelError, SandboxError, BudgetSpent: call again to resume from the checkpoint.
     """
     state = await store.load(key, kind) or machine.start()
     while not state.phase.final:

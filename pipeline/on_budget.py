@@ -14,7 +14,7 @@ async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key:
     """As `drive`, but a spent budget ends the machine in OUT_OF_BUDGET instead of raising.
 
     Raises:
-        ModelError, SandboxError: see there; call again to go on from the last checkpoint.
+        ModelError, SandboxError: call again to resume from the last checkpoint.
     """
     try:
         return await drive(machine, kind, store, key)

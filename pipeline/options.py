@@ -11,6 +11,37 @@ SelectionMethod = Literal[
 ]
 """The ways of choosing among edits; `pipeline.selection.methods` describes each."""
 
+Strategy = Literal["samples", "search"]
+"""The ways of finding edits; `SharedOptions.strategy` describes each."""
+
+
+class Generator(BaseModel):
+    """A way to write edits: a kind of machine with a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    machine: Literal["fixed", "explore"] = "fixed"
+    """`fixed`: the model sees the ranked files; `explore`: it runs commands in sealed checkouts."""
+    model: str = Field(default="", max_length=300)
+    """The name of one of the operator's models; empty: the solver."""
+    share: float = Field(default=1, gt=0, le=100)
+    """Its weight among the generators."""
+
+
+class Recalibration(BaseModel):
+    """A correction of the confidence by what became of a repository's earlier edits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    shift: float = Field(ge=-10, le=10)
+    """Added to the log-odds."""
+    outcomes: int = Field(ge=1)
+    """How many earlier edits it is fitted on."""
+
+
+ONLY_FIXED = (Generator(),)
+"""The paper's way."""
+
 
 class SharedOptions(BaseModel):
     """The options that a repository's file sets under the same names; descriptions are its prose.
@@ -22,6 +53,14 @@ class SharedOptions(BaseModel):
 
     samples: int = Field(default=10, ge=1, le=100)
     """How many independent edits are tried."""
+    # The paper has one fixed machine with one model.
+    generators: tuple[Generator, ...] = Field(default=(), max_length=10)
+    """Ways to write edits, mixed by their shares: a list of `machine` (`fixed` or `explore`),
+    `model` (one of the operator's; empty: the solver) and `share`. Empty: the operator's."""
+    strategy: Strategy | None = None
+    """How edits are found: `samples` starts each from the ranked files; `search` first searches for
+    the files and lines to change, in two steps judged by the operator's process reward model, and
+    starts the edits from the best answers (SWE-Reasoner). Empty: the operator's."""
     # The paper always tries all samples.
     adaptive: bool = True
     """Start edits in waves and stop when independent edits agree; false: always try all."""
@@ -39,17 +78,29 @@ class SharedOptions(BaseModel):
     """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
+    finalists: int = Field(default=3, ge=1, le=20)
+    """How many of the best edits a model chooses among, by tests that tell them apart."""
     execution_seconds: float = Field(default=100, gt=0, le=3600)
-    """Time limit of one reproduction script."""
-    suite_seconds: float = Field(default=900, gt=0, le=6 * 3600)
-    """Time limit of one run of the repository's test suite; of a longer suite, the tests most
-    relevant to an edit are run."""
+    """Processor seconds that one reproduction script may use."""
+    suite_seconds: float = Field(default=300, gt=0, le=6 * 3600)
+    """Processor seconds that one run of the repository's test suite may use; of a longer suite,
+    only the tests near an edit are run."""
+    # The paper has no limit.
+    minutes: float = Field(default=120, ge=0, le=7 * 24 * 60)
+    """Minutes that a run may work once the repository is installed; 0, or with `batch`: no limit.
+    Later steps keep a part of it: the repository's tests are cut short before the regression test,
+    and an edit that is chosen by then is proposed with the evidence that there is."""
     # The paper runs no tests of the repository before the choice.
-    nearby_seconds: float = Field(default=60, ge=0, le=3600)
-    """Time limit for the few tests about the edited files, run after each edit; 0: off."""
+    nearby_seconds: float = Field(default=25, ge=0, le=3600)
+    """Processor seconds that the tests near an edit may use, run after each edit without and with
+    it; 0: off."""
     # The paper always proposes. The default holds back what is wrong more often than four in five.
     confidence: float = Field(default=0.2, ge=0, le=1)
     """Least estimated probability of a correct fix for opening a pull request; 0: always open."""
+    # The paper proposes without a test of the repository.
+    unproven: Literal["draft", "never"] = "draft"
+    """When a good edit has no test that can be committed: open a `draft` pull request that says so,
+    or `never`."""
     never_touch: tuple[str, ...] = ()
     """Glob patterns of paths that no edit may change."""
     allow_lock_files: bool = False
@@ -67,14 +118,15 @@ class Options(SharedOptions):
     agreement: int = Field(default=3, ge=2, le=100)
     """Independent samples that must agree before no more are started, when `adaptive`."""
     approaches: bool = True
-    """Draw a different approach for each sample from the issue alone. The paper draws none."""
+    """Draw a different approach for each sample but the plain ones, the first and the fifth, from
+    the issue and the ranked files. The paper draws none."""
     informed: float = Field(default=0.3, ge=0, le=1)
-    """The share of samples, rounded down, that see what finished samples tried and must differ. The
-    paper has none."""
+    """The share of samples, rounded down, that see what finished samples tried and must differ;
+    never the plain ones. The paper has none."""
+    turns: int = Field(default=40, ge=2, le=200)
+    """Model replies of an exploring machine. It also ends at the sample's share of `dollars`."""
     selection_attempts: int = Field(default=10, ge=1, le=50)
     """Model replies of the selection machine."""
-    finalists: int = Field(default=3, ge=1, le=20)
-    """Edits among which the selection machine chooses."""
     selection: SelectionMethod = "evidence"
     """How one edit is selected. The paper's best method is `machine`."""
     all_tests_vote: bool = False
@@ -85,7 +137,8 @@ class Options(SharedOptions):
     scout_threshold: float = Field(default=0, ge=0, lt=1)
     """Above 0, the scout first judges each file in one word, and summarises only files that are
     relevant with at least this probability. The paper asks for both at once."""
-    rankings: int = Field(default=3, ge=1, le=9)
+    # The paper merges three; greedy requests are identical, and so are their answers.
+    rankings: int = Field(default=1, ge=1, le=9)
     """How many rankings of the relevant files are requested and merged."""
     context_cap: int = Field(default=128_000, ge=1_000)
     """Hard limit in tokens for the files shown; the model may exceed `context_tokens` up to it."""
@@ -98,6 +151,8 @@ class Options(SharedOptions):
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()
     """The repository's test command; empty: detected."""
+    recalibration: Recalibration | None = None
+    """The correction of the confidence by the repository's own history; None: none is known."""
     prefilter: Literal["auto", "always", "never"] = "auto"
     """Whether only the files that share most words with the issue are read. `auto`: in repositories
     with more than `prefilter_above` source files. The paper reads every file."""

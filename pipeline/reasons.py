@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pipeline.errors import BudgetSpent, Ceiling
-from pipeline.types import VoteTable
-from prompts import shorten
+from pipeline.errors import BudgetSpent, Ceiling, TimeSpent
+from pipeline.types import NoFix, NoFixReason, VoteTable
+from prompts import shorten, strip_ansi
 from sandbox.base import Execution
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
 NO_CONTEXT = "No source file that I can read has anything to do with the issue."
 NO_SCRIPT = "The model never gave a script that could be run."
-NO_TEST_FILE = "The model never gave a test file that could be run."
-PLAIN_TEST = (
-    "So the edit was chosen by what had been done by then, and its test runs the script that "
-    "reproduces the issue, as it is."
-)
+PLAIN_TEST = "So the edit was chosen by what had been done by then, and no model wrote its test."
 NOT_DESCRIBED = "The budget was spent before the model described this."
+UNPROVEN = "No test that can be committed shows the issue and the fix; the script below does."
+NO_WORDS = "The run ended before a model described this."
+OTHER_SUITE = "They were not run with this edit, or not to the end."
+NO_TIME = "The time for one run was over before this repository's tests could be run."
 NO_PLACE = "The settings of this repository (never_touch) allow no place for a new test file."
 NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
 
@@ -28,7 +28,19 @@ _OUTPUT = 1500
 
 
 def budget_sentence(spent: BudgetSpent) -> str:
+    if isinstance(spent, TimeSpent):
+        return str(spent)
     return f"{_CEILINGS[spent.of]} is reached: {spent}"
+
+
+def explain_spent(spent: BudgetSpent) -> NoFix:
+    """The honest no of a run that reached a ceiling with no edit in hand."""
+    return NoFix(reason=reason_of(spent.of), details=(budget_sentence(spent),))
+
+
+def reason_of(ceiling: Ceiling | None) -> NoFixReason:
+    """What a run lacked that reached `ceiling`."""
+    return "out of time" if ceiling == "time" else "out of budget"
 
 
 def vote_sentences(table: VoteTable) -> tuple[str, ...]:
@@ -52,4 +64,4 @@ def vote_sentences(table: VoteTable) -> tuple[str, ...]:
 
 def _outcome_sentence(run: Execution) -> str:
     how = f"exit code {run.exit_code}" if run.exit_code is not None else run.ending.value
-    return f"{how}.\n{shorten(run.output.strip(), _OUTPUT)}".strip()
+    return f"{how}.\n{shorten(strip_ansi(run.output).strip(), _OUTPUT)}".strip()

@@ -1,4 +1,4 @@
-"""Reading a model's reply: exactly one block of the right kind, or what to mend."""
+"""Parses a model's reply: exactly one block of the right kind, or a hint on what to correct."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ TAGS = (
     "script",
     "approve",
     "edit",
+    "bash",
+    "tests",
+    "submit",
     "choice",
     "test_file",
     "title",
@@ -19,8 +22,16 @@ TAGS = (
     "ranking",
     "relevance",
     "summary",
+    "setup",
+    "python",
+    "give_up",
+    "fixed",
+    "no_issue",
+    "files",
+    "places",
+    "score",
 )
-"""Every tag that a template may ask for."""
+"""Every tag that a template may request."""
 
 _FENCE = re.compile(r"(```+|~~~+)[^\n`]*")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -28,7 +39,7 @@ _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Malformed:
-    """The reply broke the format; `hint` is sent back to the model as it is."""
+    """The reply violates the format; `hint` is sent to the model verbatim."""
 
     hint: str
 
@@ -37,19 +48,36 @@ class Malformed:
 class Tag:
     name: str
     body: str
-    """Without the line breaks around it, and without a code fence around all of it."""
+    """The content without surrounding line breaks, and without a code fence around all of it."""
 
 
 def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
     """The one block of an allowed kind in `reply`.
 
-    A tag counts when it begins a line (behind white space and a code fence at most), so that prose
-    may mention a tag. A block ends at the first closing tag of its name that begins a line, else
-    at the first one that ends a line; a tag inside a block is that block's content.
-    `<approve/>` and `<approve></approve>` are the same. A leading `<think>` block is dropped.
-    When no tag begins a line, one whole block inside a line is taken.
+    A tag counts if it begins a line (after white space and a code fence at most), so that prose may
+    mention a tag. A block ends at the first closing tag of its name that begins a line, else at the
+    first one that ends a line; a tag inside a block is that block's content. `<approve/>` and
+    `<approve></approve>` are the same. A leading `<think>` block is dropped. When no tag begins a
+    line, one whole block inside a line is taken.
     """
     found = _find_blocks(reply, allowed) or _find_inline(reply, allowed)
+    return _only(found, reply, allowed)
+
+
+def only_tag_or_approval(reply: str, *allowed: str) -> tuple[Tag | Malformed, bool]:
+    """Parse the only block (see `only_tag`), and whether an `<approve/>` accompanies it.
+
+    With `approve` among `allowed`, a lone `<approve/>` is the one block. Beside another block, it
+    approves that block in advance, on condition that its run succeeds.
+    """
+    found = _find_blocks(reply, (*allowed, "approve")) or _find_inline(reply, allowed)
+    others = [tag for tag in found if tag.name != "approve"]
+    if "approve" in allowed and not others:
+        return _only(found[:1], reply, allowed), False
+    return _only(others, reply, allowed), len(others) == 1 and len(found) > 1
+
+
+def _only(found: list[Tag], reply: str, allowed: tuple[str, ...]) -> Tag | Malformed:
     wanted = " or ".join(f"<{name}>" for name in allowed)
     if not found:
         return _missing_block(reply, allowed, wanted)
@@ -63,7 +91,7 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
 
 
 def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
-    """The body of each named block; every one must be there exactly once."""
+    """The body of each named block; each must occur exactly once."""
     found = _find_blocks(reply, names)
     for name in names:
         count = sum(tag.name == name for tag in found)
@@ -75,6 +103,15 @@ def tags(reply: str, *names: str) -> dict[str, str] | Malformed:
                 + ", ".join(f"<{each}>" for each in names)
                 + "."
             )
+    return {tag.name: tag.body for tag in found}
+
+
+def some_tags(reply: str, *names: str) -> dict[str, str] | Malformed:
+    """The body of each named block that `reply` contains; none may occur twice."""
+    found = _find_blocks(reply, names)
+    for name in names:
+        if sum(tag.name == name for tag in found) > 1:
+            return Malformed(f"Your reply holds more than one <{name}> block. Answer with one.")
     return {tag.name: tag.body for tag in found}
 
 
@@ -101,7 +138,7 @@ def _missing_block(reply: str, allowed: tuple[str, ...], wanted: str) -> Malform
 
 
 def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
-    """Blocks in the order of the reply."""
+    """The blocks in the order of the reply."""
     reply = _THINKING.sub("", reply).replace("\r\n", "\n")
     found: list[Tag] = []
     at = 0
@@ -124,14 +161,14 @@ def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
 
 
 def _find_inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
-    """Blocks within one line, as in `I take <choice>2</choice>.`"""
+    """Blocks within one line, such as in `I take <choice>2</choice>.`"""
     names = "|".join(map(re.escape, allowed))
     found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
     return [Tag(name, body.strip()) for name, body in found]
 
 
 def _find_closing(reply: str, name: str, start: int) -> tuple[int, int] | None:
-    """Where the closing tag begins and ends."""
+    """The positions where the closing tag begins and ends."""
     same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
     if same_line:
         return same_line.start(1), same_line.end()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.models.base import Model
+from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.store import Store
 from sandbox.base import Sandbox
+
+Progress = Callable[[str, str], None]
+"""Receives a stage and a detail, as text for people."""
 
 
 @dataclass(frozen=True)
@@ -21,3 +27,14 @@ class Resources:
     codebase: Codebase
     store: Store
     options: Options
+    clock: RunClock = UNLIMITED
+    progress: Progress | None = None
+    solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    """Further solvers, by the names that generators give them."""
+
+
+async def start_clock(resources: Resources) -> Resources:
+    """`resources` with the clock of the run in their store; replies to batches may take days."""
+    options = resources.options
+    clock = await RunClock.open(resources.store, 0 if options.batch else options.minutes)
+    return dataclasses.replace(resources, clock=clock)

@@ -1,12 +1,12 @@
-"""The selector alone: an issue, a codebase and edits from anywhere in; the choice, or a no, out.
+"""The selector alone: chooses among edits from any source for an issue in a codebase.
 
-edits ─▶ Adopted ─▶ their tests, given ones, or else written ones ─▶ Judge ─▶ Choice
+edits ─▶ Adopted ─▶ their tests, given tests, or else written tests ─▶ Judge ─▶ Choice
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
@@ -14,12 +14,14 @@ from pipeline.codebase.conventions import detect_conventions
 from pipeline.concurrency import gather_bounded
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.external_tests import to_test_script
+from pipeline.edits.suspicious import find_suspicious
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
 from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options
 from pipeline.selection.judge import Judge
+from pipeline.selection.own_tests import rests_on, tell_whose_tests
 from pipeline.selection.verdict import Judgement
 from pipeline.state import Phase
 from pipeline.store import Store
@@ -31,13 +33,13 @@ IMPORTED_KEY = "adopted"
 _CONCURRENCY = 4
 NO_FAILING_TEST = "No test fails on the code as it is, so none shows that the issue is fixed."
 
-Progress = Callable[[str], Awaitable[None]]
-"""Told what is done now, in plain words for a person."""
+Progress = Callable[[str], None]
+"""Receives the current activity as a sentence for people."""
 
 
 @dataclass(frozen=True)
 class ExternalTest:
-    """A test that somebody brings: a script that ends itself, or a test file."""
+    """A test from outside: a script with the protocol's exit codes, or a test file."""
 
     name: str
     text: str
@@ -45,13 +47,13 @@ class ExternalTest:
 
 @dataclass(frozen=True)
 class Choice:
-    """What selecting came to."""
+    """The result of a selection."""
 
     judged: Judgement
     no_fix: NoFix | None
-    """Why none may be taken; None: `judged.chosen` is the edit."""
+    """Why no edit may be used; None: `judged.chosen` is the edit."""
     written: int = 0
-    """How many of the tests testing machines wrote."""
+    """How many of the tests were written by testing machines."""
 
 
 class Selector:
@@ -68,7 +70,7 @@ class Selector:
         options: Options,
         progress: Progress,
     ) -> None:
-        """Without a `model` no test is written, and the last word is the executions'."""
+        """Without a `model`, no test is written and the executions decide."""
         self._model = model
         self._reward = reward
         self._sandbox = sandbox
@@ -80,34 +82,47 @@ class Selector:
     async def select(
         self, issue: Issue, edits: Sequence[ExternalEdit], given: Sequence[ExternalTest] = ()
     ) -> Choice:
-        """The choice among `edits`. Tests are written only where none at hand fails without them.
+        """Choose among `edits`. Writes tests unless one of `given` fails on the unedited code: an
+        edit's own tests are no independent evidence for it.
 
         An edit must pass a test that fails on the unedited code, if there is such a test.
 
         Raises:
-            ModelUnavailable, ModelMisconfigured, SandboxError: call again to go on.
+            ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
         imported = await self._import_edits(edits)
         tests = await self._convert_tests(given)
         if not imported.candidates:
             return _to_choice(await self._judge(issue, imported, (), reproduced=False), imported)
         judged: Judgement | None = None
+        first: Judgement | None = None
         if tests or any(c.test for c in imported.candidates):
-            judged = _if_reproduced(await self._judge(issue, imported, tests, reproduced=True))
+            first = await self._judge(issue, imported, tests, reproduced=True)
+            judged = _if_reproduced(first)
         written: list[TestScript] = []
-        if judged is None and self._model is not None:
+        independent = judged is not None and rests_on(judged.table, tests)
+        if not independent and self._model is not None:
             written, spent = await self._write_tests(self._model, issue)
             if written:
                 tests = (*tests, *written)
                 judged = _if_reproduced(await self._judge(issue, imported, tests, reproduced=True))
-            elif spent:
+            elif spent and judged is None:
                 left = await self._judge(issue, imported, tests, reproduced=False)
                 return Choice(left, NoFix(reason="out of budget"))
+        if judged is None and first and first.table.self_serving:
+            judged = first
         if judged is None:
             judged = await self._judge(issue, imported, tests, reproduced=False)
             judged = _with_notes(judged, NO_FAILING_TEST)
         choice = _to_choice(
-            _with_notes(judged, *imported.notes), imported, self._options.confidence
+            _with_notes(
+                judged,
+                *tell_whose_tests(judged.table, tests, written),
+                *_tell_suspicious(imported),
+                *imported.notes,
+            ),
+            imported,
+            self._options.confidence,
         )
         return dataclasses.replace(choice, written=len(written))
 
@@ -134,7 +149,7 @@ class Selector:
         reproduced: bool,
     ) -> Judgement:
         count = len(imported.candidates)
-        await self._progress(f"running every test on {count} edits and choosing among them")
+        self._progress(f"running every test on {count} edits and choosing among them")
         judge = Judge(
             self._model,
             self._sandbox,
@@ -142,13 +157,15 @@ class Selector:
             self._store,
             self._options,
             reward=self._reward,
+            report=self._progress,
         )
         return await judge.judge(issue, imported.candidates, tests=tests, reproduced=reproduced)
 
     async def _write_tests(self, model: Model, issue: Issue) -> tuple[list[TestScript], bool]:
-        """Scripts that report the issue, from one wave of testing machines; whether money ended."""
+        """Scripts that report the issue, from one wave of testing machines; whether the budget ran
+        out."""
         count = min(self._options.samples, self._options.first_wave)
-        await self._progress(f"writing {count} tests, as none at hand fails on the code as it is")
+        self._progress(f"writing {count} tests, as none at hand fails on the code as it is")
 
         async def one(number: int) -> TestingState:
             machine = TestingMachine(model, self._sandbox, issue, self._options, sample=number)
@@ -165,6 +182,14 @@ def _to_choice(judged: Judgement, imported: ImportedEdits, least: float = 0.0) -
     judged = Judgement(replace(table, rejected=rejected), judged.verdict)
     abstains = judged.verdict.chosen is None or judged.verdict.confidence < least
     return Choice(judged, abstain.abstain_below(judged, least) if abstains else None)
+
+
+def _tell_suspicious(imported: ImportedEdits) -> list[str]:
+    return [
+        f"{candidate.name} {words}"
+        for candidate in imported.candidates
+        for words in find_suspicious(candidate.patch.diff)
+    ]
 
 
 def _if_reproduced(judged: Judgement) -> Judgement | None:

@@ -1,14 +1,15 @@
-"""Where a machine stands: plain data, saved after every step."""
+"""The state of a machine: plain data, saved after every step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
 from pipeline.errors import Ceiling
-from pipeline.models.base import Message
+from pipeline.models.base import Message, Reply
 from pipeline.types import Usage
 
 
@@ -20,16 +21,16 @@ class Phase(StrEnum):
     OUT_OF_CONTEXT = "out of context"
     REFUSED = "refused"
     OUT_OF_BUDGET = "out of budget"
-    """Never saved: with a higher ceiling the machine goes on where it stood."""
+    """Never saved: with a higher ceiling, the machine resumes where it stopped."""
 
     @property
     def final(self) -> bool:
-        """Whether the machine has ended. Every end leaves usable work, if there is any."""
+        """Whether the machine has ended. Every ending keeps any usable work."""
         return self not in (Phase.ASKING, Phase.EXECUTING)
 
 
 class ReplyKind(StrEnum):
-    """What one model reply was."""
+    """The kind of one model reply."""
 
     MALFORMED = "malformed"
     REVISED = "revised"
@@ -37,25 +38,38 @@ class ReplyKind(StrEnum):
 
 
 class State(BaseModel):
-    """Where a machine stands. Subclasses add the work done so far."""
+    """The state of a machine. Subclasses add the work so far."""
 
     phase: Phase = Phase.ASKING
     pending: str
-    """The user message to send next. Saved, so that a resumed run asks the very same question."""
+    """The user message to send next. Saved, so that a resumed run asks exactly the same
+    question."""
     messages: list[Message] = Field(default_factory=list[Message])
-    """The conversation so far. It may open with a user message that several machines share: the
-    first question is then a second one, so that a cache can end between the two."""
+    """The conversation so far. It may begin with a user message that several machines share; the
+    first question is then a separate message, so that a cached prefix can end between the two."""
     attempts: list[ReplyKind] = Field(default_factory=list[ReplyKind])
-    """One for each model reply."""
+    """The kinds of the model's replies, in order."""
     thinking: list[str] = Field(default_factory=list[str])
-    """What a reasoning model thought before each reply: kept for the record, never sent back."""
+    """A reasoning model's thoughts before each reply: kept for the record, never sent back."""
     models: list[str] = Field(default_factory=list[str])
-    """Which model gave each reply, by the name that the service answered under."""
+    """The model that gave each reply, by the name under which the service answered."""
     usage: Usage = Usage()
+    usages: list[Usage] = Field(default_factory=list[Usage])
+    """The usage of each reply, parallel to `attempts`; `usage` is their sum."""
     ceiling: str = ""
-    """With OUT_OF_BUDGET: which ceiling was reached, as a sentence. Never saved."""
+    """With OUT_OF_BUDGET: the ceiling that was reached, as a sentence. Never saved."""
     reached: Ceiling | None = None
-    """With OUT_OF_BUDGET: whose ceiling that is. Never saved."""
+    """With OUT_OF_BUDGET: the owner of that ceiling (see `Ceiling`). Never saved."""
+
+    def add_reply(self, asked: Sequence[Message], reply: Reply) -> None:
+        """Continue the conversation by the reply to `asked`."""
+        # No provider accepts an empty message.
+        text = reply.text if reply.text.strip() else "(empty reply)"
+        self.messages = [*asked, Message(role="assistant", text=text)]
+        self.thinking.append(reply.thinking)
+        self.models.append(reply.model)
+        self.usage = self.usage + reply.usage
+        self.usages.append(reply.usage)
 
 
 S = TypeVar("S", bound=State)

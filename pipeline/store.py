@@ -9,7 +9,10 @@ import threading
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
+
+from pipeline.errors import OtherFormat, UnreadableRecord
+from pipeline.records import decode_record, encode_record
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,13 +30,30 @@ def validate_key(key: str) -> str:
     return key
 
 
+def decode_document(kind: type[M], data: bytes, key: str) -> M | None:
+    """The document that a store found under `key`; None for a damaged one, whose step is repeated.
+
+    Raises:
+        OtherFormat: another version of Capuchin saved it.
+    """
+    try:
+        return decode_record(kind, data, f"The saved step {key!r}")
+    except OtherFormat:
+        raise
+    except UnreadableRecord:
+        return None
+
+
 class Store(Protocol):
     """One document a key. `DirStore` and the bot's `RedisStore` pass one contract suite."""
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """The document under `key`, or None when there is none or it is of an older shape.
+        """The document under `key`, or None when there is none.
 
-        A document that no longer validates is treated as absent: its step is done again.
+        A damaged document is treated as absent: its step is done again.
+
+        Raises:
+            OtherFormat: another version of Capuchin saved it.
         """
         ...
 
@@ -48,10 +68,10 @@ without any edit."""
 
 
 class SharingStore:
-    """One run's store, but what lies below `SHARED` is also found where other runs left it."""
+    """One run's store that also finds what other runs saved below `SHARED`."""
 
     def __init__(self, own: Store, shared: Store) -> None:
-        """`shared` is of all runs with the same code in the same environment."""
+        """`shared` serves all runs with the same code in the same environment."""
         self._own = own
         self._shared = shared
 
@@ -71,6 +91,23 @@ class SharingStore:
             await self._shared.save(key, value)
 
 
+class ScopedStore:
+    """A part of another store: its keys lie below `scope`."""
+
+    def __init__(self, store: Store, scope: str) -> None:
+        """`scope` may be any text; what no key may hold in it becomes `_`."""
+        self._store = store
+        self._scope = re.sub(r"[^A-Za-z0-9_.-]+", "_", scope)
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """See `Store`."""
+        return await self._store.load(f"{self._scope}/{key}", kind)
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        """See `Store`."""
+        await self._store.save(f"{self._scope}/{key}", value)
+
+
 class DirStore:
     """One JSON file a key: for the command line, and for reading a run by hand."""
 
@@ -81,17 +118,17 @@ class DirStore:
         path = self._path(key)
         try:
             text = await asyncio.to_thread(path.read_bytes)
-            return kind.model_validate_json(text)
-        except (FileNotFoundError, ValidationError):
+        except FileNotFoundError:
             return None
+        return decode_document(kind, text, key)
 
     async def save(self, key: str, value: BaseModel) -> None:
-        await asyncio.to_thread(self._write, self._path(key), value.model_dump_json(indent=1))
+        await asyncio.to_thread(self._write, self._path(key), encode_record(value, indent=1))
 
-    def _write(self, path: Path, text: str) -> None:
+    def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_bytes(data)
         scratch.replace(path)  # atomic: a reader sees the old file or the new, never half
 
     def _path(self, key: str) -> Path:

@@ -1,18 +1,34 @@
-"""The nouns of the pipeline. Plain frozen data: no clients, no I/O, no GitHub."""
+"""The data model of the pipeline: plain frozen data without clients, I/O or GitHub."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NewType
 
+from pipeline.options import Recalibration as Recalibration
+from pipeline.outcomes import SuiteReport as SuiteReport
+from pipeline.outcomes import SuiteRun as SuiteRun
+from pipeline.outcomes import TestOutcome as TestOutcome
+from pipeline.outcomes import read_test_outcome as read_test_outcome
+from pipeline.shown import Context as Context
+from pipeline.shown import Findings as Findings
+from pipeline.shown import Located as Located
+from pipeline.shown import Place as Place
+from pipeline.shown import SearchRecord as SearchRecord
+from pipeline.shown import ShownFile as ShownFile
+from pipeline.shown import SourceFile as SourceFile
+from pipeline.shown import SuspectFile as SuspectFile
 from pipeline.usage import Account as Account
 from pipeline.usage import Usage as Usage
 from sandbox.base import Execution
 from sandbox.frozen import Frozen as Frozen
 from sandbox.frozen import replace as replace
 
+CommitSha = NewType("CommitSha", str)
+"""The full name of a commit: 40 hexadecimal digits, or 64 in a repository of SHA-256."""
+
 
 class Issue(Frozen):
-    """What a person reported, as text. Untrusted everywhere."""
+    """A reported issue, as text. Untrusted everywhere."""
 
     repository: str
     """`owner/name`, for the prompts."""
@@ -22,67 +38,9 @@ class Issue(Frozen):
     """The comments, oldest first, each beginning with its author's name."""
 
 
-class SourceFile(Frozen):
-    """A file of the codebase as the model sees it."""
-
-    path: str
-    text: str
-    tokens: int
-    partial: bool = False
-    """Whether `text` holds parts of the file only, and says where it leaves out lines."""
-
-
-class ShownFile(Frozen):
-    """One file of a context, and why it is there."""
-
-    path: str
-    tokens: int
-    partial: bool
-    why: str
-    """The scout's words, or what it shares with the issue. Untrusted."""
-
-
-class Findings(Frozen):
-    """How a context was found."""
-
-    way: Literal["scout", "words, then scout", "words"]
-    """Who chose what was ranked: the scout read every file; or those that share the most words with
-    the issue; or there is no scout, and shared words chose."""
-    files: int
-    """That are source."""
-    read: int
-    """Files that the scout read, now or for an earlier run of the issue; 0 without one."""
-    read_tokens: int
-    """Tokens of what was searched: of what the scout read, or of all source without one."""
-    unknown: int = 0
-    """Files that the scout gave no readable verdict on: shown last where there is room."""
-    invented: int = 0
-    """Paths in the solver's orders that were in no list, and were dropped."""
-    meaning: str = ""
-    """What an embedding model had to do with it, in a sentence; empty where none was needed."""
-    shown: tuple[ShownFile, ...] = ()
-
-    @property
-    def compression(self) -> float:
-        """How many times fewer tokens are shown than were searched."""
-        return self.read_tokens / max(1, sum(file.tokens for file in self.shown))
-
-
-class Context(Frozen):
-    """The files the model may see, most useful first, within the token budget."""
-
-    files: tuple[SourceFile, ...]
-    dropped: tuple[str, ...] = ()
-    """Files that may matter and are not among them: too large, too many, or ranked as needless."""
-    scanned: int = 0
-    """How many files were read to find these."""
-    not_read: tuple[str, ...] = ()
-    """Sentences: how many files were left out unread, and why."""
-    findings: Findings | None = None
-
-
 class TestScript(Frozen):
-    """A stand-alone Python script: exit 0 when the issue is fixed, 2 when not, else broken.
+    """A stand-alone Python script: exit 0 if the issue is fixed, 2 if not; any other exit means
+    broken.
 
     The protocol of CodeMonkeys, section 2.2.
     """
@@ -99,20 +57,30 @@ class Patch(Frozen):
 
 
 class Candidate(Frozen):
-    """One edit that takes part in the choice."""
+    """An edit that can be chosen."""
 
     sample: int
     """The number of the sample that wrote it, from 0."""
     patch: Patch
     test: TestScript | None = None
-    """The script its own machine ended with."""
+    """The last script of its own machine."""
     source: str = ""
-    """Where an edit that we did not write comes from, in a person's words. Untrusted."""
+    """The source of an edit that we did not write, in a person's words. Untrusted."""
+    machine: str = ""
+    """The kind of machine that wrote it, `fixed` or `explore`; empty if it is not known."""
+    model: str = ""
+    """The model that wrote it, as the service names it; empty if it is not known. Untrusted."""
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """What tells independent sources apart: an outside name, or the kind of machine and its
+        model. Samples of one machine and model make the same mistakes."""
+        return (self.source,) if self.source else (self.machine, self.model)
 
     @property
     def name(self) -> str:
-        """What people call it. Untrusted where it has a `source`."""
-        return self.source or f"edit {self.sample + 1}"
+        """Its name as long as it has no letter. Untrusted if it has a `source`."""
+        return self.source or f"the edit of sample {self.sample + 1}"
 
 
 class RejectedEdit(Frozen):
@@ -120,7 +88,7 @@ class RejectedEdit(Frozen):
 
     name: str
     why: str
-    """Git's own words. Untrusted."""
+    """Git's message. Untrusted."""
 
 
 class VoteTable(Frozen):
@@ -136,13 +104,16 @@ class VoteTable(Frozen):
     runs: tuple[tuple[Execution, ...], ...]
     """`runs[c][t]` is test `t` with candidate `c` applied."""
     flaky: tuple[int, ...] = ()
-    """Indices of tests that ended differently when they were run again; they do not vote."""
+    """Indices of tests that ended differently in a repetition; they do not vote."""
+    self_serving: tuple[int, ...] = ()
+    """Indices of tests that only the outside edits which contain them pass; they do not vote."""
     rejected: tuple[RejectedEdit, ...] = ()
-    """Edits that are not among `candidates`, because they do not apply."""
+    """Edits that are not `candidates`: they do not apply, or control runs went wrong."""
 
     def votes(self, candidate: int) -> int:
         """How many tests the candidate passes."""
-        return sum(run.passed for run in self.runs[candidate])
+        runs = enumerate(self.runs[candidate])
+        return sum(run.passed for test, run in runs if test not in self.self_serving)
 
     def order(self) -> list[int]:
         """Candidate indices, most votes first; the shorter diff, then the earlier sample, first."""
@@ -159,124 +130,118 @@ class VoteTable(Frozen):
         return list(distinct.values())[:count]
 
 
-class SuiteRun(Frozen):
-    """The repository's own tests, once."""
-
-    execution: Execution
-    passed: tuple[str, ...]
-    failed: tuple[str, ...]
-
-
-class SuiteReport(Frozen):
-    """The repository's own tests, or those of them that matter for an edit, without and with it.
-
-    What tests say of themselves: hostile code can forge it, so it is evidence beside other.
-    """
-
-    command: tuple[str, ...]
-    before: SuiteRun
-    """Of what passes, only the tests that were also run with the edit."""
-    after: SuiteRun
-    whole: int = 0
-    """How many tests pass without the edit, as far as known; 0 where nobody counted."""
-    chosen: str = ""
-    """Which of them were run, in our words; empty when all were."""
-    flaky: tuple[str, ...] = ()
-    """Tests that seemed broken, but do not always pass without the edit; left out above."""
-
-    @property
-    def broken(self) -> tuple[str, ...]:
-        """Tests that pass on the unedited code and do not with the edit."""
-        return tuple(sorted(set(self.before.passed) - set(self.after.passed)))
-
-
 class Standing(Frozen):
-    """What is known of one candidate beside the others."""
+    """The evidence about one candidate relative to the others."""
 
     votes: int
     """Tests passed, all tests counted."""
     passes: int
-    """Tests passed of those that vote."""
+    """Voting tests passed."""
     support: int
-    """How many candidates are equal to it after normalisation, itself included."""
+    """How many candidates equal it after normalisation, itself included."""
     same_as: int
-    """The first candidate that is equal to it after normalisation; itself where it is the first."""
+    """The first candidate that equals it after normalisation, possibly itself."""
     behaves_as: int
     """The first candidate with which every test ended in the same way."""
     execution: float
-    """What the executions say for it, in log-odds (`pipeline.selection.scoring.execution`)."""
+    """The evidence of the executions, in log-odds (`pipeline.selection.scoring.execution`)."""
     prior: float
-    """What its text beside the others' says for it: the fitted ranking, in log-odds."""
+    """The evidence of its text among the others': the fitted ranking, in log-odds."""
     broken: tuple[str, ...] | None = None
-    """The repository's own tests that it breaks; None where they were not run with it."""
+    """The repository's own tests that it breaks; None if they did not run with it."""
     reward: float | None = None
-    """The reward model's score; None where it gave none."""
+    """The reward model's score; None if it gave none."""
 
     @property
     def score(self) -> float:
-        """In log-odds; only differences within one contest mean anything."""
+        """The total in log-odds; only differences within one contest are meaningful."""
         return self.prior + self.execution
 
 
+Rung = Literal[
+    "the edit's own tests", "extension", "new file", "wrapped script", "script file", "none"
+]
+"""The form of the reproduction test, best first; `none`: only the script could run."""
+
+
 class Reproduction(Frozen):
-    """The reproduction test as a file of the repository, seen failing and then passing."""
+    """The reproduction test, which fails before and passes after; with rung `none`, the script
+    alone."""
 
     path: str
+    """The test file, the first if there are several; empty with rung `none`."""
     text: str
     diff: str
-    """Adds the file."""
+    """The diff of the test's commit, which applies to the base alone; empty with rung `none`."""
     command: tuple[str, ...]
     before: Execution
     after: Execution
+    rung: Rung = "new file"
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the pull request contains the test as a separate commit."""
+        return self.rung != "none"
 
 
 class Evidence(Frozen):
-    """Why the chosen edit is believed, in the form a reviewer can check."""
+    """The reasons to believe in the chosen edit, in a form that a reviewer can check."""
 
     votes: VoteTable
     finalists: tuple[int, ...]
     """Indices into `votes.candidates`, most votes first."""
     selection_rounds: int
-    """How many tests the selection machine wrote to tell the finalists apart."""
+    """How many tests the selection machine wrote to distinguish the finalists."""
     reproduction: Reproduction
     suite: SuiteReport | None
-    """None when the repository has no tests that could be found and run."""
+    """None if no tests of the repository could be found and run."""
     suite_problem: str = ""
     """Why there is no `suite`, in a sentence. May quote the repository: untrusted."""
     title: str
     cause: str
     change: str
-    """A pull request's title, what was wrong, what was changed: the model's words. Untrusted."""
+    """The pull request's title, the cause and the change, in the model's words. Untrusted."""
     context: Context
     method: str = ""
-    """The way of choosing that was set."""
+    """The configured selection method."""
     why: str = ""
-    """Why this edit and no other, in our own words; the names of tests in them are untrusted."""
+    """Why this edit was chosen, in our own words; the names of tests in it are untrusted."""
     standings: tuple[Standing, ...] = ()
     """One for each of `votes.candidates`."""
     order: tuple[int, ...] = ()
-    """Indices into `votes.candidates`: the chosen edit, then those to fall back on."""
+    """Indices into `votes.candidates`: the chosen edit, then the fallbacks."""
+    reproduced: tuple[TestOutcome | None, ...] = ()
+    """The outcome of the reproduction test with each of `votes.candidates`; None: unknown."""
     notes: tuple[str, ...] = ()
-    """What went otherwise than it should, in sentences. Untrusted."""
+    """Deviations from the normal course, in sentences. Untrusted."""
     cut_short: str = ""
-    """Which ceiling was reached before all was done, as a sentence; empty when none was."""
+    """The ceiling that ended the work early, as a sentence; empty if there was none."""
+    unproven: str = ""
+    """Why the edit is proposed although it is unproven, in sentences; empty if it is proven.
+    Untrusted."""
 
 
 DecidedBy = Literal["only one", "votes", "evidence", "support", "reward model", "model", "person"]
 
 
 class Selection(Frozen):
-    """The chosen edit."""
+    """The chosen edit with its evidence."""
 
     candidate: Candidate
     decided_by: DecidedBy
     confidence: float
-    """The probability that the edit is right (`pipeline.selection.scoring.execution`)."""
+    """The probability that the edit is right, with the `recalibration` if there is one."""
+    recalibration: Recalibration | None = None
     evidence: Evidence
 
     @property
+    def is_proven(self) -> bool:
+        """Whether a test of the repository failed without the edit and passed with it."""
+        return not self.evidence.unproven
+
+    @property
     def runners_up(self) -> tuple[Candidate, ...]:
-        """What was not chosen, next best first."""
+        """The candidates that were not chosen, best first."""
         return tuple(self.evidence.votes.candidates[c] for c in self.evidence.order[1:])
 
 
@@ -291,22 +256,65 @@ NoFixReason = Literal[
     "reproduction not confirmed",
     "not sure enough",
     "out of budget",
+    "out of time",
+    "already fixed",
+    "question",
+    "unclear wish",
+    "not this repository",
 ]
 
 
+class FixedSince(Frozen):
+    """The commit since which scripts that show the issue pass."""
+
+    commit: str
+    """Its full name."""
+    subject: str
+    """The first line of its message. Untrusted."""
+
+
+class JudgedEdits(Frozen):
+    """The edits of a run that proposes none, with their evidence."""
+
+    votes: VoteTable
+    order: tuple[int, ...]
+    """Indices into `votes.candidates`, best first; equal diffs appear once."""
+    standings: tuple[Standing, ...] = ()
+    """One for each of `votes.candidates`; empty if only the votes are known."""
+    confidence: float | None = None
+    """The probability that the first in order is right; None if it was not estimated."""
+    method: str = ""
+    """The configured selection method."""
+    suite: SuiteReport | None = None
+    """The repository's own tests with the first in order; None if there was no result."""
+    suite_problem: str = ""
+    """Why there is no `suite`, in a sentence. Untrusted."""
+    context: Context | None = None
+    """What the model saw."""
+
+    @property
+    def best(self) -> Candidate:
+        """The edit that was closest to being proposed."""
+        return self.votes.candidates[self.order[0]]
+
+
 class NoFix(Frozen):
-    """An honest no: why, and what was learnt on the way."""
+    """An honest no: the reason, and what was learnt."""
 
     reason: NoFixReason
     details: tuple[str, ...] = ()
     """Sentences for the maintainer. May quote the repository or a model: untrusted."""
     script: str = ""
-    """A script that fails on the code as it is, where one was written. Untrusted."""
+    """A script that fails on the current code, or on the code before `fixed_since`; empty if there
+    is none. Untrusted."""
+    fixed_since: FixedSince | None = None
+    """With the reason `already fixed`."""
     suspects: tuple[str, ...] = ()
-    """Files that the edits changed, those that most edits changed first. Untrusted."""
+    """Files that the edits changed, most often changed first. Untrusted."""
+    edits: JudgedEdits | None = None
+    """None if no edit was written or judged."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the same run, started again with a higher ceiling or a lower threshold, would
-        end the same."""
-        return self.reason not in ("out of budget", "not sure enough")
+        """Whether the same run would end the same with a higher ceiling or a lower threshold."""
+        return self.reason not in ("out of budget", "out of time", "not sure enough")

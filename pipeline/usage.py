@@ -31,4 +31,4 @@ class Account(Frozen):
     usage: Usage
     dollars: float
     price_note: str = ""
-    """How `dollars` is priced if not by a price list, as a sentence; else empty."""
+    """If no price list has the model: one sentence on how `dollars` was priced; else empty."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 FOLDER = Path(__file__).parent
+LAST_LINES = 40
+"""How many lines at the end of a shortened text are kept: there, programs say how they ended."""
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 def render(name: str, **values: object) -> str:
@@ -39,6 +42,7 @@ def _environment() -> Environment:
         "block": _block,
         "attribute": _escape_attribute,
         "short": shorten,
+        "plain": strip_ansi,
     }
     environment.filters.update(filters)
     return environment
@@ -60,9 +64,45 @@ def _escape_attribute(text: str) -> str:
     return re.sub(r'["<>\r\n]', "_", text)
 
 
-def shorten(text: str, characters: int) -> str:
-    """Replace the middle of a `text` longer than `characters` by a note."""
+def shorten(text: str, characters: int, *, last: int = LAST_LINES) -> str:
+    """Replace the middle of a `text` longer than `characters` by a note of about 40 more.
+
+    Cut between lines; the last `last` lines are kept if they fit. A line that is too long by itself
+    is cut inside.
+    """
     if len(text) <= characters:
         return text
-    half = characters // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    lines = text.split("\n")
+    tail = _count_fitting(reversed(lines[-last:]), characters)
+    used = sum(len(line) + 1 for line in lines[len(lines) - tail :])
+    if used < 2 * characters // 3:
+        tail = _count_fitting(reversed(lines), 2 * characters // 3)
+        used = sum(len(line) + 1 for line in lines[len(lines) - tail :])
+    head = _count_fitting(lines[: len(lines) - tail], characters - used)
+    left = len(lines) - head - tail
+    if not tail or not head:
+        return _cut_inside(text, characters)
+    note = f"[... {left} {'line' if left == 1 else 'lines'} left out ...]"
+    return "\n".join([*lines[:head], note, *lines[len(lines) - tail :]])
+
+
+def _count_fitting(lines: Iterable[str], characters: int) -> int:
+    """How many of `lines`, from the first on, have room."""
+    count = 0
+    for line in lines:
+        characters -= len(line) + 1
+        if characters < 0:
+            break
+        count += 1
+    return count
+
+
+def _cut_inside(text: str, characters: int) -> str:
+    head = characters // 3
+    note = f"[... {len(text) - characters} characters left out ...]"
+    return f"{text[:head]}\n{note}\n{text[len(text) - characters + head :]}"
+
+
+def strip_ansi(text: str) -> str:
+    """Without terminal escape sequences (ECMA-48)."""
+    return _ANSI.sub("", text)

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sandbox.frozen import Frozen
 from sandbox.program import Program
+
+if TYPE_CHECKING:
+    from sandbox.command_run import CommandRun
 
 
 class Ending(StrEnum):
@@ -31,7 +34,11 @@ class Execution(Frozen):
     output: str
     """Standard output and error interleaved, decoded as UTF-8 with replacement, the middle cut."""
     seconds: float
+    """Of wall time."""
     ending: Ending = Ending.EXIT
+    limit: str = ""
+    """Which limit a TIMEOUT met: `processor time`, `idle` (it did nothing), `wall time`; empty
+    where that is not known."""
     cpu_seconds: float | None = None
     """Processor time of all its processes; None where it was not measured."""
     peak_memory_mb: float | None = None
@@ -52,4 +59,8 @@ class Sandbox(Protocol):
             PatchRejected: a diff does not apply; nothing was run.
             SandboxUnavailable: the program could not be started, or its end is unknown.
         """
+        ...
+
+    async def run_command(self, program: Program) -> CommandRun:
+        """As `run`, and report what the checkout then holds; see `CommandRun`."""
         ...

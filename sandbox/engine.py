@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol
 
+from sandbox.environment.attempt import Attempt, make_plan
+from sandbox.environment.installation import Installation
 from sandbox.execution.session import SandboxSession
 from sandbox.tree import Tree
 
@@ -32,6 +35,22 @@ class EnvironmentRequest:
     could otherwise tamper with the environment of another."""
     run_id: str = ""
     """The run that the build's containers belong to."""
+    as_of: date | None = None
+    """The day of the commit, by its committer; None where it is not known."""
+    described: str = ""
+    """The output of `git describe --tags --long` for the commit; empty without a reachable tag."""
+
+
+def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
+    """The ways to install the request's tree, as `plan` of an engine returns them. Blocking."""
+    return make_plan(
+        request.tree,
+        setup=request.setup,
+        dockerfile=request.dockerfile,
+        python=request.python,
+        as_of=request.as_of,
+        described=request.described,
+    )
 
 
 class Engine(Protocol):
@@ -39,9 +58,17 @@ class Engine(Protocol):
 
     async def check(self) -> str: ...
 
+    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]: ...
+
     async def prepare(
-        self, request: EnvironmentRequest, *, on_progress: OnProgress | None = None
+        self,
+        request: EnvironmentRequest,
+        attempt: Attempt | None = None,
+        *,
+        on_progress: OnProgress | None = None,
     ) -> str: ...
+
+    async def read_installation(self, image: str) -> Installation | None: ...
 
     def open(self, image: str, *, run_id: str) -> AbstractAsyncContextManager[SandboxSession]: ...
 

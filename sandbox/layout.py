@@ -14,12 +14,16 @@ LABEL_KIND: Final = "capuchin.kind"
 """On containers: `build`, `network`, `execution` (cold) or `lane` (warm).
 On images: `base`, `tools`, `rooted`, `dependencies` or `tree`."""
 
+LABEL_INSTALLATION: Final = "capuchin.installation"
+"""On images: what the installer recorded, as JSON."""
 
 CHECKOUT: Final = "/testbed"
 """Where the program under test finds the repository; the editable install points here."""
 TREE: Final = "/opt/tree"
 """Where the image holds the installed tree; every execution gets a copy as its checkout."""
 ENVIRONMENT: Final = "/opt/env"
+SYSTEM_PYTHON: Final = "/opt/capuchin/python"
+"""The base image's own Python, which our programs run on: the environment's may be too old."""
 PROGRAM_ENVIRONMENT: Final = {
     "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
     "VIRTUAL_ENV": ENVIRONMENT,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LONGEST_MARKED = 200
+"""Bytes of a marked line."""
+
 
 class Output:
     """Collects bytes; keeps at most `kept` of them in memory, half from each end."""
@@ -26,11 +29,35 @@ class Output:
         del self._tail[: max(0, len(self._tail) - self._tail_size)]
 
     def text(self) -> str:
-        """Decoded as UTF-8 with replacement; a sentence replaces the middle that was cut."""
+        """Decoded as UTF-8 with replacement; a sentence replaces the middle that was cut.
+
+        The cut is between lines where there are any.
+        """
         self._trim()
-        left_out = self.total - len(self._head) - len(self._tail)
-        if not left_out:
+        if self.total == len(self._head) + len(self._tail):
             return (self._head + self._tail).decode("utf-8", "replace")
-        head = self._head.decode("utf-8", "replace")
-        tail = self._tail.decode("utf-8", "replace")
-        return f"{head}\n[... {left_out} bytes of output left out here ...]\n{tail}"
+        head = self._head[: self._head.rfind(b"\n") + 1] or self._head
+        tail = self._tail[self._tail.find(b"\n") + 1 :] or self._tail
+        left_out = self.total - len(head) - len(tail)
+        first = head.decode("utf-8", "replace").removesuffix("\n")
+        last = tail.decode("utf-8", "replace")
+        return f"{first}\n[... {left_out} bytes of output left out here ...]\n{last}"
+
+
+class MarkedLines:
+    """Finds lines that begin with a mark in output that comes in pieces."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark.encode()
+        self._rest = b""
+
+    def find_latest(self, data: bytes) -> str:
+        """The end of the latest whole line in `data` that begins with the mark; else empty."""
+        text = self._rest + data
+        self._rest = text[-LONGEST_MARKED:]
+        start = text.rfind(b"\n" + self._mark)
+        end = text.find(b"\n", start + 1)
+        if start < 0 or not 0 < end - start <= LONGEST_MARKED:
+            return ""
+        self._rest = text[end:][-LONGEST_MARKED:]
+        return text[start + 1 + len(self._mark) : end].decode("ascii", "replace")

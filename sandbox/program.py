@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -11,6 +11,17 @@ from sandbox.layout import ENVIRONMENT
 
 NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
 SCRIPT_PATH: Final = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
+
+COMMAND_PATH: Final = "/tmp/capuchin/command"  # noqa: S108
+
+
+@dataclass(frozen=True)
+class OutputWatch:
+    """Reports lines of output while a program runs; best effort, and untrusted."""
+
+    mark: str
+    report: Callable[[str], None]
+    """Receives what follows the mark in a line that begins with it. Called in the event loop."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +33,14 @@ class Program:
     diffs: Sequence[str] = ()
     """Applied to the fresh checkout in this order, before the program starts."""
     seconds: float | None = None
-    """Wall-clock limit; None is the sandbox's own."""
+    """Of processor time (`Limits.seconds`); None is the sandbox's own."""
     output_bytes: int | None = None
     """How much of the output is kept, head and tail; None is the sandbox's own limit."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     """Set in addition to the variables that every program sees, or in place of them."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text; written after the diffs."""
+    watch: OutputWatch | None = None
     may_share: bool = False
     """Whether equal programs may share one run."""
 
@@ -71,3 +83,24 @@ def repeat_environment(number: int) -> Mapping[str, str]:
     with another seed, and ends the same way when the same runs are repeated.
     """
     return {"PYTHONHASHSEED": str(number)}
+
+
+def shell_command(
+    text: str,
+    *,
+    diffs: Sequence[str] = (),
+    seconds: float | None = None,
+    output_bytes: int | None = None,
+) -> Program:
+    """The program that runs `text` with bash, or with sh in an image without bash.
+
+    It lies in a file: the kernel limits the length of an argument.
+    """
+    choose = 'command -v bash >/dev/null && exec bash "$1"; exec sh "$1"'
+    return Program(
+        argv=("sh", "-c", choose, "sh", COMMAND_PATH),
+        diffs=diffs,
+        seconds=seconds,
+        output_bytes=output_bytes,
+        files={COMMAND_PATH: text},
+    )

@@ -8,7 +8,15 @@ import pytest
 
 from tests.support.parallel import FileScheduling, order_by_duration
 
-pytest_plugins = ("tests.support.redis", "tests.support.hub", "tests.support.no_paid_services")
+# Their assertions, too, say what they saw.
+pytest.register_assert_rewrite("tests.e2e", "tests.machines")
+
+pytest_plugins = (
+    "tests.support.redis",
+    "tests.support.hub",
+    "tests.support.no_paid_services",
+    "tests.support.loop_watch",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ from bot.admission.trust import is_trusted
 from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import IssueVersion, SkippedComments, replace
+from bot.types import IssueVersion, Login, SkippedComments, replace
 
 
 class CommentFilter:
@@ -48,7 +48,7 @@ class CommentFilter:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)
 
-    async def _is_trusted(self, login: str) -> bool:
+    async def _is_trusted(self, login: Login) -> bool:
         name = login.casefold()
         if name not in self._known:
             self._known[name] = await is_trusted(self._repo, login, self._config.trust)
@@ -90,5 +90,5 @@ async def is_edited_since(repo: Repository, issue: IssueFacts, asked_at: datetim
     return edited is not None and edited >= asked_at.replace(microsecond=0)
 
 
-def _mark_untrusted(login: str) -> str:
+def _mark_untrusted(login: Login) -> str:
     return f"{login}, a stranger to this repository"

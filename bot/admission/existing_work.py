@@ -20,8 +20,9 @@ MAX_SHOWN: Final = 5
 async def find_existing_work(
     repo: Repository, run: Run, issue: IssueFacts, assignee: str
 ) -> ExistingWork:
-    """Assignees, linked pull requests and branches of others; `assignee` is our own account."""
-    ours = {run.asked_by.casefold(), assignee.casefold(), repo.identity.login.casefold()}
+    """Assignees, linked pull requests, and branches; `assignee` is our own account."""
+    me = repo.identity.login
+    ours = {run.asked_by.casefold(), assignee.casefold(), me.casefold()}
     pulls = [
         pull
         async for pull in repo.issues.list_linked_pulls(run.issue)
@@ -34,7 +35,8 @@ async def find_existing_work(
     return ExistingWork(
         locked=issue.locked,
         assignees=tuple(who for who in issue.assignees if who.casefold() not in ours)[:MAX_SHOWN],
-        pulls=tuple(pulls[:MAX_SHOWN]),
+        pulls=tuple(pull for pull in pulls if pull.author != me)[:MAX_SHOWN],
+        ours=tuple(pull for pull in pulls if pull.author == me)[:MAX_SHOWN],
         branches=branches[:MAX_SHOWN],
     )
 

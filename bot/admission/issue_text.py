@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from bot.admission.check import Admission
@@ -13,7 +14,7 @@ from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
-from bot.types import IssueVersion, RunStatus, replace
+from bot.types import IssueVersion, Login, RunStatus, replace
 from bot.visible_text import strip_invisible, visible_text
 from pipeline.types import Issue
 
@@ -46,25 +47,26 @@ async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Is
     facts, edited = restore_requested_version(admission.issue, requested)
     skipped = replace(skipped, edited=edited)
     await lease.save(replace(run, omissions=replies.omissions_note(skipped)))
-    issue = build_issue(admission.facts.full_name, facts, kept, repo.identity.login)
+    # In a thread: to render a hostile text takes up to a second.
+    issue = await asyncio.to_thread(
+        build_issue, admission.facts.full_name, facts, kept, repo.identity.login
+    )
     await store.save(ISSUE_KEY, issue)
     return issue
 
 
 def build_issue(
-    repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: str
+    repository: str, issue: IssueFacts, comments: Sequence[CommentFacts], own_login: Login
 ) -> Issue:
     """Each comment begins with its author's login; our own and empty ones are left out."""
-    seen = [
-        (comment, text)
-        for comment in comments
-        if comment.author.lower() != own_login.lower()
-        and (text := visible_text(comment.body or ""))
-    ]
-    lines = [
-        f"{comment.author}: {_truncate(text, MAX_COMMENT_CHARACTERS)}"
-        for comment, text in seen[-MAX_COMMENTS:]
-    ]
+    lines: list[str] = []
+    for comment in reversed(comments):
+        if comment.author.lower() == own_login.lower():
+            continue
+        if text := visible_text(comment.body or ""):
+            lines.insert(0, f"{comment.author}: {_truncate(text, MAX_COMMENT_CHARACTERS)}")
+        if len(lines) == MAX_COMMENTS or sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
+            break
     while sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
         lines.pop(0)
     return Issue(

@@ -10,13 +10,13 @@ from bot.github.errors import Forbidden, NotFound
 from bot.github.repository import Repository
 from bot.storage.keys import DAY
 from bot.storage.quota import Refusals
-from bot.types import now
+from bot.types import Login, now
 
 _REPEAT_AFTER: Final = timedelta(seconds=DAY)
 
 
 async def refuse(
-    refusals: Refusals, repo: Repository, issue: int, login: str, text: str, *, request_id: str
+    refusals: Refusals, repo: Repository, issue: int, login: Login, text: str, *, request_id: str
 ) -> None:
     """Comment `text`, which holds the person's marker, unless they got a refusal today.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bot.github.repository import Repository
+from bot.types import Login
 
 ROLES = {
     "write": frozenset({"admin", "maintain", "write"}),
@@ -12,11 +13,11 @@ ROLES = {
 }
 
 
-async def is_trusted(repo: Repository, login: str, trust: Iterable[str]) -> bool:
+async def is_trusted(repo: Repository, login: Login, trust: Iterable[str]) -> bool:
     """Whether a person may give commands, by the repository's `trust` list.
 
     A login on the list also needs some permission in the repository, which deleted and blocked
-    accounts and Apps do not have.
+    accounts and Apps do not have. `@write` is a login, `write` a role.
 
     Raises:
         GitHubError.
@@ -25,6 +26,7 @@ async def is_trusted(repo: Repository, login: str, trust: Iterable[str]) -> bool
     if permission == "none":
         return False
     known = {entry.casefold() for entry in trust}
-    return login.casefold() in known - ROLES.keys() or any(
+    logins = {entry.removeprefix("@") for entry in known - ROLES.keys()}
+    return login.casefold() in logins or any(
         permission in ROLES[word] for word in known & ROLES.keys()
     )

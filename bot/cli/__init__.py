@@ -1,6 +1,6 @@
 """The command line. Each command is a module with `register(subparsers)`, imported on use.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ COMMANDS: Final[Mapping[str, CliCommand]] = {
     "select": CliCommand("bot.cli.select", "choose the best of several edits from anywhere"),
     "replay": CliCommand("bot.cli.replay", "repeat the votes and the selection of a run"),
     "evaluate": CliCommand("bot.cli.evaluate", "score the methods that choose among edits"),
+    "learn": CliCommand("bot.cli.learn.command", "train models on solved issues"),
+    "prices": CliCommand("bot.cli.prices", "what each model that is set is counted at"),
     "config": CliCommand("bot.cli.config", "a repository's settings file"),
     "setup": CliCommand("bot.cli.setup.command", "create the GitHub App in the browser"),
-    "doctor": CliCommand("bot.cli.doctor", "check the requirements and suggest corrections"),
+    "doctor": CliCommand(
+        "bot.cli.doctor.command", "check the requirements and suggest corrections"
+    ),
 }
 """In the order of `capuchin --help`, which imports none of the modules."""
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from shutil import rmtree
 
-from bot.runner.sandbox import FIX_OWNER, SELECT_OWNER, build_engine
+from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from sandbox.docker.debootstrap import BUILD_FOLDER
@@ -32,7 +32,10 @@ async def clean(settings: Settings) -> str:
         redis.exceptions.RedisError: the active runs are unknown; nothing was removed.
     """
     async with AsyncExitStack() as stack:
-        engines = [build_engine(settings, owner=owner) for owner in ("", FIX_OWNER, SELECT_OWNER)]
+        engines = [
+            build_engine(settings, owner=owner)
+            for owner in ("", FIX_OWNER, SELECT_OWNER, GRADE_OWNER)
+        ]
         for engine in engines:
             stack.push_async_callback(engine.close)
         return await clean_all(settings, engines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,12 @@ from bot.cli import Subparsers
 from bot.cli.terminal import printable
 from bot.comments.config import render_config_lines
 from bot.repo_config.layers import Layer, LayerProblem, list_settings, merge_layers
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, parse_config
+from bot.repo_config.model import (
+    CONFIG_PATHS,
+    ConfigProblem,
+    RepoConfig,
+    parse_or_list_problems,
+)
 from bot.repo_config.schema import json_schema
 
 DONE: Final = 0
@@ -47,23 +53,16 @@ def _check(args: argparse.Namespace) -> int:
     found = [_read_file(file) for file in files]
     if unread := next((name for name, text in found if text is None), None):
         return _print_sentence(f"{unread} cannot be read.", USAGE)
-    checked = [(name, parse_config(text or "")) for name, text in found]
-    problems = {name: each for name, each in checked if isinstance(each, ConfigProblem)}
+    checked = [(name, parse_or_list_problems(text or "")) for name, text in found]
+    problems = {name: [] if isinstance(each, RepoConfig) else each for name, each in checked}
     if args.json:
-        reports = [_report(name, problems.get(name)) for name, _ in checked]
+        reports = [_report(name, each) for name, each in problems.items()]
         _print_json(reports[0] if len(reports) == 1 else reports)
-    for name, _ in checked:
-        verdict = "valid." if name else "No file: the defaults apply."
-        problem = problems.get(name)
-        _print_sentence(
-            _format_problem(name, problem)
-            if problem
-            else f"{name}: {verdict}"
-            if name
-            else verdict,
-            DONE,
-        )
-    return INVALID if problems else DONE
+    for name, each in problems.items():
+        verdict = f"{name}: valid." if name else "No file: the defaults apply."
+        for line in [_format_problem(name, one) for one in each] or [verdict]:
+            _print_sentence(line, DONE)
+    return INVALID if any(problems.values()) else DONE
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -73,7 +72,10 @@ def _show(args: argparse.Namespace) -> int:
         return _print_sentence(f"{unread} cannot be read.", USAGE)
     found = merge_layers([Layer(name, text or "") for name, text in sources if name])
     if isinstance(found, LayerProblem):
-        return _print_sentence(_format_problem(found.source, found.problem), INVALID)
+        all_found = parse_or_list_problems(dict(sources)[found.source] or "")
+        for problem in all_found if isinstance(all_found, list) else [found.problem]:
+            _print_sentence(_format_problem(found.source, problem), INVALID)
+        return INVALID
     if args.explain:
         rows = list_settings(found)
         if args.json:
@@ -105,8 +107,10 @@ def _read_file(file: Path | None) -> tuple[str, str | None]:
         return str(path), None
 
 
-def _report(name: str, problem: ConfigProblem | None) -> dict[str, object]:
-    return {"file": name, "valid": not problem, "problem": problem and problem.model_dump()}
+def _report(name: str, problems: Sequence[ConfigProblem]) -> dict[str, object]:
+    listed = [each.model_dump() for each in problems]
+    first = listed[0] if listed else None
+    return {"file": name, "valid": not listed, "problem": first, "problems": listed}
 
 
 def _format_problem(name: str, problem: ConfigProblem) -> str:

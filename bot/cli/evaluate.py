@@ -6,14 +6,19 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from bot.cli import Subparsers
-from bot.cli.recall import measure_recall, write_recall
+from bot.cli.evaluation.grade import grade_predictions, write_grades
+from bot.cli.evaluation.recall import measure_recall, write_recall
+from bot.cli.evaluation.solve import SolveTask, solve_instances
+from bot.cli.evaluation.solve_report import write_solved
 from bot.cli.terminal import printable, silence_retries
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
+from pipeline.errors import OtherFormat
 from pipeline.evaluation.bundles import read_runs
 from pipeline.evaluation.dataset import (
     BadData,
@@ -26,6 +31,7 @@ from pipeline.evaluation.predictions import Evaluation, evaluate
 from pipeline.evaluation.report import render_markdown, to_json, write_report
 from pipeline.evaluation.runs import evaluate_runs
 from pipeline.models.base import ModelError
+from sandbox.errors import SandboxError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -37,12 +43,21 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         description="Reports random, oracle, the best member and every selection method, with "
-        "intervals. Calls no model (except the scout model with --trees) and runs no tests. "
+        "intervals. Calls no model (except the scout model with --trees, and all models with "
+        "--solve) and runs no tests (except with --grade and --solve). "
         "Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
         "instances", type=Path, metavar="INSTANCES", help="SWE-bench instances: .jsonl or .jsonl.gz"
     )
+    _add_sources(parser)
+    _add_executions(parser)
+    _add_scores(parser)
+    parser.set_defaults(run=run_command)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Where the edits are from, or the code."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--predictions", type=Path, metavar="DIR", help="a folder of MEMBER.jsonl[.gz], or one file"
@@ -57,6 +72,33 @@ def register(subparsers: Subparsers) -> None:
         "the context contains every file that the instance's own edit changes; calls the "
         "configured scout model",
     )  # fmt: skip
+
+
+def _add_executions(parser: argparse.ArgumentParser) -> None:
+    """What is executed with `--trees`."""
+    parser.add_argument(
+        "--grade", metavar="PREDICTIONS",
+        help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
+        "environments of our own, and say which solve their instances; `gold` grades the "
+        "reference edits, `none` no edits: what can the environments tell? Calls no model",
+    )  # fmt: skip
+    parser.add_argument(
+        "--solve", type=Path, metavar="OUT",
+        help="with --trees: run the whole pipeline on every instance, then run the benchmark's "
+        "tests on all its edits; OUT gets the runs, the tables and the figures, and the same "
+        "command continues where it stopped. Calls the configured models",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget", type=float, metavar="DOLLARS",
+        help="with --solve: spending limit of all instances together, at list prices",
+    )  # fmt: skip
+    parser.add_argument(
+        "--samples", type=int, metavar="N", help="with --solve: how many edits to try"
+    )
+
+
+def _add_scores(parser: argparse.ArgumentParser) -> None:
+    """What is scored, and where the report goes."""
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
@@ -73,45 +115,68 @@ def register(subparsers: Subparsers) -> None:
         help="where to write the report, figures and chosen edits",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=run_command)
 
 
 def run_command(args: argparse.Namespace) -> int:
-    """Run the command and return its exit code."""
-    if args.trees:
-        return _measure_recall(args)
+    """Run the command and return its exit code; print an error as a sentence on standard error."""
+    silence_retries()
     try:
-        found = _evaluate_runs(args) if args.runs else _evaluate_predictions(args)
-    except BadData as problem:
+        _choose_action(args)(args)
+    except (BadData, SettingsError) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
+    except (OtherFormat, ModelError, SandboxError, GitFailed, OSError) as error:
+        kind = "" if isinstance(error, OtherFormat) else f"{type(error).__name__}: "
+        sys.stderr.write(f"capuchin: {kind}{error}\n")
+        if args.solve or (args.grade and args.out):
+            sys.stderr.write("Run it again with the same folder to continue.\n")
+        return FAILED
+    return DONE
+
+
+def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], None]:
+    """What the options ask for. Raises BadData: they do not go together."""
+    if args.solve:
+        if args.grade or not args.trees or args.out:
+            raise BadData(
+                "--solve OUT needs --trees, a folder of bare clones, and takes the place of "
+                "--grade and --out."
+            )
+        return _solve
+    if args.grade and not args.trees:
+        raise BadData("--grade needs --trees, a folder of bare clones.")
+    if args.trees:
+        return _grade if args.grade else _measure_recall
+    return _evaluate
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    found = _evaluate_runs(args) if args.runs else _evaluate_predictions(args)
     if args.out:
-        try:
-            write_report(args.out, found.report, found.chosen)
-        except OSError as error:
-            sys.stderr.write(f"capuchin: cannot write {args.out}: {error.strerror}.\n")
-            return FAILED
+        write_report(args.out, found.report, found.chosen)
         sys.stderr.write(f"See {args.out}/report.md.\n")
     if args.json:
         sys.stdout.write(json.dumps(to_json(found.report), indent=1) + "\n")
     elif not args.out:
         sys.stdout.write(printable(render_markdown(found.report)))
-    return DONE
 
 
-def _measure_recall(args: argparse.Namespace) -> int:
-    silence_retries()
-    try:
-        settings = Settings.from_env()
-        found = asyncio.run(measure_recall(args.instances, args.trees, args.out, settings))
-        write_recall(found, args.out, as_json=args.json)
-    except (BadData, SettingsError) as problem:
-        sys.stderr.write(f"capuchin: {problem}\n")
-        return USAGE
-    except (ModelError, GitFailed, OSError) as error:
-        sys.stderr.write(f"capuchin: {type(error).__name__}: {error}\n")
-        return FAILED
-    return DONE
+def _measure_recall(args: argparse.Namespace) -> None:
+    settings = Settings.from_env()
+    found = asyncio.run(measure_recall(args.instances, args.trees, args.out, settings))
+    write_recall(found, args.out, as_json=args.json)
+
+
+def _grade(args: argparse.Namespace) -> None:
+    settings = Settings.from_env()
+    work = grade_predictions(args.instances, args.trees, args.grade, args.out, settings)
+    write_grades(asyncio.run(work), args.out, as_json=args.json)
+
+
+def _solve(args: argparse.Namespace) -> None:
+    task = SolveTask(args.instances, args.trees, args.solve, args.budget, args.samples)
+    solved = asyncio.run(solve_instances(task, Settings.from_env()))
+    write_solved(solved, args.solve, as_json=args.json)
 
 
 def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from bot.cli import Subparsers
+from bot.cli.display.time_left import load_expected, save_duration
+from bot.cli.interrupt import run_interruptible
+from bot.cli.local_job import build_job, conclude, open_run
+from bot.cli.local_repository import describe_commit, find_repository
 from bot.cli.local_run import (
-    EXIT_CODES,
     Start,
     WrongUsage,
-    find_repository,
-    load_config,
     load_or_create_start,
-    print_progress,
     read_issue,
     with_overrides,
     write_results,
@@ -32,21 +35,19 @@ from bot.cli.options import (
     run_and_report,
 )
 from bot.cli.remote_issue import load_or_fetch_issue
-from bot.cli.report import build_report, render_report
+from bot.cli.report_files.run_files import build_run_files
 from bot.comments.code_destinations import external_hosts
-from bot.comments.pull_request import price_notes
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.runner.models import check_models
-from bot.runner.runner import PipelineRunner
-from bot.runner.sandbox import FIX_OWNER, build_engine
+from bot.runner.sandbox import FIX_OWNER
 from bot.runner.types import Job, SolveOutcome
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.codebase.commit import Codebase
-from pipeline.options import Options
+from pipeline.options import Options, Strategy
 from pipeline.store import DirStore, Store
-from pipeline.types import Issue, Selection
+from pipeline.types import Issue
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class FixInput:
     json: bool
     overrides: Mapping[str, object]
     """Overrides of the pipeline's options; see `with_overrides`."""
+    describe: Callable[[], Awaitable[str]]
+    """What git's tags say of the commit."""
+    as_of: date | None = None
+    """The day as of which packages are installed; None: the commit's."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -68,8 +73,8 @@ def register(subparsers: Subparsers) -> None:
         "fix",
         description="Works on the last commit of the default branch of the issue's repository, or "
         "of a local repository. Does not write to GitHub. Run it again with the same --out to "
-        "continue where it stopped. Exit codes: 0 a fix was chosen, 3 no fix, 4 out of budget, "
-        "1 failed, 2 wrong usage.",
+        "continue where it stopped. Exit codes: 0 a proven fix, 3 an unproven one or none, "
+        "4 out of budget or time, 1 failed, 2 wrong usage.",
     )
     parser.add_argument(
         "url", nargs="?", metavar="URL", help="an issue on GitHub, instead of --repo and --issue"
@@ -79,23 +84,38 @@ def register(subparsers: Subparsers) -> None:
         "--out", type=Path, default=Path("capuchin-run"), metavar="DIR",
         help="where to write the results (default: %(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--strategy", choices=get_args(Strategy),
+        help="start edits from the ranked files, or search first for the lines to change",
+    )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     add_selection_options(parser)
     parser.add_argument(
         "--all-revisions", action="store_true",
         help="also run every test on earlier revisions; `capuchin evaluate --runs` compares them",
     )  # fmt: skip
+    parser.add_argument(
+        "--as-of", type=_parse_date, metavar="DATE",
+        help="install packages as of this day, YYYY-MM-DD (default: the commit's day)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
     parser.set_defaults(run=_run)
 
 
+def _parse_date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day such as 2021-06-30") from None
+
+
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(run_command(args))
+    return run_interruptible(run_command(args))
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    return await run_and_report(_fix(args, settings), args)
+    return await run_and_report(_fix(args, settings), args, stages=True)
 
 
 async def _read_input(
@@ -104,8 +124,11 @@ async def _read_input(
     with_overrides(Options(), options_from_args(args))
     if bool(args.url) == bool(args.repo or args.issue) or bool(args.repo) != bool(args.issue):
         raise WrongUsage("Give either the URL of an issue, or --repo DIR and --issue FILE.")
+    describe: Callable[[], Awaitable[str]]
     if args.url:
-        issue, start, checkout = await load_or_fetch_issue(args.url, settings, out, store)
+        issue, start, checkout, remote = await load_or_fetch_issue(args.url, settings, out, store)
+        name = issue.repository
+        describe = partial(Mirrors(out).describe, remote, name, checkout.base)
     else:
         repo = await find_repository(args.repo)
         issue, digest = read_issue(args.issue, repo)
@@ -113,37 +136,42 @@ async def _read_input(
         checkout = await Mirrors(out).checkout(
             Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
         )
-    return FixInput(issue, start, checkout, out, json=args.json, overrides=options_from_args(args))
+        describe = partial(describe_commit, repo, checkout.base)
+    return FixInput(
+        issue,
+        start,
+        checkout,
+        out,
+        json=args.json,
+        overrides=options_from_args(args),
+        describe=describe,
+        as_of=args.as_of,
+    )
 
 
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     settings = settings or Settings.from_env()
     check_models(settings)
     out = await asyncio.to_thread(args.out.resolve)
+    is_new = not await asyncio.to_thread((out / "run").exists)
     store = DirStore(out / "run")
     task = await _read_input(args, settings, out, store)
     job = await _build_job(task)
-    engine = build_engine(settings, owner=FIX_OWNER)
-    try:
-        outcome = await PipelineRunner(settings, engine).solve(
-            job, store, in_flight=InFlightWork(), on_progress=print_progress
+    repository, began = task.start.repository, time.monotonic()
+    expected = load_expected(settings.data_dir, repository)
+    async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as run:
+        outcome = await run.runner.solve(
+            job, run.store, in_flight=InFlightWork(), on_progress=run.store.report
         )
-    finally:
-        await engine.close()
+    if is_new and outcome.image:
+        save_duration(settings.data_dir, repository, time.monotonic() - began)
     return await asyncio.to_thread(_write_results, task, outcome, settings)
 
 
 async def _build_job(task: FixInput) -> Job:
     codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
-    config = await load_config(codebase)
-    return Job(
-        run_id=task.start.run_id,
-        issue=task.issue,
-        codebase=codebase,
-        options=with_overrides(config.options(), task.overrides),
-        setup=config.setup,
-        dockerfile=config.dockerfile,
-        python=config.python,
+    return await build_job(
+        task.start, task.issue, codebase, task.overrides, task.describe, as_of=task.as_of
     )
 
 
@@ -151,21 +179,8 @@ def _write_results(task: FixInput, outcome: SolveOutcome, settings: Settings) ->
     """Write the results, print the outcome, and return the exit code."""
     base = task.start.base_commit
     hosts = external_hosts(outcome.sent_to, settings, by_app=False)
-    report = build_report(outcome, base, hosts)
-    files = {
-        "report.json": report.model_dump_json(indent=1).encode() + b"\n",
-        "report.md": render_report(outcome, hosts).encode(),
-    }
-    result = outcome.result
-    if isinstance(result, Selection):
-        files["patch.diff"] = result.candidate.patch.diff.encode()
-        files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
+    report, files = build_run_files(outcome, base, hosts)
     facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
     write_results(task.out, files, facts=facts, issue=task.issue)
-    if task.json:
-        sys.stdout.write(files["report.json"].decode())
-    for note in price_notes(outcome.accounts):
-        print_progress(note)
-    summary = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
-    print_progress(f"{report.outcome.capitalize()}: {summary}. See {task.out}.")
-    return EXIT_CODES[report.outcome]
+    result = files["report.json"].decode() if task.json else ""
+    return conclude(report, outcome.accounts, out=task.out, result=result)

@@ -5,27 +5,37 @@ from __future__ import annotations
 import asyncio
 import codecs
 import hashlib
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bot.cli.terminal import printable, render_progress_bar
+from bot.cli.display.base import print_progress
+from bot.cli.local_repository import list_refs
+from bot.cli.report_files.candidates import FOLDER
+from bot.comments.environment import build_environment_report
 from bot.errors import BotError
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_config
+from bot.repo_config.model import CONFIG_PATHS, RepoConfig
+from bot.repo_config.untrusted import read_untrusted
+from bot.types import CommitSha, RunId
 from bot.visible_text import visible_text
 from pipeline.bundle.write import write_bundle
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed, git
+from pipeline.environment.prepare import FAILED_KEY
+from pipeline.environment.record import EnvironmentRecord
+from pipeline.errors import OtherFormat
 from pipeline.options import Options
 from pipeline.store import Store
 from pipeline.types import Issue
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
-EXIT_CODES: Final = {"fix": FIXED, "no fix": NO_FIX, "out of budget": OUT_OF_BUDGET}
+EXIT_CODES: Final = {
+    "fix": FIXED,
+    "unproven": NO_FIX,
+    "no fix": NO_FIX,
+    "out of budget": OUT_OF_BUDGET,
+}
 """Maps the outcome in `report.json` to the exit code."""
 MAX_ISSUE_BYTES = 1024 * 1024
 UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -33,8 +43,10 @@ UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _RANGE_MESSAGES: Final = {
     "samples": "--samples must be from 1 to 100",
     "dollars": "--budget must be more than 0",
+    "finalists": "--finalists must be from 1 to 20",
     "confidence": "--confidence must be from 0 to 1",
 }
+HEALTH_FILE: Final = "health.json"
 _FIX_FILES: Final = ("patch.diff", "reproduction_test.py")
 """Files that only a run with a fix writes."""
 
@@ -51,51 +63,12 @@ class Start(BaseModel):
     repository: str
     issue: str
     """SHA-256 of the input: the issue file, and the edits if there are any."""
-    base_commit: str
+    base_commit: CommitSha
 
     @property
-    def run_id(self) -> str:
+    def run_id(self) -> RunId:
         """The same every time the run is continued."""
-        return f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}"
-
-
-def print_progress(sentence: str) -> None:
-    """Print progress to standard error; standard output is for `--json`."""
-    sentence = printable(sentence)
-    drawn = render_progress_bar(sentence)
-    if drawn is None:
-        sys.stderr.write(sentence + "\n")
-    elif sys.stderr.isatty():
-        sys.stderr.write(f"\r{drawn.bar} {sentence}" + ("\n" if drawn.done else ""))
-    elif drawn.at_tenth:  # a log does not need every percent
-        sys.stderr.write(sentence + "\n")
-    sys.stderr.flush()
-
-
-def _resolve_directory(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise WrongUsage(f"{folder} is not a directory.")
-    return folder.resolve()
-
-
-async def find_repository(folder: Path) -> Path:
-    """The absolute path of the repository around `folder`: its top level, or the bare repository.
-
-    Raises:
-        WrongUsage: `folder` is not a directory, or not in a repository.
-    """
-    repo = await asyncio.to_thread(_resolve_directory, folder)
-    try:
-        bare = await git(None, "rev-parse", "--is-bare-repository", cwd=repo)
-        what = "--absolute-git-dir" if bare.strip() == b"true" else "--show-toplevel"
-        top = await git(None, "rev-parse", what, cwd=repo)
-    except GitFailed as failure:
-        if "not a git repository" in failure.words:
-            raise WrongUsage(
-                f"{folder} is not a git repository: run `git init` there and commit its files."
-            ) from None
-        raise WrongUsage(f"{folder}: {_first_line(failure.words)}") from None
-    return Path(os.fsdecode(top.removesuffix(b"\n")))
+        return RunId(f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}")
 
 
 def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
@@ -132,20 +105,18 @@ async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store)
 
     Raises:
         WrongUsage: `out` contains another run or is not writable, or the repository has no commits.
+        NoRepository: git cannot read the repository.
     """
     if out == repo:
         raise WrongUsage(f"{out} is the repository itself: choose another --out.")
     start = await load_start(store, out, str(repo), digest)
     if start is not None:
         return start
-    try:
-        head = await git(None, "rev-parse", "--verify", "HEAD^{commit}", cwd=repo)
-    except GitFailed:
-        raise WrongUsage(f"{repo} has no commits yet: commit its files first.") from None
-    bare = await git(None, "rev-parse", "--is-bare-repository", cwd=repo)
-    if bare.strip() != b"true" and await git(None, "status", "--porcelain", cwd=repo):
-        print_progress("Uncommitted changes are ignored.")
-    start = Start(repository=str(repo), issue=digest, base_commit=head.decode().strip())
+    head = (await list_refs(repo)).get("HEAD")
+    if head is None:
+        raise WrongUsage(f"{repo} has no commits yet: commit its files first.")
+    print_progress(f"Working on the last commit, {head[:10]}. Uncommitted changes are ignored.")
+    start = Start(repository=str(repo), issue=digest, base_commit=head)
     await save_start(store, out, start)
     return start
 
@@ -160,6 +131,8 @@ async def load_start(store: Store, out: Path, repository: str, digest: str) -> S
         start = await store.load("start", Start)
     except OSError as error:
         raise WrongUsage(f"Cannot read {out}: {error.strerror}.") from None
+    except OtherFormat as error:
+        raise WrongUsage(f"{out}: {error} Choose another --out for that.") from None
     if start is None:
         return None
     if (start.repository, start.issue) != (repository, digest):
@@ -198,9 +171,9 @@ async def load_config(codebase: Codebase) -> RepoConfig:
         text = await codebase.read_text(path) if path in codebase.files else None
         if text is None:
             continue
-        found = parse_config(text)
-        if isinstance(found, ConfigProblem):
-            raise WrongUsage(f"{path}, line {found.line}: {found.message}")
+        found = await read_untrusted(text)
+        if isinstance(found, list):
+            raise WrongUsage("\n".join(f"{path}, line {e.line}: {e.message}" for e in found))
         return found
     return RepoConfig()
 
@@ -220,17 +193,30 @@ def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options
         raise WrongUsage(f"Out of range: {ranges}.") from None
 
 
-def _first_line(words: str) -> str:
-    return next(iter(words.splitlines()), "git cannot read it")
+async def save_failed_environment(out: Path, store: Store) -> None:
+    """Write `health.json` for a repository that could not be installed."""
+    record = await store.load(FAILED_KEY, EnvironmentRecord)
+    for name, data in health_file(record).items():
+        await asyncio.to_thread((out / name).write_bytes, data)
+
+
+def health_file(record: EnvironmentRecord | None) -> dict[str, bytes]:
+    """`health.json` by its name; empty when nothing ran."""
+    if record is None:
+        return {}
+    text = build_environment_report(record).model_dump_json(indent=1) + "\n"
+    return {HEALTH_FILE: text.encode()}
 
 
 def write_results(
     out: Path, files: Mapping[str, bytes], *, facts: Mapping[str, object], issue: Issue
 ) -> None:
     """Write the results and the run's bundle into `out`; the run's store is `out/run`."""
-    for name in _FIX_FILES:
-        (out / name).unlink(missing_ok=True)
+    stale = [path for path in (out / FOLDER).glob("*.diff") if path.is_file()]
+    for path in (*(out / name for name in (*_FIX_FILES, HEALTH_FILE)), *stale):
+        path.unlink(missing_ok=True)
     for name, data in files.items():
+        (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_bytes(data)
     extra = {**files, "issue.json": issue.model_dump_json(indent=1).encode()}
     write_bundle(out / "run.tar.zst", out / "run", facts=facts, extra=extra)

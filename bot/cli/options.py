@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
-from bot.cli.local_run import FAILED, USAGE, WrongUsage, print_progress
+from bot.cli.display.open import open_display
+from bot.cli.local_repository import NoRepository
+from bot.cli.local_run import FAILED, USAGE, WrongUsage
 from bot.cli.terminal import silence_retries
 from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubError
 from bot.settings import SettingsError
-from pipeline.codebase.git import GitFailed
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.models.base import ModelError
 from pipeline.options import SelectionMethod
 from sandbox.errors import EnvironmentFailed, SandboxError
+
+HOW_TO_INSTALL: Final = (
+    "Say in .github/capuchin.yml how it is installed (`setup`, `python` or `dockerfile`), commit "
+    "that, and run this with another --out."
+)
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -36,6 +43,12 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
     )
     add_method_option(parser, "the method that chooses one of several edits")
     parser.add_argument(
+        "--finalists",
+        type=int,
+        metavar="N",
+        help="how many of the best edits a model chooses among (default: 3)",
+    )
+    parser.add_argument(
         "--confidence",
         type=float,
         metavar="P",
@@ -52,32 +65,56 @@ def options_from_args(args: argparse.Namespace) -> dict[str, object]:
     """The pipeline's options that the command line sets; None for those it does not set."""
     return {
         "samples": getattr(args, "samples", None),
+        "strategy": getattr(args, "strategy", None),
         "dollars": args.budget,
         "selection": args.selection,
+        "finalists": args.finalists,
         "confidence": args.confidence,
         "all_revisions": getattr(args, "all_revisions", False) or None,
     }
 
 
-async def run_and_report(work: Awaitable[int], args: argparse.Namespace) -> int:
-    """Await `work` and return its exit code; print an error as a sentence on standard error."""
+async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stages: bool) -> int:
+    """Await `work` with a display and return its exit code; an error is shown as a sentence.
+
+    With `args.json`, the display writes events; see `docs/guide.md`. `stages`: it lists the stages
+    of a run that fixes an issue.
+    """
     silence_retries()
-    try:
-        return await work
-    except (WrongUsage, SettingsError) as error:
-        print_progress(str(error))
-        return USAGE
-    except (RepositoryGone, RepositoryEmpty) as error:
-        print_progress(
-            f"{args.repo or args.url} no longer has the commit that the run started from: {error}."
-        )
-        return FAILED
-    except (ModelError, SandboxError, GitFailed, GitHubError) as error:
-        print_progress(f"{type(error).__name__}: {error}")
-        if isinstance(error, EnvironmentFailed):
-            print_progress(f"Failed command: {error.command}\n{error.log.rstrip()}")
-    except OSError as error:
-        print_progress(f"{error.filename or args.out}: {error.strerror or error}.")
-    if args.out:
-        print_progress("Progress is saved: run it again with the same --out to continue.")
-    return FAILED
+    with open_display(json=args.json, stages=stages) as display:
+        try:
+            return await work
+        except _REPORTED as error:
+            code = USAGE if isinstance(error, _WRONG_USAGE) else FAILED
+            display.end(code, {"outcome": "wrong usage" if code == USAGE else "failed"})
+            for sentence in _explain_error(error, args):
+                display.say(sentence)
+            return code
+
+
+_WRONG_USAGE: Final = (WrongUsage, NoRepository, SettingsError)
+_FINAL: Final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
+"""Another start with the same `--out` would end alike."""
+_REPORTED: Final = (
+    *_WRONG_USAGE, *_FINAL, ModelError, SandboxError, GitFailed, GitHubError, OSError,
+)  # fmt: skip
+
+
+def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
+    match error:
+        case WrongUsage() | NoRepository() | SettingsError():
+            yield str(error)
+        case RepositoryGone() | RepositoryEmpty():
+            where = args.repo or args.url
+            yield f"{where} no longer has the commit that the run started from: {error}."
+        case CodebaseTooLarge():
+            yield f"The repository is larger than any that Capuchin works on. {error}"
+        case OSError():
+            yield f"{error.filename or args.out}: {error.strerror or error}."
+        case _:
+            yield f"{type(error).__name__}: {error}"
+    if isinstance(error, EnvironmentFailed):
+        yield f"Failed command: {error.command}\n{error.log.rstrip()}"
+        yield HOW_TO_INSTALL
+    if args.out and not isinstance(error, (*_WRONG_USAGE, *_FINAL)):
+        yield "Progress is saved: run it again with the same --out to continue."

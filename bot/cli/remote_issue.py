@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.admission.issue_text import build_issue
-from bot.cli.local_run import Start, WrongUsage, load_start, print_progress, save_start, sha256_hex
+from bot.cli.display.base import print_progress
+from bot.cli.local_run import Start, WrongUsage, load_start, save_start, sha256_hex
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.app import GitHubApp
@@ -22,6 +23,7 @@ from bot.github.models import CommentFacts, IssueFacts, RepositoryFacts
 from bot.github.registration import NoCredential
 from bot.github.tokens import InstallationCredential
 from bot.settings import Settings
+from bot.types import Login
 from pipeline.store import Store
 from pipeline.types import Issue
 
@@ -36,8 +38,8 @@ _ISSUE_PATH = re.compile(
 
 async def load_or_fetch_issue(
     url: str, settings: Settings, out: Path, store: Store
-) -> tuple[Issue, Start, Checkout]:
-    """The issue as it was first read, and the commit that the run works on.
+) -> tuple[Issue, Start, Checkout, Remote]:
+    """The issue as it was first read, the commit that the run works on, and where it is from.
 
     Raises:
         WrongUsage: `url` is not a readable issue, or `out` contains another run.
@@ -45,10 +47,7 @@ async def load_or_fetch_issue(
         RepositoryGone, RepositoryEmpty: the repository cannot be cloned.
     """
     root = settings.github_url.rstrip("/")
-    place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
-    if not url.startswith(f"{root}/") or place is None:
-        raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
-    owner, name, number = place["owner"], place["name"], int(place["number"])
+    owner, name, number = parse_issue_url(url, root)
     where = f"{root}/{owner}/{name}/issues/{number}"
     digest = sha256_hex(where.encode())
     credential = await _find_credential(settings, owner, name)
@@ -61,7 +60,7 @@ async def load_or_fetch_issue(
     )
     if start is not None and issue is not None:
         found = await mirrors.checkout(remote, f"{owner}/{name}", "", base=start.base_commit)
-        return issue, start, found
+        return issue, start, found, remote
     async with GitHubClient(root) as client:
         reader = _IssueReader(client, credential, owner, name)
         try:
@@ -75,7 +74,15 @@ async def load_or_fetch_issue(
     start = Start(repository=where, issue=digest, base_commit=found.base)
     await store.save(REMOTE_ISSUE_KEY, issue)
     await save_start(store, out, start)
-    return issue, start, found
+    return issue, start, found, remote
+
+
+def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
+    """The owner, the repository's name and the number. Raises WrongUsage: not a URL of `root`'s."""
+    place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
+    if not url.startswith(f"{root}/") or place is None:
+        raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
+    return place["owner"], place["name"], int(place["number"])
 
 
 async def _find_credential(
@@ -122,7 +129,7 @@ class _IssueReader:
                 strangers += 1
         if strangers:
             print_progress(f"Ignored comments by people outside the repository: {strangers}.")
-        return repository, build_issue(repository.full_name, facts, readable, own_login="")
+        return repository, build_issue(repository.full_name, facts, readable, own_login=Login(""))
 
     async def _read_comments(self, number: int) -> AsyncIterator[tuple[CommentFacts, str]]:
         where = api_path(*self._root, "issues", number, "comments")

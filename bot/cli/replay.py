@@ -6,16 +6,25 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
 from bot.cli import Subparsers
-from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE, print_progress
+from bot.cli.display.base import print_progress
+from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE
 from bot.cli.options import add_method_option
 from bot.cli.terminal import printable
-from bot.comments.vote_table import render_vote_table
+from bot.comments.evidence.vote_table import render_vote_table
 from pipeline.bundle.read import BadBundle, read_bundle
 from pipeline.bundle.replay import NotInBundle, Replay, replay
+from pipeline.selection.letters import name_edits
+from pipeline.types import NoFix, Selection
+
+_END_SENTENCES: Final = {
+    "fix": "The run itself ended with a proven fix.",
+    "unproven": "The run itself ended with an unproven edit.",
+}
 
 
 class ReplayReport(BaseModel):
@@ -34,6 +43,8 @@ class ReplayReport(BaseModel):
     """Whether the verdict equals the recorded one; null if the bundle has none by this method."""
     recorded: str | None
     """The edit that the run chose by this method."""
+    end: str
+    """How the run itself ended: `fix`, `unproven`, or why there was no fix; empty: unknown."""
     capuchin: str
     """The version that made the bundle."""
 
@@ -73,7 +84,10 @@ async def run_command(args: argparse.Namespace) -> int:
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
     else:
         judged = found.judged
-        table = render_vote_table(judged.table, judged.chosen, judged.verdict.standings)
+        verdict = judged.verdict
+        table = render_vote_table(
+            judged.table, judged.chosen, verdict.standings, order=verdict.order
+        )
         sys.stdout.write(printable(f"{table}\n\n{_verdict_sentence(report)}\n"))
     if report.equal is False:
         return FAILED
@@ -81,27 +95,48 @@ async def run_command(args: argparse.Namespace) -> int:
 
 
 def _build_report(found: Replay, version: str) -> ReplayReport:
-    verdict, candidates = found.judged.verdict, found.judged.table.candidates
-    chosen, recorded = found.judged.chosen, found.recorded
+    verdict, recorded = found.judged.verdict, found.recorded
+    names = name_edits(found.judged.table, verdict.order)
     before = None if recorded is None or recorded.chosen is None else recorded.chosen
     return ReplayReport(
         method=verdict.method,
-        chosen=chosen.name if chosen else None,
+        chosen=None if verdict.chosen is None else names[verdict.chosen],
         reason=verdict.reason or "",
         decided_by=verdict.decided_by,
         confidence=verdict.confidence,
-        order=tuple(candidates[c].name for c in verdict.order),
+        order=tuple(names[c] for c in verdict.order),
         equal=found.equal,
-        recorded=candidates[before].name
-        if before is not None and before < len(candidates)
-        else None,
+        recorded=names[before] if before is not None and before < len(names) else None,
+        end=_name_end(found.end),
         capuchin=version,
     )
 
 
+def _name_end(end: Selection | NoFix | None) -> str:
+    match end:
+        case None:
+            return ""
+        case NoFix():
+            return end.reason
+        case Selection():
+            return "fix" if end.is_proven else "unproven"
+
+
 def _verdict_sentence(report: ReplayReport) -> str:
     what = f"{report.method}: {report.chosen or f'none ({report.reason})'}."
-    if report.equal is None:
-        return f"{what} The run did not use this method."
     same = "The recorded verdict is the same." if report.equal else "The recorded verdict differs."
-    return f"{what} {same}"
+    if report.equal is None:
+        same = "The run did not use this method."
+    return " ".join(
+        filter(
+            None,
+            (
+                what,
+                same,
+                _END_SENTENCES.get(
+                    report.end,
+                    report.end and (f"The run itself ended without a fix: {report.end}."),
+                ),
+            ),
+        )
+    )

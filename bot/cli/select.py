@@ -5,21 +5,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bot.cli import Subparsers
+from bot.cli.interrupt import run_interruptible
+from bot.cli.local_job import build_job, conclude, open_run
+from bot.cli.local_repository import (
+    describe_commit,
+    fetch_history,
+    find_commit,
+    find_repository,
+    list_refs,
+)
 from bot.cli.local_run import (
-    EXIT_CODES,
     Start,
     WrongUsage,
-    find_repository,
-    load_config,
+    health_file,
     load_or_create_start,
-    print_progress,
     read_issue,
     with_overrides,
     write_results,
@@ -30,18 +36,22 @@ from bot.cli.options import (
     options_from_args,
     run_and_report,
 )
-from bot.cli.report import Report, build_report, build_selection_report, render_report
+from bot.cli.report_files.document import (
+    Report,
+    build_report,
+    build_selection_report,
+    render_report,
+)
 from bot.cli.terminal import printable
-from bot.comments.pull_request import price_notes
 from bot.comments.verdict import render_verdict
 from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
 from bot.runner.models import check_models, is_solver_set
-from bot.runner.runner import PipelineRunner
-from bot.runner.sandbox import SELECT_OWNER, build_engine
-from bot.runner.types import Job, SelectionRequest, SelectOutcome
+from bot.runner.sandbox import SELECT_OWNER
+from bot.runner.types import SelectionRequest, SelectOutcome
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
+from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
@@ -73,12 +83,12 @@ def register(subparsers: Subparsers) -> None:
         description="Runs every test on every edit and names the best edit, or none. If neither "
         "you nor the edits bring a test and a solver model is configured, it writes tests. Run it "
         "again with the same --out to continue where it stopped. Exit codes: 0 an edit was "
-        "chosen, 3 none, 4 out of budget, 1 failed, 2 wrong usage.",
+        "chosen, 3 none, 4 out of budget or time, 1 failed, 2 wrong usage.",
     )
     add_input_options(parser)
     parser.add_argument(
-        "--patch", action="append", default=[], type=Path, metavar="A.diff",
-        help="an edit of the last commit, as a diff by git or diff; repeatable",
+        "--patch", action="extend", nargs="+", default=[], type=Path, metavar="A.diff",
+        help="edits of the last commit, as diffs by git or diff; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--branch", action="append", default=[], metavar="NAME",
@@ -101,14 +111,14 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(run_command(args))
+    return run_interruptible(run_command(args))
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
     with ExitStack() as stack:
         out = args.out.resolve() if args.out else _open_scratch(stack)
-        return await run_and_report(_select(args, out, settings), args)
+        return await run_and_report(_select(args, out, settings), args, stages=False)
 
 
 def _open_scratch(stack: ExitStack) -> Path:
@@ -158,49 +168,41 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
     )
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     edits = [*task.patches, *await _read_branches(task, start.base_commit)]
-    config = await load_config(codebase)
-    job = Job(
-        run_id=start.run_id,
-        issue=task.issue,
-        codebase=codebase,
-        options=with_overrides(config.options(), options_from_args(args)),
-        setup=config.setup,
-        dockerfile=config.dockerfile,
-        python=config.python,
-    )
-    engine = build_engine(settings, owner=SELECT_OWNER)
-    try:
-        chosen = await PipelineRunner(settings, engine).select(
+    describe = partial(describe_commit, task.repo, start.base_commit)
+    job = await build_job(start, task.issue, codebase, options_from_args(args), describe)
+    async with open_run(settings, SELECT_OWNER, job, store, out) as run:
+        chosen = await run.runner.select(
             job,
             SelectionRequest(edits, task.tests),
-            store,
+            run.store,
             in_flight=InFlightWork(),
-            on_progress=print_progress,
+            on_progress=run.store.report,
         )
-    finally:
-        await engine.close()
     return await asyncio.to_thread(_write_results, args, out, task, start, chosen)
 
 
-async def _read_branches(task: SelectInput, base: str) -> Sequence[ExternalEdit]:
+async def _read_branches(task: SelectInput, base: CommitSha) -> Sequence[ExternalEdit]:
     """The changes of each branch since it left the base commit's history."""
-    edits: list[ExternalEdit] = []
-    for name in task.branches:
+    if not task.branches:
+        return []
+    refs = await list_refs(task.repo)
+    heads = [(name, find_commit(refs, name)) for name in task.branches]
+    found = {name: head for name, head in heads if head is not None}
+    if missing := [name for name, head in heads if head is None]:
+        raise WrongUsage(f"{task.repo} has no branch {missing[0]}.")
+    with scratch_folder("branches") as scratch:
         try:
-            found = await git(
-                None, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}",
-                cwd=task.repo,
-            )  # fmt: skip
-        except GitFailed:
-            raise WrongUsage(f"{task.repo} has no branch {name}.") from None
-        head = found.decode().split()[-1]
-        forked = await git(None, "merge-base", base, head, cwd=task.repo, accept=(0, 1))
-        if not forked:
-            edits.append(ExternalEdit(name, b"", "It shares no history with the last commit."))
-            continue
-        since = forked.decode().split()[0]
-        edits.append(await diff_commits(None, since, head, name, cwd=task.repo))
-    return edits
+            await fetch_history(task.repo, scratch, [base, *found.values()])
+        except GitFailed as failure:
+            raise WrongUsage(f"{task.repo} cannot be read: {failure.words}") from None
+        return [await _read_branch(scratch, name, base, head) for name, head in found.items()]
+
+
+async def _read_branch(history: Path, name: str, base: CommitSha, head: CommitSha) -> ExternalEdit:
+    forked = await git(history, "merge-base", base, head, accept=(0, 1))
+    if not forked:
+        return ExternalEdit(name, b"", "It shares no history with the last commit.")
+    return await diff_commits(history, forked.decode().split()[0], head, name)
 
 
 def _write_results(
@@ -215,24 +217,16 @@ def _write_results(
     data = report.model_dump_json(indent=1).encode() + b"\n"
     if args.out:
         files = {"report.json": data, "report.md": text.encode()}
+        files |= health_file(chosen.environment)
         result = chosen.result
         taken = result.judged.chosen if isinstance(result, Choice) else None
         if taken is not None and report.outcome == "fix":
             files["patch.diff"] = taken.patch.diff.encode("utf-8", "surrogatepass")
         facts = {"base_commit": start.base_commit, "image": chosen.image, "outcome": report.outcome}
         write_results(out, files, facts=facts, issue=task.issue)
-    if args.json:
-        sys.stdout.write(data.decode())
-    elif not args.out:
-        sys.stdout.write(printable(text))
-    for note in price_notes(chosen.accounts):
-        print_progress(note)
-    summary = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
-    where = f" See {out}." if args.out else ""
-    print_progress(
-        f"{'Chosen' if report.outcome == 'fix' else report.outcome.capitalize()}: {summary}.{where}"
-    )
-    return EXIT_CODES[report.outcome]
+    result = data.decode() if args.json else "" if args.out else printable(text)
+    where = out if args.out else None
+    return conclude(report, chosen.accounts, out=where, result=result, done="Chosen")
 
 
 def _build_report(chosen: SelectOutcome, start: Start) -> tuple[Report, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 import socket
 import sys
@@ -11,7 +12,10 @@ from contextlib import ExitStack
 
 from bot.cli import Subparsers, parse_port
 from bot.logs import configure_logging
-from bot.settings import Settings
+from bot.settings import Settings, find_unknown_variables
+from bot.watchdog import watch_loop
+
+logger = logging.getLogger(__name__)
 
 FAILED = 1
 STOP_SECONDS = 10
@@ -43,19 +47,12 @@ def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socke
 
 
 async def _serve(settings: Settings, host: str, number: int) -> int:
-    import uvicorn
-
     from bot.server.app import create_app
+    from bot.server.door import build_server
 
-    app = create_app(settings)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=STOP_SECONDS,
-    )
+    for sentence in find_unknown_variables():
+        logger.warning("%s", sentence)
+    server = build_server(create_app(settings), stop_seconds=STOP_SECONDS)
     # uvicorn stops gracefully, then raises the signal again for the previous handler.
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, lambda: None)
@@ -66,5 +63,6 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
             message = f"cannot listen on {host}:{number}: {error.strerror}."
             sys.stderr.write(f"capuchin: {message}\n")
             return FAILED
-        await uvicorn.Server(config).serve(sockets=sockets)
+        async with watch_loop():
+            await server.serve(sockets=sockets)
     return 0

@@ -1,13 +1,8 @@
-"""Makes untrusted text safe for a terminal or a log; the progress bar."""
+"""Makes untrusted text safe for a terminal or a log."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from typing import NamedTuple
-
-_FILE_COUNT = re.compile(r"(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) files")
-_BAR_WIDTH = 24
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -34,21 +29,3 @@ def _is_harmless(character: str, one_line: bool) -> bool:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
-
-
-class ProgressBar(NamedTuple):
-    bar: str
-    done: bool
-    at_tenth: bool
-    """Whether progress is (nearly) at a multiple of 10%, including the start and the end."""
-
-
-def render_progress_bar(sentence: str) -> ProgressBar | None:
-    """None for a sentence that does not count files."""
-    found = _FILE_COUNT.search(sentence)
-    if found is None:
-        return None
-    done, total = (int(found[name].replace(",", "")) for name in ("done", "total"))
-    full = _BAR_WIDTH * done // max(1, total)
-    near = done == total or done % max(1, total // 10) < max(1, total // 100)
-    return ProgressBar(f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}]", done >= total, near)

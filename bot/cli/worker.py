@@ -4,32 +4,64 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from typing import Final
 
 from bot.cli import Subparsers
 from bot.logs import configure_logging
 from bot.settings import Settings, SettingsError
+from bot.telemetry.tracing import tracing
+from bot.watchdog import watch_loop
+
+MIN_POLL: Final = 5
+MAX_POLL: Final = 600
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser("worker")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--poll",
+        type=_parse_poll,
+        default=0.0,
+        metavar="SECONDS",
+        help=f"ask GitHub for labels and comments every so many seconds ({MIN_POLL} to {MAX_POLL}),"
+        " so that no webhook and no `serve` is needed",
+    )
+    group.add_argument(
+        "--issue",
+        metavar="URL",
+        help="only start and finish the run that this labelled issue asks for. Exit codes: 0 done, "
+        "3 no fix, 1 failed, stopped or refused, 2 wrong usage",
+    )
     parser.set_defaults(run=_run)
 
 
+def _parse_poll(text: str) -> float:
+    """Raises ArgumentTypeError: no number of seconds in the range."""
+    if not text.isascii() or not text.isdigit() or not MIN_POLL <= int(text) <= MAX_POLL:
+        raise argparse.ArgumentTypeError(f"{text!r}: give {MIN_POLL} to {MAX_POLL} seconds")
+    return float(text)
+
+
 def _run(args: argparse.Namespace) -> int:
-    del args
     settings = Settings.from_env()
     if not settings.github_app_id:
         raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
     settings.read_private_key()
     configure_logging(settings)
-    asyncio.run(_run_worker(settings))
+    with tracing(settings):
+        if args.issue:
+            from bot.cli.one_issue import run_command
+
+            return asyncio.run(run_command(settings, args.issue))
+        asyncio.run(_run_worker(settings, args.poll))
     return 0
 
 
-async def _run_worker(settings: Settings) -> None:
+async def _run_worker(settings: Settings, poll: float) -> None:
     # Imported here: it costs seconds and 150 MB that no other command needs.
     from bot.bootstrap import build_worker
 
-    async with build_worker(settings) as worker:
+    async with watch_loop(), build_worker(settings, poll=poll) as worker:
         await worker.run_until_signalled()

@@ -14,6 +14,8 @@ from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.models import PullRequestFacts
 from bot.repo_config.model import CONFIG_PATHS
 from bot.settings import github_host
+from bot.types import RunId
+from pipeline.environment.memory import WorkingAttempt, load_working_setup
 
 BRANCH_PREFIX: Final = "capuchin/settings-"
 
@@ -23,11 +25,17 @@ async def propose_config(ctx: CommandContext) -> None:
     marker = proposal.proposal_marker(ctx.request.id)
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
-            await ctx.reply(proposal.file_exists(path))
+            await ctx.reply(proposal.file_exists(path, await _load_working_setup(ctx)))
             return
     pull = await _find_proposal(ctx, marker) or await _open_proposal(ctx, marker)
     text = proposal.cannot_propose() if pull is None else proposal.proposal_opened(pull.number)
     await ctx.reply(text)
+
+
+async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
+    """A model's commands that last made the repository's environment work."""
+    store = ctx.queue.storage.repository(ctx.request.repo, RunId(ctx.request.id))
+    return await load_working_setup(store)
 
 
 async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
@@ -50,7 +58,8 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
     title = style.format_title("chore", proposal.pull_title())
     branch = f"{BRANCH_PREFIX}{request.id}"
     message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))
-    text = proposal.render_file(ctx.settings.public_url)
+    working = await _load_working_setup(ctx)
+    text = proposal.render_file(ctx.settings.public_url, working)
     if not await repo.create_branch_with(
         branch, base=base, path=proposal.PATH, text=text, message=message
     ):
@@ -60,7 +69,7 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
             branch=branch,
             base=facts.default_branch,
             title=title,
-            body=proposal.pull_body(request.by, marker),
+            body=proposal.pull_body(request.by, marker, sets_up=working is not None),
             marker=marker,
             draft=False,
         )

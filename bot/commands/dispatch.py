@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bot.admission.refusal import refuse
@@ -16,8 +16,10 @@ from bot.commands.info import explain, show_config, show_help, show_status
 from bot.commands.run import RETRY_SECONDS, fix, is_stopped_since, start_command, start_run, stop
 from bot.commands.stats import show_stats
 from bot.comments import replies
-from bot.errors import RunFailed
+from bot.errors import RunFailed, TryLater
 from bot.failures import translate_errors
+from bot.followup.feedback import WRITERS
+from bot.followup.respond import acknowledge_comment
 from bot.followup.schedule import schedule_follow_up
 from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
@@ -54,9 +56,9 @@ VERBS: Final[Mapping[str, Verb]] = {
         words="#12 #34",
     ),
     "use": Verb(
-        "Put another of my edits into my pull request: 1 is the one I chose, 2 the next best.",
+        "Put another of my edits into my pull request: A is the one I chose, B the next best.",
         use,
-        words="2",
+        words="B",
         places=CONVERSATIONS,
     ),
     "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
@@ -95,6 +97,7 @@ class CommandDispatcher:
             await check_config(request, self.github)
             return None
         if isinstance(request, PullUpdate):
+            await self._acknowledge(item, request, queue)
             return await schedule_follow_up(item, request, queue, self.settings)
         try:
             with translate_errors():
@@ -107,18 +110,32 @@ class CommandDispatcher:
                     and await queue.runs.get_current(request.repo, request.issue) is not None
                 ):
                     return RetryLater(item, RETRY_SECONDS)
-                async with self.github.open_repository(request.repo) as repo:
+                async with self.github.open_repository(request.repo, about=request.issue) as repo:
                     return await self._execute(repo, item, request, queue)
         except RunFailed as ended:  # gone or locked: no reply is possible
             logger.info("Command %s: %s", request.id, ended.failure.value)
             return None
+
+    async def _acknowledge(self, item: QueuedRequest, update: PullUpdate, queue: RunQueue) -> None:
+        """React to a reviewer's comment on a line at once: the run that follows it may wait."""
+        if not update.comment or item.is_waiting:
+            return
+        if await queue.storage.pulls.get(update.repo, update.number) is None:
+            return
+        try:
+            with translate_errors():
+                async with self.github.open_repository(update.repo) as repo:
+                    if await is_trusted(repo, update.by, WRITERS):
+                        await acknowledge_comment(repo, update.comment)
+        except (RunFailed, TryLater):  # the run reacts, too
+            return
 
     async def _start_run(
         self, item: QueuedRequest, request: RunRequest, queue: RunQueue
     ) -> RetryLater | None:
         """Start the run of a label that was added during another run; a stop removes the label."""
         if await is_stopped_since(request, queue.runs):
-            async with self.github.open_repository(request.repo) as repo:
+            async with self.github.open_repository(request.repo, about=request.issue) as repo:
                 await repo.issues.remove_label(request.issue, request.label)
             return None
         outcome = await start_run(request, request.mode, queue.runs, queue.nudges)
@@ -136,14 +153,12 @@ class CommandDispatcher:
         ctx = CommandContext(item, request, repo, queue, self.settings, found, self.verbs)
         if not ctx.config.enabled:
             return None
+        if not await is_trusted(repo, request.by, ctx.config.trust):
+            # What anybody can cause must not spend the writes of others.
+            async with self.github.open_repository(request.repo, minor=True) as minor:
+                return await _refuse_stranger(replace(ctx, repo=minor))
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
             await ctx.react("eyes")
-        if not await is_trusted(repo, request.by, ctx.config.trust):
-            text = replies.refusal(request.by, ctx.config.trust)
-            refusal = refuse(
-                queue.storage.refusals, repo, request.issue, request.by, text, request_id=request.id
-            )
-            return await _reply_and_react(ctx, refusal, "confused")
         if verb is None:
             reply = replies.no_such_verb(self.settings.app_name, command.verb, meant)
             return await _reply_and_react(ctx, ctx.reply(reply), "confused")
@@ -151,6 +166,14 @@ class CommandDispatcher:
             reply = replies.wrong_place(command.verb)
             return await _reply_and_react(ctx, ctx.reply(reply), "confused")
         return await _reply_and_react(ctx, verb.handler(ctx), "+1")
+
+
+async def _refuse_stranger(ctx: CommandContext) -> RetryLater | None:
+    request = ctx.request
+    text = replies.refusal(request.by, ctx.config.trust)
+    refusals = ctx.queue.storage.refusals
+    refusal = refuse(refusals, ctx.repo, request.issue, request.by, text, request_id=request.id)
+    return await _reply_and_react(ctx, refusal, "confused")
 
 
 async def _reply_and_react(

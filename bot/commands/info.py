@@ -8,6 +8,7 @@ from bot.commands.config import propose_config
 from bot.comments import replies
 from bot.comments.config import render_config
 from bot.queue.consumer import RetryLater
+from bot.queue.position import load_queue
 from bot.repo_config.layers import LayerProblem
 from bot.storage.checkpoints import RedisStore
 from bot.types import CommentLocation, Run, RunStatus, replace
@@ -22,8 +23,11 @@ async def show_status(ctx: CommandContext) -> RetryLater | None:
     if run is None:
         await ctx.reply(_no_run_reply(ctx))
         return None
-    ahead = await ctx.queue.runs.count_ahead(run) if run.status is RunStatus.QUEUED else 0
-    await ctx.reply(replies.run_status(run, ahead))
+    queue = await load_queue(ctx.queue.storage) if run.status is RunStatus.QUEUED else []
+    wait = next((waiting.position for waiting in queue if waiting.run.id == run.id), None)
+    at_work = run.status is not RunStatus.QUEUED and not run.status.final
+    progress = await ctx.queue.storage.progress.load(run.id) if at_work else None
+    await ctx.reply(replies.run_status(run, wait, progress))
     return None
 
 

@@ -91,7 +91,7 @@ async def start_run(
 async def stop(ctx: CommandContext) -> RetryLater | None:
     """Stop the run of the issue or of our pull request, and drop the commands that wait for it.
 
-    A run that was requested after this command goes on: comments arrive late and out of order.
+    A run that was requested after this command continues: comments arrive late and out of order.
     """
     request, runs = ctx.request, ctx.queue.runs
     run = await runs.get_current(request.repo, request.issue)

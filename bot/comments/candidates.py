@@ -5,63 +5,89 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from bot.comments.status import render_status
-from bot.markdown import prose
-from bot.storage.branch_history import rank_candidates
+from bot.markdown import block, code, details, prose
 from bot.types import Run
 from pipeline.codebase.text import pluralize
-from pipeline.types import Selection
+from pipeline.selection.letters import get_votes, rank_result, to_letter
+from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, read_test_outcome
+from sandbox.base import Execution
 
 MAX_LISTED: Final = 20
+_LOG_CHARACTERS: Final = 4000
+_OUTCOMES: Final[dict[TestOutcome | None, str]] = {
+    "passes": "",
+    "fails": ", but fails the reproduction test",
+    "not run": ", but the reproduction test could not be run with it",
+    None: "",
+}
 
 
 class PullCandidates(NamedTuple):
-    """The edits of the run that opened pull request `pull`, and which of them it holds."""
+    """The edits of a run, and which of them its pull request `pull` holds."""
 
-    selection: Selection
-    pull: int
+    result: Selection | NoFix
+    pull: int | None
+    """None after a run without a fix."""
     current: int | None
-    """Its number for `use`; None if the branch holds something else."""
+    """Its rank, from 1; None if the branch holds something else."""
 
 
-def list_candidates(result: Selection, place: int | None = None) -> str:
-    """The edits as `use` numbers them; the one at `place` is in the pull request."""
-    votes = result.evidence.votes
+def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
+    """The edits as `use` names them; the one at rank `place`, from 1, is in the pull request."""
+    votes = get_votes(result)
+    if votes is None:
+        return ""
+    known = result.evidence.reproduced if isinstance(result, Selection) else ()
+    outcomes = known or (None,) * len(votes.candidates)
     rows = (
-        f"{number}. {votes.candidates[c].name}, which passes {votes.votes(c)} of "
-        f"{pluralize(len(votes.tests), 'test')}"
-        + (" (in the pull request)" if number == place else "")
-        for number, c in enumerate(rank_candidates(result)[:MAX_LISTED], 1)
+        f"- **{to_letter(rank)}** passes {votes.votes(c)} of "
+        f"{pluralize(len(votes.tests), 'script')}{_OUTCOMES[outcomes[c]]}"
+        + (" (in the pull request)" if rank + 1 == place else "")
+        for rank, c in enumerate(rank_result(result)[:MAX_LISTED])
     )
     return "\n".join(rows)
 
 
 def which_candidate(name: str, candidates: PullCandidates) -> str:
     """To `use` without the number of an existing edit."""
-    count = len(rank_candidates(candidates.selection))
-    return (
-        f"Please give a number from 1 to {count}, as in `/{name} use {min(2, count)}`. These are "
-        f"my edits, best first:\n\n{list_candidates(candidates.selection, candidates.current)}"
-    )
+    return f"Please name one of my edits by its letter. {_listing(name, candidates)}"
+
+
+def letters_instead(name: str, candidates: PullCandidates) -> str:
+    """To `use` with a number."""
+    return f"My edits have letters, not numbers. {_listing(name, candidates)}"
 
 
 def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
+    return _listing(name, candidates)
+
+
+def _listing(name: str, candidates: PullCandidates) -> str:
+    count = len(rank_result(candidates.result))
+    if candidates.pull is None:
+        return (
+            f"These are my edits, best first; none is proven. `/{name} use A` opens an unproven "
+            f"draft with the first:\n\n{list_candidates(candidates.result)}"
+        )
     return (
-        f"My edits for #{candidates.pull}, best first; `/{name} use 2` puts the second one "
-        f"into it:\n\n{list_candidates(candidates.selection, candidates.current)}"
+        f"These are my edits for #{candidates.pull}, best first; for example, `/{name} use "
+        f"{to_letter(min(2, count) - 1)}` puts {to_letter(min(2, count) - 1)} into it:\n\n"
+        f"{list_candidates(candidates.result, candidates.current)}"
     )
 
 
 def nothing_to_use() -> str:
-    """To `use` where we have no pull request."""
+    """To `use` where we have no edits."""
     return (
-        "I have not opened a pull request for this in the last 30 days, so I have no other edits."
+        "I have no edits for this: in the last 30 days I neither opened a pull request for it nor "
+        "wrote an edit that I could show."
     )
 
 
-def candidates_expired(number: int) -> str:
+def candidates_expired(number: int | None) -> str:
     """To `use` when the run is known, but its edits have expired."""
-    return f"I no longer have the other edits for #{number}."
+    return f"I no longer have the other edits{f' for #{number}' if number else ''}."
 
 
 def answer_on_issue(issue: int) -> str:
@@ -77,17 +103,19 @@ def which_pulls(name: str, most: int) -> str:
 def render_swap(run: Run, number: int, selection: Selection) -> str:
     """The status comment after another edit was put into the pull request."""
     proof = selection.evidence
-    test = (
-        "The reproduction test passes with it and stays."
-        if proof.reproduction.after.passed
-        else "The reproduction test does not pass with it, so I removed the test."
-    )
+    test = {
+        "passes": "The reproduction test passes with it and stays.",
+        "fails": "The reproduction test fails with it, so I removed the test.",
+        "not run": "The reproduction test could not be run with it, so I removed the test.",
+    }[read_test_outcome(proof.reproduction.after)]
+    if not proof.reproduction.is_committed:
+        test = "It is still unproven."
     broken = len(proof.suite.broken) if proof.suite else 0
     breakage = _breakage_sentence(broken)
     return render_status(
         run,
-        f"As @{run.asked_by} asked, #{number} now holds {selection.candidate.name}, number "
-        f"{run.candidate} of my edits for it. {test}{breakage}",
+        f"As @{run.asked_by} asked, #{number} now holds edit {to_letter(run.candidate - 1)}. "
+        f"{test}{breakage}",
     )
 
 
@@ -119,13 +147,27 @@ def pull_not_open(number: int) -> str:
 
 
 def no_such_candidate(place: int) -> str:
-    """The run has fewer edits."""
-    return f"I have no edit number {place} for it."
+    """The run has fewer edits; `place` is a rank, from 1."""
+    return f"I have no edit {to_letter(place - 1)} for it."
 
 
 def already_current(number: int, place: int) -> str:
-    """The pull request already holds that edit."""
-    return f"#{number} already holds my edit number {place}."
+    """The pull request already holds that edit; `place` is its rank, from 1."""
+    return f"#{number} already holds edit {to_letter(place - 1)}."
+
+
+def fails_reproduction(name: str, letter: str, test: Reproduction, after: Execution) -> str:
+    """The edit does not pass the reproduction test; `after` is that run."""
+    path = code(test.path) if test.is_committed else "(the script alone)"
+    why = {
+        "fails": f"Edit {letter} fails the reproduction test {path}.",
+        "not run": f"With edit {letter}, the reproduction test {path} could not be run.",
+    }[read_test_outcome(after)]
+    log = details("What it printed", block(after.output, _LOG_CHARACTERS))
+    return (
+        f"{why} `/{name} use {letter} anyway` takes the edit all the same, without the test."
+        f"\n\n{log}"
+    )
 
 
 def review_in_between(number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bot.markdown import code
+from bot.redis_url import list_redis_hosts
 from bot.settings import Settings
 from pipeline.models.destinations import UNKNOWN_HOST, is_own
 from pipeline.types import Account
@@ -53,8 +54,9 @@ def destinations_note(
 
 
 def _storage_hosts(settings: Settings, *, by_app: bool) -> list[str]:
-    urls = [settings.docker_url, settings.redis_url if by_app else ""]
-    hosts = [urlsplit(url).hostname or "" for url in urls if not url.startswith("unix:")]
+    docker = settings.docker_url
+    hosts = [] if docker.startswith("unix:") else [urlsplit(docker).hostname or ""]
+    hosts += list_redis_hosts(settings.redis_url) if by_app else []
     if settings.sandbox == "kubernetes":
         hosts += [CLUSTER, urlsplit(f"//{settings.sandbox_registry}").hostname or ""]
     return [host for host in hosts if host]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.markdown import code, details, prose
 from bot.repo_config.layers import DEFAULT_SOURCE, EffectiveConfig, Setting, list_settings
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
+from bot.repo_config.model import CONFIG_PATHS, MAX_PROBLEMS, ConfigProblem
 from pipeline.codebase.text import pluralize
 
 
@@ -34,18 +34,20 @@ def render_config_lines(effective: EffectiveConfig) -> str:
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
-def check_title(mistakes: int) -> str:
-    """The title of the check run on a pull request that edits the settings file."""
-    if not mistakes:
+def check_title(mistakes: Sequence[int]) -> str:
+    """The title of the check run on a pull request that edits settings: errors of each file."""
+    total = sum(min(each, MAX_PROBLEMS) for each in mistakes)
+    if not total:
         return "Valid"
-    return pluralize(mistakes, "error")
+    more = any(each > MAX_PROBLEMS for each in mistakes)
+    return f"{'More than ' if more else ''}{pluralize(total, 'error')}"
 
 
 def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
     """The check run's text: each file with its errors."""
     parts: list[str] = []
     for path, mistakes in found.items():
-        lines = [f"- line {one.line}: {prose(one.message, 600)}" for one in mistakes[:50]]
+        lines = [f"- line {one.line}: {prose(one.message, 600)}" for one in mistakes]
         parts.append(f"{code(path)} {'has errors:' if lines else 'is valid.'}")
         parts += ["\n".join(lines)] if lines else []
     if any(found.values()):

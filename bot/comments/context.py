@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from bot.comments.search import render_search
 from bot.markdown import code, details, prose
 from pipeline.codebase.text import pluralize
-from pipeline.types import Account, Context, Findings, ShownFile
+from pipeline.types import Account, Context, Findings, SearchRecord, ShownFile
 
 _STAGES = ("embedding", "relevance", "ranking")
 _MAX_ROWS = 40
@@ -43,6 +44,8 @@ class ContextReport(BaseModel):
     shown: tuple[ShownFile, ...]
     dropped: tuple[str, ...]
     not_read: tuple[str, ...]
+    search: SearchRecord | None = None
+    """The lines that were thought to have to change; null with the strategy `samples`."""
 
 
 def build_context_report(
@@ -67,13 +70,15 @@ def build_context_report(
         shown=found.shown,
         dropped=context.dropped,
         not_read=context.not_read,
+        search=context.search,
     )
 
 
 def render_context(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
-    """A folded section: the files with reasons and tokens, the compression, time and price.
+    """Folded sections: the files with reasons and tokens, the compression, time and price; and
+    what a search named.
 
-    Empty if the search was not recorded. `seconds` of 0 are omitted.
+    Empty if the way to the files was not recorded. `seconds` of 0 are omitted.
     """
     found = context.findings
     if found is None:
@@ -97,7 +102,8 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
         sentences.append(prose(found.meaning, 300))
     sentences += [prose(sentence, 300) for sentence in context.not_read]
     title = f"Files: {len(found.shown)} of {found.files} shown to the model"
-    return details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
+    section = details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
+    return f"{section}\n\n{render_search(context.search)}" if context.search else section
 
 
 def _render_table(found: Findings) -> str:

@@ -8,9 +8,10 @@ from bot.comments.replies import quota_sentence, refusal_marker
 from bot.comments.status import NOTHING_SPENT, failure_reason
 from bot.comments.stop_reason import stop_reason
 from bot.markdown import block, code, details, prose
-from bot.types import Failure, QuotaLimit, Run
+from bot.types import CommitSha, Failure, Login, QuotaLimit, Run
 from pipeline.codebase.text import pluralize
 from pipeline.errors import Ceiling
+from pipeline.types import read_test_outcome
 from pipeline.workflows.verify import Verification, VerificationVerdict
 from sandbox.base import Ending, Execution
 
@@ -38,9 +39,13 @@ def checking_summary(test: str, times: int) -> str:
     """The check run's text while the test runs."""
     count = pluralize(times, "time")
     return (
-        f"I am running {code(test)} {count} without and {count} with the change, each time in a "
-        "fresh sandbox without network."
+        f"I am running {_test_name(test)} {count} without and {count} with the change, each time "
+        "in a fresh sandbox without network."
     )
+
+
+def _test_name(path: str) -> str:
+    return code(path) if path else "the script that reproduces the issue"
 
 
 def incomplete_title() -> str:
@@ -60,22 +65,26 @@ def check_title(found: Verification) -> str:
     """The check run's title."""
     times = len(found.before)
     titles: dict[VerificationVerdict, str] = {
-        "shown": f"Fails before, passes after ({times} of {pluralize(times, 'run')})",
+        "shown": (
+            f"{'' if found.path else 'The script: '}Fails before, passes after "
+            f"({times} of {pluralize(times, 'run')})"
+        ),
         "flaky": "Flaky: the test does not always give the same result",
         "passes without": "No evidence: the test passes without the change",
         "fails with": "The test does not pass with the change",
+        "not run": "The test was not run",
     }
     return titles[found.verdict]
 
 
-def check_summary(found: Verification, base: str, branch: str) -> str:
+def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
     """The check run's first paragraphs, with advice for the maintainer."""
     times = pluralize(len(found.before), "time"), pluralize(len(found.after), "time")
     text = (
-        f"I ran {code(found.path)} {times[0]} without the change (on {code(branch, 100)} at "
+        f"I ran {_test_name(found.path)} {times[0]} without the change (on {code(branch, 100)} at "
         f"{code(base[:7])}) and {times[1]} with it, each time in a fresh sandbox without "
         "network.\n\n"
-        f"| | passed | failed |\n|---|--:|--:|\n"
+        f"| | passed | failed | not run |\n|---|--:|--:|--:|\n"
         f"| without the change | {_pass_fail_cells(found.before)} |\n"
         f"| with the change | {_pass_fail_cells(found.after)} |"
     )
@@ -87,6 +96,10 @@ def check_summary(found: Verification, base: str, branch: str) -> str:
         ),
         "passes without": "The base branch may already contain a fix for the issue.",
         "fails with": "The log below shows why. Please review the change again.",
+        "not run": (
+            "Its runner reached no verdict on the test, so this says nothing about the change. The "
+            "log below shows why."
+        ),
     }
     hint = hints[found.verdict]
     return f"{text}\n\n{hint}" if hint else text
@@ -151,7 +164,7 @@ def outsiders_note(untrusted: int) -> str:
     return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
 
 
-def quota_refusal(login: str, limit: QuotaLimit) -> str:
+def quota_refusal(login: Login, limit: QuotaLimit) -> str:
     """To a reviewer who has used up a quota; posted once a day for each person."""
     return (
         f"Thank you, @{login}. {quota_sentence(limit)} I will respond to this tomorrow.\n\n"
@@ -201,6 +214,14 @@ def issue_closed_note(issue: int, number: int) -> str:
     )
 
 
+def replacement_note(number: int, new: int) -> str:
+    """The last comment on our earlier pull request `number` for the issue; `new` replaces it."""
+    return (
+        f"As requested, I started again: #{new} replaces this pull request, so I have closed it."
+        f"\n\n{note_marker('closed', str(number))}\n"
+    )
+
+
 def stale_note(days: int, number: int) -> str:
     """The last comment on an inactive pull request."""
     return (
@@ -227,8 +248,8 @@ def _with_markers(text: str, markers: Sequence[str]) -> str:
 
 
 def _pass_fail_cells(runs: Sequence[Execution]) -> str:
-    passed = sum(run.passed for run in runs)
-    return f"{passed} | {len(runs) - passed}"
+    outcomes = [read_test_outcome(run) for run in runs]
+    return " | ".join(str(outcomes.count(one)) for one in ("passes", "fails", "not run"))
 
 
 def _render_log(runs: Sequence[Execution]) -> str:

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments.context import render_context
+from bot.comments.evidence.opening import (
+    describe_test,
+    failure_words,
+    render_opening,
+    result_words,
+    test_sentence,
+    unproven_section,
+)
+from bot.comments.evidence.test_output import shorten_failures
+from bot.comments.evidence.vote_table import render_diffs, render_vote_table
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.comments.status import pull_marker
-from bot.comments.vote_table import render_vote_table
 from bot.markdown import block, code, details, line, prose
-from bot.types import Run
+from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
-from pipeline.types import Account, Reproduction, Selection
+from pipeline.selection.scoring.recalibration import explain_recalibration
+from pipeline.types import Account, Reproduction, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
-from sandbox.base import Ending, Execution
+from sandbox.base import Execution
 
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""
@@ -36,7 +46,7 @@ def reproduction_title(issue: int) -> str:
     return f"Add a failing test for #{issue}"
 
 
-def revert_title(login: str) -> str:
+def revert_title(login: Login) -> str:
     """The first line of the commit that reverts one edit before another replaces it."""
     return f"Undo the edit, as @{login} asked"
 
@@ -75,16 +85,18 @@ def _render_body(
     destinations: str,
 ) -> str:
     fixes, proof = f"Fixes #{run.issue}", evidence_sections(selection, characters)
+    opening = render_opening(run, selection, accounts)
     if template is None:
-        above = [*explanation_sections(selection), fixes, *proof]
+        above = [opening, *explanation_sections(selection), fixes, *proof]
     else:
         text = TemplateTexts(
             cause=prose(selection.evidence.cause, 3000),
             change=prose(selection.evidence.change, 3000),
             issue=fixes,
-            tests=_test_sentence(selection),
+            tests=describe_test(selection),
         )
         above = [
+            opening,
             fill_template(template, text),
             details("Evidence", "\n\n".join(filter(None, proof))),
         ]
@@ -99,21 +111,6 @@ def _render_body(
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _test_sentence(selection: Selection) -> str:
-    """The evidence in a sentence, for a template's section about tests."""
-    test = selection.evidence.reproduction
-    text = (
-        f"{code(test.path)} is new: it {_result_verb(test.before)} on the original code and "
-        f"{_result_verb(test.after)} with the change. "
-        f"Run it with {code(' '.join(test.command), 500)}."
-    )
-    suite = selection.evidence.suite
-    if suite is None:
-        return text
-    broken = len(suite.broken)
-    return f"{text} Of the repository's own tests, {broken or 'none'} pass only without the change."
 
 
 def explanation_sections(selection: Selection) -> tuple[str, ...]:
@@ -131,36 +128,54 @@ def evidence_sections(
 
     `commits`: whether the test is a separate commit, as in a pull request.
     """
-    shown = _reproduction_section(selection.evidence.reproduction, characters, commits=commits)
+    shown = (
+        _reproduction_section(selection.evidence.reproduction, characters, commits=commits)
+        if selection.is_proven
+        else unproven_section(selection, characters)
+    )
     return (
         f"## Evidence\n\n{shown}",
-        _votes_section(selection),
+        _votes_section(selection, characters),
         _suite_section(selection, characters),
         f"## Limits\n\n{_limits_section(selection)}",
     )
 
 
 def _reproduction_section(test: Reproduction, characters: int, *, commits: bool) -> str:
+    if read_test_outcome(test.after) != "passes":
+        return "\n\n".join(
+            [
+                f"The reproduction test {code(test.path)} {failure_words(test.after)} with this "
+                "change. It is not part of this pull request, so nothing here shows that the issue "
+                "is fixed.",
+                _log("The test with this change", test.after, characters),
+            ]
+        )
     alone = " The first commit holds only the test, so that you can see it fail."
     return "\n\n".join(
         [
-            f"{code(test.path)} is new. It {_result_verb(test.before)} on the original code and "
-            f"{_result_verb(test.after)} with the change; both ran in a sandbox without network."
+            f"{test_sentence(test)} It {result_words(test.before)} on the original code and "
+            f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
             f"Run it with {code(' '.join(test.command), 500)}.",
-            details("Before: it fails", block(test.before.output, characters)),
-            details("After: it passes", block(test.after.output, characters)),
+            _log("Before: it fails", test.before, characters),
+            _log("After: it passes", test.after, characters),
         ]
     )
 
 
-def _votes_section(selection: Selection) -> str:
+def _log(title: str, run: Execution, characters: int) -> str:
+    return details(title, block(shorten_failures(run.output), characters))
+
+
+def _votes_section(selection: Selection, characters: int) -> str:
     proof = selection.evidence
     table = proof.votes
-    flaky = f" I left out {pluralize(len(table.flaky), 'flaky test')}." if table.flaky else ""
+    flaky = f" I left out {pluralize(len(table.flaky), 'flaky script')}." if table.flaky else ""
     text = (
         f"I wrote {pluralize(len(table.candidates), 'edit')} and "
-        f"{pluralize(len(table.tests), 'test')}, and ran every test on every edit."
+        f"{pluralize(len(table.tests), 'script')} for the issue, and ran "
+        "every script on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
     sure = (
@@ -168,19 +183,27 @@ def _votes_section(selection: Selection) -> str:
         "often agreeing edits are correct was measured on public edits; the weight of the "
         "executions is an assumption."
     )
+    if selection.recalibration:
+        sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
     notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
-    folded = details(
-        "Edits × tests", render_vote_table(table, selection.candidate, proof.standings)
+    shown = render_vote_table(
+        table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
-    return "\n\n".join(filter(None, [text, sure, notes, folded]))
+    folded = details("Edits × scripts", shown)
+    diffs = render_diffs(table, proof.order, characters)
+    return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
 
 
 def _suite_section(selection: Selection, characters: int) -> str:
     suite = selection.evidence.suite
     if suite is None:
         problem = selection.evidence.suite_problem
-        text = "I found no tests of this repository that I could run."
-        return f"{text} {prose(problem, 500)}".rstrip()
+        if problem:
+            return (
+                "This repository's own tests tell nothing about the change: I could not run them. "
+                + prose(problem, 500)
+            )
+        return "None of this repository's own tests has to do with the change."
     before, after = suite.before, suite.after
     rows = (
         "| | passed | failed |\n|---|--:|--:|\n"
@@ -188,13 +211,19 @@ def _suite_section(selection: Selection, characters: int) -> str:
         f"| after | {len(after.passed)} | {len(after.failed)} |"
     )
     text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
-    if suite.chosen:
+    if suite.chosen and not suite.whole:
+        text += f"\n\nI ran {len(before.passed):,} that pass without the change: {suite.chosen}."
+    elif suite.chosen:
         text += f"\n\nOf {suite.whole:,} tests that pass without the change, I ran "
         text += f"{len(before.passed):,} with it: {suite.chosen}."
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
         )
+    if before.offline:
+        many = pluralize(len(before.offline), "further test")
+        need = "needs" if len(before.offline) == 1 else "need"
+        text += f"\n\n{many} {need} a network or a service, which the sandbox lacks: no evidence."
     if suite.flaky:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
@@ -281,9 +310,3 @@ def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:
 def model_name(name: str) -> str:
     """A model's name for people; a recording is always named as one."""
     return RECORDED if name.startswith("recorded") else code(name, 80)
-
-
-def _result_verb(run: Execution) -> str:
-    if run.passed:
-        return "passes"
-    return "fails" if run.ending is Ending.EXIT else f"fails ({run.ending.value})"

@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-_HEADING = re.compile(
-    r"^ {0,3}(?:#{1,6}[ \t]+(?P<hash>.*?)[ \t]*#*|\*\*(?P<bold>[^*\n]+)\*\*:?)[ \t]*$"
-)
+_HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]++(?P<hash>.*)|\*\*(?P<bold>[^*\n]+)\*\*:?[ \t]*)$")
 _BOX = re.compile(r"^(\s*[-*+] )\[[xX]\]")
 _CLOSES = re.compile(
     r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.comments.checklist import render_checklist
+from bot.comments.evidence.vote_table import render_vote_table
+from bot.comments.no_fix import LABEL_AGAIN
+from bot.comments.queue import start_words, turn_words
 from bot.comments.status import (
-    LABEL_AGAIN,
     failure_reason,
     no_fix_reason,
     render_status,
     waiting_sentence,
 )
-from bot.comments.vote_table import render_vote_table
 from bot.github.models import ExistingWork
 from bot.markdown import block, code, details, prose
 from bot.repo_config.layers import LayerProblem
-from bot.types import QuotaLimit, Run, RunStatus, SkippedComments
+from bot.storage.progress import Progress
+from bot.types import Login, QueuePosition, QuotaLimit, Run, RunStatus, SkippedComments
 from pipeline.codebase.text import pluralize
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
@@ -79,18 +82,30 @@ def help_text(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
     )
 
 
-def run_status(run: Run, ahead: int) -> str:
-    """The state of a run."""
+def run_status(
+    run: Run, wait: QueuePosition | None = None, progress: Progress | None = None
+) -> str:
+    """The state of a run: `wait` of one in the queue, `progress` of one at work."""
     page = f" [Details]({run.page_url})." if run.page_url else ""
     spent = f" Cost: ${run.dollars:.2f} at list prices." if run.dollars else ""
-    return f"{_state_sentence(run, ahead)}{spent}{page}\n\n<sub>Run `{run.id}`</sub>"
+    shown = f"\n\n{render_checklist(run, progress)}" if progress else ""
+    return f"{_state_sentence(run, wait)}{spent}{page}{shown}\n\n<sub>Run `{run.id}`</sub>"
 
 
-def _state_sentence(run: Run, ahead: int) -> str:
+def render_writes_spent(most: int, at: str) -> str:
+    """The notice that an hour's writes to a repository are spent; `at` is when they go on."""
+    return (
+        f"I have written {most} times in this repository within an hour, which is my limit. "
+        f"Nothing is lost: I continue by myself at {at}."
+    )
+
+
+def _state_sentence(run: Run, wait: QueuePosition | None) -> str:
     if run.status is RunStatus.QUEUED:
-        turn = "It is next." if ahead == 0 else f"Runs ahead of it: {ahead}."
+        turn = turn_words(wait) if wait else "queued"
+        expected = f" {start_words(wait)}" if wait and wait.expected_seconds else ""
         waits = f" {waiting_sentence(run.waiting_for)}" if run.waiting_for else ""
-        return f"The run that @{run.asked_by} requested is queued. {turn}{waits}"
+        return f"The run that @{run.asked_by} requested is {turn}.{expected}{waits}"
     if not run.status.final:
         return f"I am working on it, as @{run.asked_by} asked."
     opened = f" #{run.pull_request}" if run.pull_request else ""
@@ -105,7 +120,7 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
 
     `edits` lists the edits of this or an earlier run that can be put into a pull request.
     """
-    parts = [_state_sentence(run, 0)]
+    parts = [_state_sentence(run, None)]
     match result:
         case Selection():
             parts += _selection_sections(result)
@@ -122,7 +137,14 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
 def _selection_sections(result: Selection) -> list[str]:
     proof = result.evidence
     table = details(
-        "Edits × tests", render_vote_table(proof.votes, result.candidate, proof.standings)
+        "Edits × scripts",
+        render_vote_table(
+            proof.votes,
+            result.candidate,
+            proof.standings,
+            order=proof.order,
+            reproduced=proof.reproduced,
+        ),
     )
     return [
         f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
@@ -141,14 +163,14 @@ def invalid_config(found: LayerProblem) -> str:
     )
 
 
-def refusal_marker(login: str) -> str:
+def refusal_marker(login: Login) -> str:
     """Identifies a refusal to one person; invisible on GitHub."""
     return (
         f"<!-- capuchin:refused login={''.join(c for c in login if c.isalnum() or c in '-_')} -->"
     )
 
 
-def refusal(login: str, trust: Sequence[str] = ("write",)) -> str:
+def refusal(login: Login, trust: Sequence[str] = ("write",)) -> str:
     """To somebody without permission to start a run; posted once a day for each person."""
     return (
         f"Thank you, @{login}. I only work for {_who_may_ask(trust)}; "
@@ -165,7 +187,7 @@ def _who_may_ask(trust: Sequence[str]) -> str:
     return "the people that this repository's maintainers have listed"
 
 
-def quota_refusal(login: str, limit: QuotaLimit) -> str:
+def quota_refusal(login: Login, limit: QuotaLimit) -> str:
     """To somebody who has used up a quota; posted once a day for each person."""
     return (
         f"Thank you, @{login}. {quota_sentence(limit)} Please ask again tomorrow.\n\n"
@@ -195,6 +217,9 @@ def render_existing_work(run: Run, work: ExistingWork, name: str) -> str:
         f"the open pull request #{pull.number} by {code(pull.author)} says that it fixes this issue"
         for pull in work.pulls
     ]
+    if work.ours and not (seen or work.branches):
+        return render_status(run, _own_pull_sentence(work.ours[-1].number, name))
+    seen += [f"I have #{pull.number} open for this" for pull in work.ours]
     if work.branches:
         named = ", ".join(code(branch) for branch in work.branches)
         seen.append(f"there are branches named after this issue: {named}")
@@ -204,6 +229,14 @@ def render_existing_work(run: Run, work: ExistingWork, name: str) -> str:
         f"I have not started: somebody seems to be working on this already.\n\n{listed}\n\n"
         f"@{run.asked_by}, if you want me to work on it anyway, {LABEL_AGAIN} or write "
         f"`/{name} fix anyway`. I have spent nothing so far.",
+    )
+
+
+def _own_pull_sentence(number: int, name: str) -> str:
+    return (
+        f"I have #{number} open for this. `/{name} retry anyway` starts again, and closes "
+        f"#{number} once there is a new pull request; `/{name} use B` puts another of my edits "
+        f"into it; a review of #{number} changes it. I have spent nothing so far."
     )
 
 

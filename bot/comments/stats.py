@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from bot.markdown import MARKER_PREFIX
 from bot.types import RunStatus
 from pipeline.codebase.text import pluralize
 
@@ -42,9 +43,10 @@ class PullCounts(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """The outcomes of our work in the last `days`."""
+    """The outcomes of our work in a period."""
 
-    days: int
+    period: str
+    """When, as the end of a sentence: `in the last 90 days`."""
     since: datetime
     begins: datetime | None
     """When the oldest run in our records ended; None if there is no run."""
@@ -64,8 +66,7 @@ def how_many_days(name: str, most: int) -> str:
 
 def render_stats(stats: Stats) -> str:
     """To `stats`."""
-    days = "24 hours" if stats.days == 1 else pluralize(stats.days, "day")
-    text = [f"**My work in this repository in the last {days}.** {_coverage_sentence(stats)}"]
+    text = [f"**My work in this repository {stats.period}.** {_coverage_sentence(stats)}"]
     if stats.runs:
         rows = [_outcome_row(status, count) for status, count in _group_outcomes(stats.runs)]
         text.append(_bullet_list(f"Of {pluralize(sum(stats.runs.values()), 'run')} that were to "
@@ -74,8 +75,22 @@ def render_stats(stats: Stats) -> str:
         text += _pull_sections(stats.pulls)
     else:
         text.append("I opened no pull requests here in that time.")
-    text += [_cost_sentence(stats), _omissions_note(stats.pulls)]
+    text += [_draw_results(stats), _cost_sentence(stats), _omissions_note(stats.pulls)]
     return "\n\n".join(one for one in text if one)
+
+
+def summary_marker(month: str) -> str:
+    """Identifies the summary of a month (`YYYY-MM`); invisible on GitHub."""
+    return f"{MARKER_PREFIX}summary month={month} -->"
+
+
+def render_summary(stats: Stats, marker: str) -> str:
+    """The text of a monthly summary."""
+    note = (
+        "<sub>I write this once a month because this repository's settings have "
+        "`monthly_summary: true`. Close this issue whenever you like.</sub>"
+    )
+    return f"{render_stats(stats)}\n\n{note}\n\n{marker}\n"
 
 
 def _coverage_sentence(stats: Stats) -> str:
@@ -103,6 +118,24 @@ _OUTCOMES: Final = (
         "not started: waiting for confirmation, or refused",
     ),
 )
+
+
+def _draw_results(stats: Stats) -> str:
+    """A picture that GitHub draws, of what became of all runs; empty if there is little to see."""
+    pulls = stats.pulls
+    slices = {
+        "merged": pulls.merged - pulls.reverted,
+        "merged, then reverted": pulls.reverted,
+        "closed without a merge": pulls.closed,
+        "open": pulls.open,
+        "no fix found": stats.runs.get(RunStatus.NO_FIX, 0),
+        "failed": stats.runs.get(RunStatus.FAILED, 0),
+    }
+    shown = [f'    "{name}" : {count}' for name, count in slices.items() if count > 0]
+    if len(shown) < 2:
+        return ""
+    lines = ["pie showData", "    accTitle: Results of my work", "    title Results", *shown]
+    return "\n".join(["```mermaid", *lines, "```"])
 
 
 def _group_outcomes(runs: Mapping[RunStatus, int]) -> list[tuple[str, int]]:

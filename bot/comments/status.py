@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
+from bot.comments.checklist import render_checklist
+from bot.comments.evidence.vote_table import render_edits
+from bot.comments.no_fix import (
+    LABEL_AGAIN,
+    NO_PYTHON,
+    no_fix_headline,
+    no_fix_reason,
+    script_headline,
+)
 from bot.comments.stop_reason import stop_reason
 from bot.markdown import block, code, details, prose
 from bot.storage.progress import Progress
-from bot.types import Failure, Mode, QueuePosition, Run, StopReason, replace
-from pipeline.codebase.text import pluralize
-from pipeline.types import NoFix, NoFixReason
+from bot.types import Failure, Mode, Run, RunId, StopReason, replace
+from pipeline.selection.letters import to_letter
+from pipeline.types import NoFix
 
 _LOG_CHARACTERS = 3000
-LABEL_AGAIN = "add the label again"
 NOTHING_SPENT = "I had spent nothing."
-_NO_PYTHON = "I found no Python code here, and I can only fix Python."
-NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
 
 WithdrawalReason = Literal["trust", "disabled"]
 """Why a run that had started must end early."""
 
 
-def status_marker(run_id: str) -> str:
+def status_marker(run_id: RunId) -> str:
     """Identifies the run's one status comment; invisible on GitHub."""
     return f"<!-- capuchin:status run={run_id} -->"
 
 
-def pull_marker(run_id: str) -> str:
+def pull_marker(run_id: RunId) -> str:
     """Identifies a run's pull request; invisible on GitHub."""
     return f"<!-- capuchin:run={run_id} -->"
-
-
-def render_queued(run: Run, wait: QueuePosition) -> str:
-    """The status comment of a run that waits for a free worker."""
-    ahead = wait.position - 1
-    turn = f"queued behind {pluralize(ahead, 'other run')}" if ahead else "next in the queue"
-    return render_status(
-        run,
-        f"I will look into this, as @{run.asked_by} asked. The run is {turn}."
-        + (
-            f" I expect to start {_rough_time(wait.expected_seconds)}."
-            if wait.expected_seconds is not None
-            else ""
-        ),
-    )
 
 
 def render_started(run: Run) -> str:
@@ -54,19 +45,9 @@ def render_started(run: Run) -> str:
 
 def render_progress(run: Run, progress: Progress) -> str:
     """The status comment while the run makes progress."""
-    counts = " · ".join(
-        f"{count} {name if count != 1 else name[:-1]}{text}"
-        for count, name, text in (
-            (progress.files, "files", " read"),
-            (progress.tests, "tests", ""),
-            (progress.edits, "edits", ""),
-        )
-        if count
-    )
-    text = "\n\n".join(filter(None, (progress.doing, counts)))
     return render_status(
         replace(run, dollars=max(run.dollars, progress.dollars)),
-        f"{_work_sentence(run)}\n\n{text}",
+        f"{_work_sentence(run)}\n\n{render_checklist(run, progress)}",
     )
 
 
@@ -78,6 +59,8 @@ def render_waiting(run: Run, reason: Failure) -> str:
 
 def waiting_sentence(reason: Failure) -> str:
     """Which service a run waits for, as a sentence."""
+    if reason is Failure.WRITES_SPENT:
+        return "The run waits because I wrote too often in this repository within an hour."
     model, sandbox = "the language model", "the sandbox that runs the tests"
     what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
     return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
@@ -93,13 +76,20 @@ def _work_sentence(run: Run) -> str:
             pulls = ", ".join(f"#{number}" for number in run.pulls)
             return f"I am comparing {pulls}, {asked} I will not push anything."
         case Mode.USE:
-            return f"I am putting my edit number {run.candidate} into the pull request, {asked}"
+            letter = to_letter(run.candidate - 1)
+            return f"I am putting edit {letter} into the pull request, {asked}"
         case _:
             return f"I am looking into this, {asked}"
 
 
-def render_opened(run: Run, number: int, *, draft: bool) -> str:
+def render_opened(run: Run, number: int, *, draft: bool, proven: bool = True) -> str:
     """The status comment once the pull request is open."""
+    if not proven:
+        return render_status(
+            run,
+            f"I opened #{number}, a draft with an **unproven** edit: no test of this repository "
+            "shows that it fixes the issue. Please check it before you use it.",
+        )
     please = "It is a draft: please review" if draft else "Please review"
     return render_status(
         run,
@@ -108,9 +98,12 @@ def render_opened(run: Run, number: int, *, draft: bool) -> str:
     )
 
 
-def render_no_fix(run: Run, result: NoFix) -> str:
-    """The status comment of a run that found no fix."""
-    text = f"I did not find a fix that I am confident in: {no_fix_reason(result.reason)}"
+def render_no_fix(run: Run, result: NoFix, name: str = "", *, fixed_by: int | None = None) -> str:
+    """The status comment of a run that found no fix.
+
+    `name` is what commands begin with, `fixed_by` the merged pull request that fixed it already.
+    """
+    text = no_fix_headline(result, fixed_by)
     reasons = "\n".join(f"- {prose(sentence, 600)}" for sentence in result.details[:8])
     if reasons:
         text += f"\n\nWhat I found out:\n\n{reasons}"
@@ -121,7 +114,9 @@ def render_no_fix(run: Run, result: NoFix) -> str:
         )
     if result.script:
         script = block(result.script, 12_000, "python")
-        text += f"\n\n{details('A script that fails on the current code', script)}"
+        text += f"\n\n{details(script_headline(result), script)}"
+    if result.edits:
+        text += f"\n\n{render_edits(result.edits, f'/{name} use' if name else '')}"
     return render_status(run, text)
 
 
@@ -173,6 +168,17 @@ def _invalid_config(detail: str) -> str:
     return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
 
 
+def _other_format(detail: str) -> str:
+    """`detail` is our own sentence about the two formats."""
+    return f"another version of me began this run. {prose(detail, 300)} Please {LABEL_AGAIN}."
+
+
+def _too_large(detail: str) -> str:
+    """`detail` is what there is too much of, as a sentence."""
+    what = prose(" ".join(detail.split()), 200)
+    return f"the repository is larger than any that I work on. {what}".rstrip()
+
+
 def _install_failure(detail: str) -> str:
     """`detail` as `bot.failures.environment_detail` makes it."""
     command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
@@ -187,6 +193,7 @@ def _install_failure(detail: str) -> str:
     return text
 
 
+_LATER: Final = f"Please {LABEL_AGAIN} later."
 _OPERATOR = "The operator of this bot"
 _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
     Failure.ISSUE_GONE: "the issue is no longer in this repository.",
@@ -198,8 +205,9 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
     Failure.REPOSITORY_EMPTY: (
         f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
     ),
+    Failure.REPOSITORY_TOO_LARGE: _too_large,
     Failure.CONFIG_INVALID: _invalid_config,
-    Failure.NOT_PYTHON: _NO_PYTHON,
+    Failure.NOT_PYTHON: NO_PYTHON,
     Failure.ENVIRONMENT: _install_failure,
     Failure.MODEL_UNAVAILABLE: (
         f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
@@ -215,9 +223,8 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
         "the sandbox that runs the tests was unavailable for a long time. "
         f"Please {LABEL_AGAIN} later."
     ),
-    Failure.GITHUB_UNAVAILABLE: (
-        f"GitHub did not respond for a long time. Please {LABEL_AGAIN} later."
-    ),
+    Failure.GITHUB_UNAVAILABLE: f"GitHub did not respond for a long time. {_LATER}",
+    Failure.WRITES_SPENT: f"I had to write too often in this repository. {_LATER}",
     Failure.PUBLISH_REFUSED: (
         "I found a fix, but this repository's rules did not let me open a pull request for it. "
         f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."
@@ -226,72 +233,22 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
         "I was interrupted repeatedly and made no progress. "
         f"{_OPERATOR} can find the reason in its log."
     ),
+    Failure.OTHER_FORMAT: _other_format,
     Failure.INTERNAL: (
         f"I hit a bug of my own. {_OPERATOR} can find it in the log, under the run's id."
     ),
 }
 """A sentence, or what makes one of `Run.detail`."""
 
-_NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
-    "empty repository": "the repository has no files. Push some code, then {again}.",
-    "no source files": _NO_PYTHON,
-    "no relevant files": (
-        "no file in this repository seems related to it. "
-        "Name the function or file in the issue, then {again}."
-    ),
-    "no reproduction": (
-        "I could not write a test that fails because of it. Add a short script that shows the "
-        "problem, what you expected and what happened, then {again}."
-    ),
-    "no edit": (
-        "none of the edits that I wrote could be applied. Add more detail to the issue, "
-        "then {again}."
-    ),
-    "no edit passes its test": (
-        "I could write a failing test, but none of my edits made it pass. "
-        "Add a hint about the cause, then {again}."
-    ),
-    "edits break tests": (
-        "every edit that fixed it broke tests of this repository that pass today. "
-        "If one of those tests is wrong, say so in the issue, then {again}."
-    ),
-    "reproduction not confirmed": (
-        "the test, once written as a file of this repository, did not fail before the edit and "
-        "pass after it. Add an example as a test to the issue, then {again}."
-    ),
-    "not sure enough": (
-        "my best edit is too likely to be wrong. To see such edits, lower `confidence` in "
-        "`.github/capuchin.yml`, then {again}."
-    ),
-    "out of budget": (
-        "the run reached a spending limit before I was sure. Raise `budget` in "
-        "`.github/capuchin.yml`, or wait until the daily limit resets (00:00 UTC), then {again}."
-    ),
-}
-
 
 def failure_reason(failure: Failure, detail: str = "") -> str:
     """Why the run failed, and what to do next.
 
-    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID, and unused otherwise.
+    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID and
+    REPOSITORY_TOO_LARGE, and unused otherwise.
     """
     reason = _FAILURE_REASONS[failure]
     return reason if isinstance(reason, str) else reason(detail)
-
-
-def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
-    """Why there is no fix, and what would help; `again` says how to start another run."""
-    return _NO_FIX_REASONS[reason].format(again=again)
-
-
-def _rough_time(seconds: float) -> str:
-    """A time from now, as roughly as it is known."""
-    minutes = round(seconds / 60)
-    if minutes < 2:
-        return "within two minutes"
-    if minutes < 90:
-        return f"in about {minutes} minutes"
-    return f"in about {round(minutes / 60)} hours"
 
 
 def render_status(run: Run, text: str) -> str:

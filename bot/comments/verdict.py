@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from bot.comments.evidence.vote_table import render_vote_table
 from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
-from bot.comments.vote_table import render_vote_table
 from bot.markdown import code, details, prose
 from bot.runner.types import Outcome
 from bot.types import Run
 from pipeline.codebase.text import pluralize
 from pipeline.select import Choice
+from pipeline.selection.letters import name_edits
 from pipeline.selection.verdict import Judgement
 from pipeline.types import NoFix, NoFixReason
 
@@ -21,12 +22,20 @@ _MAX_NOTES: Final = 10
 _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
     "no source files": "There is no Python code here, and I can only run Python tests.",
+    "no reproduction": "No independent test shows that the issue is fixed.",
     "no edit": "No edit applies to the current code.",
     "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",
     "edits break tests": "Every eligible edit breaks tests that pass today.",
     "not sure enough": "The best one is too likely to be wrong.",
     "out of budget": "The spending limit was reached before a test was written.",
+    "out of time": "The time limit was reached before a test was written.",
 }
+
+
+_LIMIT: Final = (
+    "Tests share a process with the edit they judge. I run controls that must fail, but an edit "
+    "written to deceive both can: read it before you merge it."
+)
 
 
 def render_verdict(chosen: Outcome[Choice]) -> str:
@@ -41,8 +50,11 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
     if not no:
         parts.append(_ranking(judged))
     table, standings = judged.table, judged.verdict.standings
+    if table.tests and table.candidates:
+        parts.append(_LIMIT)
     if table.candidates or table.rejected:
-        shown = render_vote_table(table, None if no else judged.chosen, standings)
+        taken = None if no else judged.chosen
+        shown = render_vote_table(table, taken, standings, order=judged.verdict.order)
         parts.append(details("Edits × tests", shown))
     parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]
     return "\n\n".join(filter(None, parts))
@@ -64,7 +76,8 @@ def _choice_sentence(judged: Judgement) -> str:
     verdict, taken = judged.verdict, judged.chosen
     assert taken is not None
     sure = f"I estimate that it is correct with a probability of {verdict.confidence:.0%}."
-    text = f"**I would choose {code(taken.name, 80)}.** {prose(verdict.why, 2000)} {sure}"
+    name = name_edits(judged.table, verdict.order)[verdict.order[0]]
+    text = f"**I would choose {code(name, 80)}.** {prose(verdict.why, 2000)} {sure}"
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{text}\n\nI could not run the repository's own tests with it. {problem}".rstrip()
@@ -90,7 +103,9 @@ def _tests_sentence(judged: Judgement, written: int) -> str:
 
 
 def _ranking(judged: Judgement) -> str:
-    names = [judged.table.candidates[c].name for c in judged.verdict.order[:MAX_LISTED]]
+    order = judged.verdict.order
+    called = name_edits(judged.table, order)
+    names = [called[c] for c in order[:MAX_LISTED]]
     if len(names) < 2:
         return ""
     rows = "\n".join(f"{place}. {code(name, 80)}" for place, name in enumerate(names, 1))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.types import Account, Candidate, Selection, Usage, VoteTable
+from pipeline.codebase.text import pluralize
+from pipeline.selection.letters import name_edits, rank_edits
+from pipeline.types import Account, Selection, Usage
 from sandbox.base import Execution
 
 
-def render_votes(table: VoteTable, chosen: Candidate | None) -> str:
-    """Rows are the unedited code and each candidate; a cell is the result of the test."""
-    head = ["", *(f"test {t}" for t in range(len(table.tests))), "passed"]
+def render_votes(chosen: Selection) -> str:
+    """Rows are the unedited code and each edit, A first; a cell is the result of the script."""
+    table, order = chosen.evidence.votes, chosen.evidence.order
+    head = ["", *(f"script {t + 1}" for t in range(len(table.tests))), "passed"]
     rows = [head, ["unedited", *map(_cell, table.base), ""]]
-    for c, candidate in enumerate(table.candidates):
-        name = f"candidate {candidate.sample}"
-        if chosen is not None and candidate.patch == chosen.patch:
+    names = name_edits(table, order)
+    for c in rank_edits(table, order):
+        name = f"edit {names[c]}"
+        if table.candidates[c].patch == chosen.candidate.patch:
             name += " (chosen)"
         rows.append([name, *map(_cell, table.runs[c]), str(table.votes(c))])
     return _align(rows)
@@ -57,15 +61,17 @@ def _align(rows: list[list[str]]) -> str:
 def render_decision(chosen: Selection) -> str:
     """How the edit was chosen, and the results of the repository's tests and the new test."""
     by = {
-        "only one": "the only candidate",
+        "only one": "the only edit",
         "votes": "most votes",
         "evidence": "most evidence",
-        "support": "most other edits are equal to it",
+        "support": "equal to most other edits",
         "reward model": "the reward model",
-        "model": f"the selection machine, after {chosen.evidence.selection_rounds} more test(s)",
+        "model": f"the selection machine, after "
+        f"{pluralize(chosen.evidence.selection_rounds, 'further script')}",
+        "person": "a person chose it",
     }[chosen.decided_by]
     lines = [
-        f"Chosen: candidate {chosen.candidate.sample} ({by}); "
+        f"Chosen: edit {_letter_of_choice(chosen)} ({by}); "
         f"correct with a probability of {chosen.confidence:.0%}."
     ]
     if suite := chosen.evidence.suite:
@@ -79,3 +85,8 @@ def render_decision(chosen: Selection) -> str:
         f"exit {test.after.exit_code} with it."
     )
     return "\n".join(lines)
+
+
+def _letter_of_choice(chosen: Selection) -> str:
+    votes, order = chosen.evidence.votes, chosen.evidence.order
+    return name_edits(votes, order)[votes.candidates.index(chosen.candidate)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 
 from bot.demo.environment import DemoEnvironment
 from bot.localhub import Issue
+from bot.storage.progress import Progress
 from bot.storage.storage import Storage
 from bot.types import RepoRef, Run
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
@@ -18,24 +18,21 @@ _POLL_SECONDS = 0.1
 _REDIS_SECONDS = 5.0
 
 
-async def watch_run(env: DemoEnvironment, issue: Issue, report: Callable[[str], None]) -> Run:
-    """Wait until the issue's run has ended; pass each change of its status comment to `report`."""
+async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress], None]) -> Run:
+    """Wait until the issue's run has ended; pass how far it has come to `show`."""
     repo = env.repo
     installation = repo.installation
     ref = RepoRef(
         owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
     )
-    latest = ""
-    async with _open_storage(env) as storage:
+    async with _open_storage(env) as opened:
+        storage = opened.waiting()  # one busy process holds everything: Redis may seem silent
         while True:
             run = await storage.runs.get_latest(ref, issue.number)
-            for comment in issue.comments:
-                now = _last_line(comment.body)
-                if now and now != latest:
-                    latest = now
-                    report(f"  {now}")
-            if run is not None and run.status.final:
-                return run
+            if run is not None:
+                show(await storage.progress.load(run.id))
+                if run.status.final:
+                    return run
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -52,9 +49,3 @@ async def load_outcome(
 def _open_storage(env: DemoEnvironment) -> Storage:
     settings = env.settings
     return Storage.open(settings.redis_url, settings.redis_prefix, timeout=_REDIS_SECONDS)
-
-
-def _last_line(comment: str) -> str:
-    """The last line of a comment, without invisible parts and small print."""
-    shown = re.sub(r"<!--.*?-->|<sub>.*?</sub>", "", comment, flags=re.DOTALL)
-    return shown.strip().rpartition("\n")[2].strip()

@@ -9,7 +9,7 @@ from typing import Final, TypedDict, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from bot.errors import BotError
-from bot.types import Frozen, RepoRef
+from bot.types import Frozen, Login, RepoRef
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -25,7 +25,7 @@ class RepositoryEvent(Frozen):
     """Somebody did something in a repository."""
 
     repo: RepoRef
-    actor: str
+    actor: Login
     """Login of who did it."""
     by_bot: bool
     """The actor is an App, not a person."""
@@ -37,7 +37,7 @@ class EventFields(TypedDict):
     """What every `RepositoryEvent` has, as keyword arguments."""
 
     repo: RepoRef
-    actor: str
+    actor: Login
     by_bot: bool
     delivery: str
 
@@ -55,7 +55,7 @@ Reader = Callable[[str, bytes], Event]
 
 
 class OwnerPayload(BaseModel):
-    login: str = Field(pattern=_NAME_PATTERN)
+    login: Login = Field(pattern=_NAME_PATTERN)
 
 
 class RepositoryPayload(BaseModel):
@@ -68,7 +68,7 @@ class InstallationPayload(BaseModel):
 
 
 class AccountPayload(BaseModel):
-    login: str
+    login: Login
     type: str = "User"
 
     @property

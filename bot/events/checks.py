@@ -17,6 +17,7 @@ from bot.events.base import (
     RepositoryEvent,
     read_payload,
 )
+from bot.types import CommitSha
 
 CONFIG_CHECK_ID: Final = re.compile(
     r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?"
@@ -34,7 +35,7 @@ class CheckRerequested(RepositoryEvent):
     """Somebody asks for a check of ours, or all of them, to be made again."""
 
     pull: int
-    head: str
+    head: CommitSha
     """Full SHA that the check is of."""
     check: str
     """Its name; empty for all."""
@@ -58,12 +59,12 @@ class _WithPulls(BaseModel):
 
 
 class _CheckSuite(_WithPulls):
-    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
+    head_sha: CommitSha = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
 class _CheckRun(BaseModel):
     name: str
-    head_sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
+    head_sha: CommitSha = Field(pattern=r"^[0-9a-f]{40,64}$")
     external_id: str | None = None
     check_suite: _WithPulls
     pull_requests: tuple[_CheckPull, ...] = ()
@@ -86,7 +87,7 @@ class _CheckRunPayload(Payload):
     check_run: _CheckRun
 
 
-def _suite_reader(make: Callable[[EventFields, int, str], RepositoryEvent]) -> Reader:
+def _suite_reader(make: Callable[[EventFields, int, CommitSha], RepositoryEvent]) -> Reader:
     """Reads what happens to a suite: `make` is given who, the pull request and its head."""
 
     def reader(delivery: str, body: bytes) -> Event:

@@ -16,6 +16,7 @@ from bot.events.base import (
     RepositoryEvent,
     read_payload,
 )
+from bot.types import CommitSha
 
 EVENT_NAME: Final = "pull_request"
 
@@ -25,7 +26,7 @@ class PullPushed(RepositoryEvent):
 
     pull: int
     """Its number."""
-    head: str
+    head: CommitSha
     """Full SHA; of a fork, too, for GitHub keeps those commits with the base's."""
 
 
@@ -49,7 +50,7 @@ class ReviewSubmitted(RepositoryEvent):
 
 
 class _PullHead(BaseModel):
-    sha: str = Field(pattern=r"^[0-9a-f]{40,64}$")
+    sha: CommitSha = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
 class _PullPart(BaseModel):

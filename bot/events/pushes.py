@@ -13,6 +13,7 @@ from bot.events.base import (
     RepositoryPayload,
     read_payload,
 )
+from bot.types import Login
 
 EVENT_NAME = "push"
 
@@ -28,7 +29,7 @@ class _PushRepository(RepositoryPayload):
 class _PushPayload(Payload):
     repository: _PushRepository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
     ref: str
-    sender: AccountPayload = AccountPayload(login="ghost")
+    sender: AccountPayload = AccountPayload(login=Login("ghost"))
     """GitHub's schema lets it be left out."""
 
 

@@ -18,14 +18,23 @@ class InvalidSignature(BotError):
     """The signature is missing, of another kind, or not made with our secret over this body."""
 
 
-def check_signature(secret: str, body: bytes, signature: bytes | None) -> None:
+def check_form(signature: bytes) -> None:
+    """Look at `X-Hub-Signature-256` before the body is read.
+
+    Raises:
+        InvalidSignature: it is missing or not of GitHub's form.
+    """
+    if not _SIGNATURE.fullmatch(signature):
+        raise InvalidSignature
+
+
+def check_signature(secret: str, body: bytes, signature: bytes) -> None:
     """Compare `X-Hub-Signature-256` with ours over the raw body, in constant time.
 
     Raises:
-        NotSigned: they differ, or `signature` is None or not of that form.
+        InvalidSignature: they differ, or `signature` is not of GitHub's form.
     """
-    if signature is None or not _SIGNATURE.fullmatch(signature):
-        raise InvalidSignature
+    check_form(signature)
     ours = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(ours.encode(), signature):
         raise InvalidSignature

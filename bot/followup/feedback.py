@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from bot.admission.trust import is_trusted
 from bot.followup.context import PullRun
 from bot.github.models import LineCommentFacts, ReviewFacts
 from bot.triggers.command_text import parse_command
-from bot.types import Frozen
+from bot.types import CommitSha, Frozen, Login
 from bot.visible_text import visible_text
 
 WRITERS = ("write",)
@@ -21,7 +23,7 @@ class Remark(Frozen):
     """The feedback of one comment or review."""
 
     id: str
-    by: str
+    by: Login
     text: str
     """The visible text. Untrusted."""
     path: str = ""
@@ -41,7 +43,7 @@ class Remark(Frozen):
 class FeedbackBatch(Frozen):
     """The feedback that one run follows. Saved: after a crash the next worker follows the same."""
 
-    head: str
+    head: CommitSha
     """Full SHA of the commit that the feedback is about."""
     remarks: tuple[Remark, ...]
     logs: tuple[str, ...] = ()
@@ -83,9 +85,8 @@ class FeedbackReader:
         found: list[Remark] = []
         async for review in self._ctx.repo.pulls.list_reviews(self._ctx.pull.number):
             asks = review.state.upper() == "CHANGES_REQUESTED"
-            remark = Remark(
-                id=f"review-{review.id}", by=review.author, text=visible_text(review.body or "")
-            )
+            text = await asyncio.to_thread(visible_text, review.body or "")
+            remark = Remark(id=f"review-{review.id}", by=review.author, text=text)
             if asks and await self._is_relevant(remark, review):
                 found.append(remark)
         return found
@@ -96,7 +97,7 @@ class FeedbackReader:
             remark = Remark(
                 id=f"line-{comment.id}",
                 by=comment.author,
-                text=visible_text(comment.body or ""),
+                text=await asyncio.to_thread(visible_text, comment.body or ""),
                 path=comment.path,
                 line=comment.line,
                 comment=comment.id,
@@ -111,7 +112,7 @@ class FeedbackReader:
         found: list[Remark] = []
         name = self._ctx.settings.app_name
         async for comment in self._ctx.repo.issues.list_comments(self._ctx.pull.number):
-            text = visible_text(comment.body or "")
+            text = await asyncio.to_thread(visible_text, comment.body or "")
             command = parse_command(text, name)
             remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=text)
             if command and command.verb == "fix" and await self._is_relevant(remark, None):

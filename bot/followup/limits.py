@@ -10,7 +10,7 @@ from bot.admission.refusal import refuse
 from bot.comments import followup
 from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch
-from bot.types import QuotaLimit, now, replace
+from bot.types import Login, QuotaLimit, now, replace
 from pipeline.errors import Ceiling
 
 
@@ -40,7 +40,7 @@ async def claim_rebase(ctx: PullRun) -> bool:
     return await _claim(ctx, ctx.record.asked_by) is None
 
 
-async def _claim(ctx: PullRun, login: str) -> QuotaLimit | None:
+async def _claim(ctx: PullRun, login: Login) -> QuotaLimit | None:
     run = replace(ctx.run, asked_by=login)
     return await claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
 

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from bot.comments import followup
 from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch, Remark
 from bot.github.errors import Forbidden, NotFound
+from bot.github.repository import Repository
+from bot.types import CommitSha
 from pipeline.workflows.revise import Revision
+
+MAX_THREADS: Final = 30
+"""Most threads that get a reaction and a reply of their own; one comment answers the others."""
 
 
 async def acknowledge(ctx: PullRun, batch: FeedbackBatch) -> None:
     """React to each comment on a line; the reaction to commands is the dispatcher's."""
-    for remark in batch.remarks:
+    on_lines = [remark for remark in batch.remarks if remark.comment is not None]
+    for remark in on_lines[:MAX_THREADS]:
         if remark.comment is not None:
-            with suppress(Forbidden, NotFound):
-                mine = ctx.repo.pulls.reactions(remark.comment, ctx.repo.issues.is_own)
-                await ctx.lease.require()
-                await mine.add("eyes")
+            await ctx.lease.require()
+            await acknowledge_comment(ctx.repo, remark.comment)
 
 
-async def answer_reviews(ctx: PullRun, batch: FeedbackBatch, revised: Revision, sha: str) -> None:
+async def acknowledge_comment(repo: Repository, comment: int) -> None:
+    """React to a comment on a line, unless it is gone or locked."""
+    with suppress(Forbidden, NotFound):
+        await repo.pulls.reactions(comment, repo.issues.is_own).add("eyes")
+
+
+async def answer_reviews(
+    ctx: PullRun, batch: FeedbackBatch, revised: Revision, sha: CommitSha | None
+) -> None:
     """Reply to comments on lines in their threads, and to all other remarks in one comment."""
     here = sha[:7] if sha and not ctx.record.handed_over else ""
     lost = bool(sha) and not here
     left_out = followup.outsiders_note(batch.untrusted)
     numbered = [(place, remark) for place, remark in enumerate(batch.remarks)]
     threads = [(place, remark) for place, remark in numbered if remark.thread is not None]
-    others = [(place, remark) for place, remark in numbered if remark.thread is None]
+    threads = threads[:MAX_THREADS]
+    others = [each for each in numbered if each not in threads]
 
     def text(about: list[tuple[int, Remark]], more: str) -> str:
         markers = [followup.answer_marker(remark.id) for _, remark in about]

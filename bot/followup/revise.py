@@ -17,7 +17,7 @@ from bot.git.mirrors import Checkout
 from bot.markdown import line
 from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
-from bot.types import Frozen, Run, replace
+from bot.types import CommitSha, Frozen, Run, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
@@ -29,8 +29,8 @@ CONFLICT_KEY = "clash"
 class Conflict(Frozen):
     """A conflict in progress. Saved: after a crash the next worker resolves the same one."""
 
-    tip: str
-    head: str
+    tip: CommitSha
+    head: CommitSha
     done: bool = False
     """It is resolved, or a comment says that it is not."""
 
@@ -49,7 +49,7 @@ async def address_reviews(ctx: PullRun) -> PullRun:
     revised = await _revise(ctx, code, await _review_task(ctx, batch, code))
     if is_daily_ceiling(revised.spent_ceiling):
         return await pause(ctx, revised.spent_ceiling, notify=True)
-    sha = ""
+    sha = None
     if revised.patch is not None:
         title = ctx.record.commit_style.format_title("fix", followup.review_commit_title())
         try:
@@ -153,6 +153,7 @@ async def _review_task(ctx: PullRun, batch: FeedbackBatch, code: Codebase) -> Re
         logs=batch.logs,
         files=(*changed, *(remark.path for remark in batch.remarks if remark.path)),
         test=ctx.record.test_path,
+        test_files=ctx.record.evidence_files,
         command=ctx.record.command,
     )
 
@@ -164,13 +165,15 @@ async def _rebase_task(ctx: PullRun, clash: Conflict, code: Codebase) -> Revisio
     after = await Codebase.open(head.git_dir, head.base)
     changed = await read_changes(before, after)
     test = ctx.record.test_path
-    added = {test: changed[test]} if test in changed else {}
+    files = ctx.record.evidence_files
+    added = {path: changed[path] for path in files if path in changed}
     return RevisionTask(
         issue=ctx.record.source_issue,
         diff=(await create_patch(before, changed)).diff,
         conflicts=True,
         files=tuple(changed),
         test=test,
+        test_files=files,
         test_diff=(await create_patch(code, added)).diff if added else "",
         command=ctx.record.command,
     )
@@ -186,7 +189,9 @@ async def _revise(ctx: PullRun, code: Codebase, task: RevisionTask) -> Revision:
     )
 
 
-async def _commit(ctx: PullRun, at: Checkout, parent: str, diff: str, title: str, body: str) -> str:
+async def _commit(
+    ctx: PullRun, at: Checkout, parent: CommitSha, diff: str, title: str, body: str
+) -> CommitSha:
     """Commit a diff. Dated by the run, so each try makes the same commit."""
     record, host = ctx.record, github_host(ctx.settings)
     identity = ctx.repo.identity
@@ -202,7 +207,7 @@ async def _commit(ctx: PullRun, at: Checkout, parent: str, diff: str, title: str
     )
 
 
-async def _push(ctx: PullRun, at: Checkout, sha: str, *, expected: str) -> PullRun:
+async def _push(ctx: PullRun, at: Checkout, sha: CommitSha, *, expected: CommitSha) -> PullRun:
     """Push `sha` to the branch; if a person has pushed since, hand the branch over.
 
     Raises:
@@ -214,6 +219,7 @@ async def _push(ctx: PullRun, at: Checkout, sha: str, *, expected: str) -> PullR
             raise Superseded
         ctx = await ctx.update_record(pending_head=sha)
         try:
+            await ctx.repo.count_push()
             await push(at.git_dir, ctx.remote, sha=sha, branch=ctx.record.branch,
                        expected=expected)  # fmt: skip
         except PushRejected:

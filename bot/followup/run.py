@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.admission.check import load_repo_config
 from bot.comments import followup
 from bot.errors import RunFailed, Superseded, TryLater
-from bot.failures import translate_errors
+from bot.failures import describe_cause, translate_errors
 from bot.followup.close import close_if_obsolete
 from bot.followup.context import PullRun
 from bot.followup.feedback import FeedbackBatch
@@ -51,9 +51,10 @@ class FollowUpRun:
         """See `RunHandler.handle`."""
         try:
             with translate_errors():
-                async with self.github.open_repository(run.repo) as repo:
+                async with self.github.open_repository(run.repo, about=run.issue) as repo:
                     await self._follow_up(repo, run, lease)
         except RunFailed as ended:
+            lease.cause = describe_cause(ended)
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
             return await self.fail(failed, lease)
         return await with_spending(replace(lease.run, status=RunStatus.FOLLOWED_UP), lease)
@@ -73,7 +74,7 @@ class FollowUpRun:
     async def _report_end(self, run: Run, lease: Lease) -> Run:
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
         try:
-            async with self.github.open_repository(run.repo) as repo:
+            async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 ctx = await self._load_context(repo, run, lease)
                 batch = await lease.checkpoints.load(BATCH_KEY, FeedbackBatch)
                 if ctx is not None:

@@ -10,7 +10,7 @@ from bot.storage.pulls import PullRecord
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import StartOutcome
 from bot.triggers.requests import Delay, PullUpdate
-from bot.types import Mode, Run, RunStatus, now
+from bot.types import Mode, Run, RunStatus, now, replace
 
 RETRY_SECONDS = 0.5
 """The pause between two looks whether the current run has ended."""
@@ -27,7 +27,7 @@ async def schedule_follow_up(
     for record in await queue.storage.pulls.find_concerned(update):
         if not await _schedule_one(update, record, queue, settings):
             waits = True
-    return RetryLater(item, RETRY_SECONDS) if waits else None
+    return RetryLater(replace(item, is_waiting=True), RETRY_SECONDS) if waits else None
 
 
 async def _schedule_one(
@@ -50,7 +50,7 @@ async def _schedule_one(
         not_before=when,
     )
     if result.outcome is StartOutcome.CREATED and when is None:
-        await queue.nudges.send(result.run_id, 0)
+        await queue.nudges.send(result.run_id, 0, Mode.FOLLOW_UP.lane)
     return result.outcome is not StartOutcome.RUNNING
 
 

@@ -12,7 +12,7 @@ from bot.git.mirrors import Checkout
 from bot.github.checks import CompletedCheck, Conclusion, PendingCheck
 from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.runner.types import VerificationRequest
-from bot.types import Frozen, Mode
+from bot.types import CommitSha, Frozen, Mode
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue
 from pipeline.workflows.verify import Verification, VerificationVerdict
@@ -23,6 +23,7 @@ CONCLUSIONS: dict[VerificationVerdict, Conclusion] = {
     "flaky": "neutral",
     "passes without": "failure",
     "fails with": "failure",
+    "not run": "failure",
 }
 
 
@@ -43,9 +44,10 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
         return await ctx.update_record(verified=now_at, evidence_confirmed=False)
     await _start_check(ctx)
     found = await _verify(ctx, tip, commit)
+    conclusion = CONCLUSIONS[found.verdict]
     await _write_check(
         ctx,
-        CONCLUSIONS[found.verdict],
+        conclusion if ctx.record.proven or conclusion != "success" else "neutral",
         followup.check_title(found),
         followup.check_summary(found, tip.base, tip.branch),
         followup.check_text(found),
@@ -53,7 +55,7 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
     return await ctx.update_record(verified=now_at, evidence_confirmed=found.verdict == "shown")
 
 
-async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> str | None:
+async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> CommitSha | None:
     """The commit to test; None if head and base conflict."""
     if not ctx.record.is_ours(head.base):
         return head.base
@@ -68,7 +70,7 @@ async def _merge_with_base(ctx: PullRun, tip: Checkout, head: Checkout) -> str |
     return both.commit if both else None
 
 
-async def _verify(ctx: PullRun, tip: Checkout, commit: str) -> Verification:
+async def _verify(ctx: PullRun, tip: Checkout, commit: CommitSha) -> Verification:
     before = await Codebase.open(tip.git_dir, tip.base)
     after = await Codebase.open(tip.git_dir, commit)
     issue = Issue(repository=ctx.facts.full_name, title="", body="")
@@ -76,6 +78,7 @@ async def _verify(ctx: PullRun, tip: Checkout, commit: str) -> Verification:
         key=f"verified/{tip.base[:12]}-{ctx.pull.head_sha[:12]}",
         changes=await read_changes(before, after),
         test=ctx.record.test_path,
+        test_files=ctx.record.evidence_files,
         command=ctx.record.command,
         times=ctx.config.evidence_runs,
     )
@@ -86,7 +89,7 @@ async def _verify(ctx: PullRun, tip: Checkout, commit: str) -> Verification:
 class StartedCheck(Frozen):
     """A check run that is in progress. Saved, so that a later run can complete it."""
 
-    head: str
+    head: CommitSha
 
 
 async def _start_check(ctx: PullRun) -> None:
@@ -121,7 +124,7 @@ async def complete_stale_check(ctx: PullRun, *, run_ended: bool = False) -> None
         await _write_check(ctx, "cancelled", title, summary, "", head=begun.head)
 
 
-def _external_id(ctx: PullRun, head: str) -> str:
+def _external_id(ctx: PullRun, head: CommitSha) -> str:
     return f"{ctx.run.id} {head}"
 
 
@@ -132,7 +135,7 @@ async def _write_check(
     summary: str,
     text: str,
     *,
-    head: str = "",
+    head: CommitSha | None = None,
 ) -> None:
     """`head`: the pull request's, unless given."""
     head = head or ctx.pull.head_sha

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bot.types import Frozen
+from bot.types import Frozen, Login
 
 if TYPE_CHECKING:
     from bot.github.repository import Identity, Repository
@@ -49,7 +49,7 @@ class CommitStyle(Frozen):
         )
 
     def format_message(
-        self, title: str, body: str, identity: Identity, asked_by: str, host: str
+        self, title: str, body: str, identity: Identity, asked_by: Login, host: str
     ) -> str:
         """A whole commit message with its trailers."""
         trailers = [f"Co-authored-by: {asked_by} <{asked_by}@users.noreply.{host}>"]

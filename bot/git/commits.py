@@ -11,6 +11,7 @@ from pathlib import Path
 from bot.errors import UnfitDiff
 from bot.git.remote import Remote
 from bot.github.repository import Identity
+from bot.types import CommitSha
 from pipeline.codebase.git import GitFailed, git
 from sandbox.scratch import scratch_folder
 
@@ -36,8 +37,8 @@ def branch_name(issue: int, title: str, attempt: int = 1) -> str:
 
 
 async def create_commit(
-    git_dir: Path, *, parent: str, diff: str, message: str, author: Identity, at: datetime
-) -> str:
+    git_dir: Path, *, parent: CommitSha, diff: str, message: str, author: Identity, at: datetime
+) -> CommitSha:
     """Commit `diff` on top of `parent` and return the SHA; equal arguments yield equal SHAs.
 
     Raises:
@@ -58,8 +59,14 @@ async def create_commit(
 
 
 async def copy_commit(
-    git_dir: Path, *, parent: str, source: str, message: str, author: Identity, at: datetime
-) -> str:
+    git_dir: Path,
+    *,
+    parent: CommitSha,
+    source: CommitSha,
+    message: str,
+    author: Identity,
+    at: datetime,
+) -> CommitSha:
     """Commit the files of the commit `source` on top of `parent` and return the SHA.
 
     Raises:
@@ -70,8 +77,10 @@ async def copy_commit(
     return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
-async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected: str) -> None:
-    """Set the remote's branch to `sha`; `expected` is its current SHA, empty for a new branch.
+async def push(
+    git_dir: Path, remote: Remote, *, sha: CommitSha, branch: str, expected: CommitSha | None
+) -> None:
+    """Set the remote's branch to `sha`; `expected` is its current SHA, None for a new branch.
 
     Raises:
         PushRejected: the branch has moved, or the repository's rules forbid the push.
@@ -82,18 +91,18 @@ async def push(git_dir: Path, remote: Remote, *, sha: str, branch: str, expected
     ref = f"refs/heads/{branch}"
     await remote.git(
         git_dir, "push", "--quiet", "--no-verify", "--no-follow-tags",
-        "--recurse-submodules=no", f"--force-with-lease={ref}:{expected}",
+        "--recurse-submodules=no", f"--force-with-lease={ref}:{expected or ''}",
         remote.url, f"{sha}:{ref}",
     )  # fmt: skip
 
 
 async def _commit_tree(
-    git_dir: Path, tree: str, parent: str, message: str, signature_env: Mapping[str, str]
-) -> str:
+    git_dir: Path, tree: str, parent: CommitSha, message: str, signature_env: Mapping[str, str]
+) -> CommitSha:
     made = await git(
         git_dir, "commit-tree", tree, "-p", parent, input=message.encode(), env=signature_env
     )
-    return made.decode().strip()
+    return CommitSha(made.decode().strip())
 
 
 async def _apply_diff(git_dir: Path, diff: str, index: Mapping[str, str]) -> None:

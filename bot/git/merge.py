@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bot.git.commits import signature_env
 from bot.github.repository import Identity
+from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 
@@ -20,11 +21,11 @@ _FIXED_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 class MergeResult(NamedTuple):
     """`commit` has no parent: only its files are relevant."""
 
-    commit: str
+    commit: CommitSha
 
 
 async def merge_commits(
-    git_dir: Path, *, base: str, ours: str, theirs: str, identity: Identity
+    git_dir: Path, *, base: CommitSha, ours: CommitSha, theirs: CommitSha, identity: Identity
 ) -> MergeResult | None:
     """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
 
@@ -57,14 +58,18 @@ async def read_changes(before: Codebase, after: Codebase) -> dict[str, bytes | N
     return {**await after.read_all(new), **gone}
 
 
-async def _commit_copy(git_dir: Path, commit: str, identity: Identity, *parents: str) -> str:
+async def _commit_copy(
+    git_dir: Path, commit: CommitSha, identity: Identity, *parents: CommitSha
+) -> CommitSha:
     return await _commit_tree(git_dir, f"{commit}^{{tree}}", identity, *parents)
 
 
-async def _commit_tree(git_dir: Path, tree: str, identity: Identity, *parents: str) -> str:
+async def _commit_tree(
+    git_dir: Path, tree: str, identity: Identity, *parents: CommitSha
+) -> CommitSha:
     name = (await git(git_dir, "rev-parse", "--verify", tree)).decode().strip()
     given = [word for parent in parents for word in ("-p", parent)]
     made = await git(
         git_dir, "commit-tree", name, *given, input=b"", env=signature_env(identity, _FIXED_TIME)
     )
-    return made.decode().strip()
+    return CommitSha(made.decode().strip())

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.errors import RepositoryGone
+from bot.errors import RepositoryError, RepositoryGone
 from bot.git.remote import Remote
+from bot.github.errors import GitHubError
+from bot.types import CommitSha
+from pipeline.codebase.commit import Codebase, list_tree
 from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.history import FETCHED_COMMITS
+
+log = logging.getLogger(__name__)
 
 _OWNER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -25,6 +34,10 @@ _HEAD_REF = "refs/capuchin/head"
 _MAX_PACKS = 50
 """A mirror with more packs is repacked: each fetch adds one."""
 _LOCK_POLL_SECONDS = 0.05
+_EVICT_AFTER_SECONDS = 3600.0
+_HISTORY_COMMITS = 3000
+"""How far back a tag is looked for."""
+_HISTORY_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,17 +45,39 @@ class Checkout:
     """A bare repository that contains `base` with all its files, but no history."""
 
     git_dir: Path
-    base: str
+    base: CommitSha
     """Full SHA."""
     branch: str
     """The branch of `base`, and the base branch of the pull request."""
+
+
+class Usage(NamedTuple):
+    """What the mirrors take, and what had to go."""
+
+    size: int
+    """Bytes."""
+    evicted: int
+    """Bytes that were deleted."""
+
+
+class _Kept(NamedTuple):
+    """A mirror, or the history of a repository."""
+
+    place: Path
+    name: str
+    """`owner/name` in lower case."""
+    used: float
+    """When it was last used, in seconds."""
+    size: int
+    """Bytes."""
 
 
 class Mirrors:
     """The mirrors under one folder; several processes may share it."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        # git works in other folders, and the data folder may be a relative path.
+        self._root = root.absolute()
 
     def path_of(self, remote: Remote, full_name: str) -> Path:
         """The path of the mirror of `owner/name`.
@@ -61,9 +96,9 @@ class Mirrors:
         return self._root / "mirrors" / host / owner.lower() / f"{name.lower()}.git"
 
     async def checkout(
-        self, remote: Remote, full_name: str, branch: str, *, base: str = ""
+        self, remote: Remote, full_name: str, branch: str, *, base: CommitSha | None = None
     ) -> Checkout:
-        """Fetch the commit `base`, or the branch's head if `base` is empty.
+        """Fetch the commit `base`, or the branch's head without `base`.
 
         A damaged mirror is deleted and cloned again.
 
@@ -72,9 +107,11 @@ class Mirrors:
             RepositoryEmpty: the branch has no commits.
             GitHubUnavailable: the remote does not respond.
             GitFailed: git fails even in a fresh mirror.
+            CodebaseTooLarge: the commit holds more files than are ever read.
         """
         place = self.path_of(remote, full_name)
         async with _lock(place):
+            _mark_used(place)
             try:
                 commit = await self._fetch(place, remote, branch, base)
             except (GitFailed, OSError):
@@ -82,13 +119,60 @@ class Mirrors:
                 commit = await self._fetch(place, remote, branch, base)
         return Checkout(git_dir=place, base=commit, branch=branch)
 
+    async def describe(self, remote: Remote, full_name: str, commit: CommitSha) -> str:
+        """What `git describe --tags --long` says of `commit`; empty where that cannot be had.
+
+        The mirror has no history, so the commits before it are fetched, without their files.
+        """
+        mirror = self.path_of(remote, full_name)
+        place = self._root / "histories" / mirror.relative_to(self._root / "mirrors")
+        if not _COMMIT_PATTERN.fullmatch(commit):
+            return ""
+        async with _lock(place):
+            _mark_used(place)
+            try:
+                async with asyncio.timeout(_HISTORY_SECONDS):
+                    if not await asyncio.to_thread(place.exists):
+                        await _create(place)
+                    if not await _has_object(place, commit):
+                        await remote.git(
+                            place, "fetch", "--quiet", "--no-write-fetch-head", "--force",
+                            "--filter=tree:0", f"--depth={_HISTORY_COMMITS}",
+                            "--no-recurse-submodules", "--end-of-options", remote.url,
+                            f"+{commit}:refs/capuchin/{commit}",
+                        )  # fmt: skip
+                    return await Codebase(place, commit, {}).describe()
+            except (GitFailed, RepositoryError, GitHubError, OSError, TimeoutError) as error:
+                log.info("Could not fetch the history of %s: %s", full_name, error)
+                return ""
+
     async def discard(self, remote: Remote, full_name: str) -> None:
         """Delete a damaged mirror."""
         place = self.path_of(remote, full_name)
         async with _lock(place):
             await asyncio.to_thread(_discard, place)
 
-    async def _fetch(self, place: Path, remote: Remote, branch: str, base: str) -> str:
+    async def evict(self, *, max_bytes: int, keep: Collection[str]) -> Usage:
+        """Delete the least recently used mirrors until the rest fits into `max_bytes`.
+
+        `keep` are `owner/name` of repositories that a run works on. What was used within the last
+        hour stays too: a run may have just begun.
+        """
+        kept = {name.lower() for name in keep}
+        found = sorted(await asyncio.to_thread(_measure_all, self._root), key=lambda one: one.used)
+        total, evicted = sum(one.size for one in found), 0
+        for one in found:
+            if total <= max_bytes:
+                break
+            if one.name in kept or not await asyncio.to_thread(_evict, one):
+                continue
+            total -= one.size
+            evicted += one.size
+        return Usage(total, evicted)
+
+    async def _fetch(
+        self, place: Path, remote: Remote, branch: str, base: CommitSha | None
+    ) -> CommitSha:
         if not await asyncio.to_thread(place.exists):
             await _create(place)
         elif await asyncio.to_thread(_count_packs, place) > _MAX_PACKS:
@@ -100,11 +184,12 @@ class Mirrors:
             raise RepositoryGone("not a commit")
         await remote.git(
             place, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force",
-            "--depth=1", "--no-recurse-submodules", "--end-of-options", remote.url, what,
+            f"--depth={FETCHED_COMMITS + 1}", "--no-recurse-submodules", "--end-of-options",
+            remote.url, what,
         )  # fmt: skip
         if not base:
             found = await git(place, "rev-parse", "--verify", f"{_HEAD_REF}^{{commit}}")
-            base = found.decode().strip()
+            base = CommitSha(found.decode().strip())
         if not await _has_commit(place, base):
             raise GitFailed("fetch", 0, "the commit did not arrive whole")
         return base
@@ -117,10 +202,20 @@ async def _create(place: Path) -> None:
     await asyncio.to_thread(scratch.rename, place)
 
 
-async def _has_commit(place: Path, commit: str) -> bool:
-    """Whether the commit and all its trees are readable."""
+async def _has_object(place: Path, commit: CommitSha) -> bool:
     try:
-        await git(place, "ls-tree", "-r", "--name-only", "-z", f"{commit}^{{commit}}")
+        await git(place, "cat-file", "-e", commit)
+    except GitFailed:
+        return False
+    return True
+
+
+async def _has_commit(place: Path, commit: CommitSha) -> bool:
+    """Whether the commit and all its trees are readable. Raises `CodebaseTooLarge`."""
+    try:
+        async with aclosing(list_tree(place, f"{commit}^{{commit}}", "--name-only")) as listing:
+            async for _ in listing:
+                pass
     except GitFailed:
         return False
     return True
@@ -137,6 +232,35 @@ def _discard(place: Path) -> None:
     trash = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
     place.rename(trash / "mirror")
     shutil.rmtree(trash, ignore_errors=True)
+
+
+def _mark_used(place: Path) -> None:
+    os.utime(place.with_suffix(".lock"))
+
+
+def _measure_all(root: Path) -> list[_Kept]:
+    found: list[_Kept] = []
+    for folder in ("mirrors", "histories"):
+        for place in (root / folder).glob("*/*/*.git"):
+            with suppress(OSError):  # another worker deletes it
+                used = place.with_suffix(".lock").stat().st_mtime
+                files = (path for path in place.rglob("*") if path.is_file())
+                size = sum(path.stat().st_blocks * 512 for path in files)
+                found.append(_Kept(place, f"{place.parent.name}/{place.stem}", used, size))
+    return found
+
+
+def _evict(kept: _Kept) -> bool:
+    """Delete it unless somebody uses it; whether it went."""
+    lock = kept.place.with_suffix(".lock")
+    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if time.time() - lock.stat().st_mtime < _EVICT_AFTER_SECONDS or not _try_lock(fd):
+            return False
+        _discard(kept.place)
+        return True
+    finally:
+        os.close(fd)
 
 
 @asynccontextmanager

@@ -16,12 +16,15 @@ from urllib.parse import urlsplit
 
 from bot.errors import PushRejected, RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubUnavailable
+from bot.settings import git_environment
 from pipeline.codebase.git import GitFailed, git
 
 TIMEOUT_SECONDS = 15 * 60.0
 """A fetch or push that takes longer is aborted and retried later."""
 _STALL_OPTIONS = ("http.lowSpeedLimit=1000", "http.lowSpeedTime=60")
-_GONE = re.compile(r"repository .* not found|returned error: 4(04|10)|not appear to be a git", re.I)
+_GONE = re.compile(
+    r"repository .{0,500} not found|returned error: 4(04|10)|not appear to be a git", re.I
+)
 _NO_BRANCH = re.compile(r"couldn't find remote ref", re.I)
 _NO_COMMIT = re.compile(r"not our ref|unadvertised object|remote did not send all", re.I)
 _REJECTED = re.compile(
@@ -52,7 +55,7 @@ class Remote:
         """The repository `owner/name` of the GitHub at `github_url`."""
         return cls(f"{github_url.rstrip('/')}/{full_name}.git", token)
 
-    async def git(self, git_dir: Path, *args: str) -> bytes:
+    async def git(self, git_dir: Path | None, *args: str) -> bytes:
         """Run a git command that connects to this remote.
 
         Raises:
@@ -67,7 +70,9 @@ class Remote:
                 os.write(fd, f"username=x-access-token\npassword={token}\n".encode())
             config = self._config(fd if token is not None else None)
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                return await git(git_dir, *args, config=config, pass_fds=(fd,))
+                return await git(
+                    git_dir, *args, env=git_environment(), config=config, pass_fds=(fd,)
+                )
         except TimeoutError:
             raise GitHubUnavailable(
                 f"git {args[0]}: timed out after {TIMEOUT_SECONDS:.0f} s"

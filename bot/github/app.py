@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from urllib.parse import urlsplit
 
 import httpx
 
+from bot.github.conditional_list import ConditionalLists
 from bot.github.errors import (
     Forbidden,
     GitHubError,
@@ -18,6 +19,7 @@ from bot.github.errors import (
     NotFound,
 )
 from bot.github.http import GitHubClient, api_path, is_github_com
+from bot.github.models import AppFacts, DeliveryFacts
 from bot.github.repository import DEFAULTS_REPOSITORY, Identity, Repository
 from bot.github.repository_api import RepositoryApi
 from bot.github.tokens import (
@@ -27,8 +29,9 @@ from bot.github.tokens import (
     InstallationCredential,
     mint_token,
 )
+from bot.github.write_budget import MINOR_SHARE, OpenWriteBudget, WriteBudget
 from bot.settings import Settings
-from bot.types import RepoRef
+from bot.types import Login, RepoRef
 
 CredentialKey = tuple[int, str, str, str]
 MAX_CREDENTIALS = 256
@@ -61,33 +64,42 @@ class GitHubApp:
         self._transport = transport
         self._credentials: dict[CredentialKey, InstallationCredential] = {}
         self._signer: AppCredential | None = None
+        self._lists = ConditionalLists()
         self._identity: Identity | None = None
         self._identity_lock = asyncio.Lock()
+        self.open_writes: OpenWriteBudget | None = None
+        """Opens the budget of writes of a repository; without it, writes have no limit."""
 
     @asynccontextmanager
-    async def open_repository(self, ref: RepoRef) -> AsyncGenerator[Repository, None]:
+    async def open_repository(
+        self, ref: RepoRef, *, about: int = 0, minor: bool = False
+    ) -> AsyncGenerator[Repository, None]:
         """Open the repository `ref` with its own pool of connections, for the length of the block.
 
-        The first call also fetches the App's identity.
+        The first call also fetches the App's identity. When the hour's writes are spent, a notice
+        goes to the issue `about`. `minor`: nothing here is urgent; it leaves writes for others.
 
         Raises:
             NotFound: the App is not installed there.
         """
-        async with self._open_client() as client:
+        async with self._open_client() as client, self._open_writes(ref) as writes:
             credential = self._run_credential(ref)
             await credential.get_token()
             identity = await self._load_identity(client, credential)
             defaults = RepositoryApi(
                 client, self._defaults_credential(ref), ref.owner, DEFAULTS_REPOSITORY
             )
-            api = RepositoryApi(client, credential, ref.owner, ref.name)
+            api = RepositoryApi(
+                client, credential, ref.owner, ref.name,
+                writes=writes, about=about, share=MINOR_SHARE if minor else 1,
+            )  # fmt: skip
             yield Repository(api, ref, identity, defaults=defaults)
 
     async def list_repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository on which the App is installed, without suspended installations."""
         async with self._open_client() as client:
-            listed = client.paginate(
-                api_path("app", "installations"), self._app_credential(), limit=100
+            listed = self._lists.read(
+                client, api_path("app", "installations"), self._app_credential()
             )
             async for installation in listed:
                 if installation.get("suspended_at"):
@@ -95,24 +107,43 @@ class GitHubApp:
                 async for ref in self._list_installation(client, int(installation["id"])):
                     yield ref
 
+    async def load_registration(self) -> AppFacts:
+        """What GitHub knows of the App: its permissions and the events that it is sent."""
+        async with self._open_client() as client:
+            app = await client.send("GET", api_path("app"), self._app_credential())
+        return AppFacts.model_validate(app.data)
+
+    async def list_deliveries(self, count: int) -> list[DeliveryFacts]:
+        """The latest webhooks that GitHub has tried to deliver, the newest first."""
+        async with self._open_client() as client:
+            where = api_path("app", "hook", "deliveries")
+            params = {"per_page": count}
+            listed = await client.send("GET", where, self._app_credential(), params=params)
+        return [DeliveryFacts.model_validate(item) for item in listed.data]
+
     async def find_reading_credential(self, owner: str, name: str) -> InstallationCredential | None:
         """A credential to read one repository's code and issues; None without an installation."""
+        ref = await self.find_repository(owner, name)
+        if ref is None:
+            return None
+        return self._new_credential(ref.installation, name, {**READ_PERMISSIONS, "issues": "read"})
+
+    async def find_repository(self, owner: str, name: str) -> RepoRef | None:
+        """The repository with its installation; None without an installation."""
         async with self._open_client() as client:
             where = api_path("repos", owner, name, "installation")
             try:
                 found = await client.send("GET", where, self._app_credential())
             except NotFound:
                 return None
-        return self._new_credential(
-            int(found.data["id"]), name, {**READ_PERMISSIONS, "issues": "read"}
-        )
+        return RepoRef(owner=owner, name=name, installation=int(found.data["id"]))
 
     async def _list_installation(
         self, client: GitHubClient, installation: int
     ) -> AsyncIterator[RepoRef]:
         credential = self._find_credential(installation, "", None)
-        pages = client.paginate(
-            api_path("installation", "repositories"), credential, limit=100, items="repositories"
+        pages = self._lists.read(
+            client, api_path("installation", "repositories"), credential, items="repositories"
         )
         try:
             async for item in pages:
@@ -132,14 +163,14 @@ class GitHubApp:
                     app = await client.send("GET", api_path("app"), self._app_credential())
                 except (Forbidden, NotFound):
                     raise GitHubMisconfigured("GitHub rejects the App's key") from None
-                login = f"{app.data['slug']}[bot]"
+                login = Login(f"{app.data['slug']}[bot]")
                 self._identity = Identity(
                     login=login, email=await self._fetch_email(client, credential, login)
                 )
             return self._identity
 
     async def _fetch_email(
-        self, client: GitHubClient, credential: InstallationCredential, login: str
+        self, client: GitHubClient, credential: InstallationCredential, login: Login
     ) -> str:
         """GitHub attributes a commit to the App by the number before its login."""
         host = "github.com" if is_github_com(self._url) else urlsplit(self._url).hostname
@@ -154,6 +185,9 @@ class GitHubApp:
         if self._signer is None or self._signer.private_key != key:
             self._signer = AppCredential(self._settings.github_app_id, key)
         return self._signer
+
+    def _open_writes(self, ref: RepoRef) -> AbstractAsyncContextManager[WriteBudget | None]:
+        return nullcontext() if self.open_writes is None else self.open_writes(ref)
 
     def _open_client(self) -> GitHubClient:
         return GitHubClient(self._url, pause=self._pause, transport=self._transport)

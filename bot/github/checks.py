@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from bot.github.models import AnnotationFacts, CheckRunFacts, StatusFacts
 from bot.github.repository_api import RepositoryApi
+from bot.types import CommitSha
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
@@ -51,7 +52,7 @@ class CompletedCheck:
     """A completed check run, identified by `external_id` on the same commit."""
 
     name: str
-    head_sha: str
+    head_sha: CommitSha
     external_id: str
     conclusion: Conclusion
     title: str
@@ -67,7 +68,7 @@ class PendingCheck:
     """A check run in progress, identified by `external_id` on the same commit."""
 
     name: str
-    head_sha: str
+    head_sha: CommitSha
     external_id: str
     title: str
     summary: str
@@ -110,7 +111,7 @@ class Checks:
             made = after
         return made
 
-    async def find(self, name: str, head_sha: str, external_id: str) -> CheckRunFacts | None:
+    async def find(self, name: str, head_sha: CommitSha, external_id: str) -> CheckRunFacts | None:
         """The latest check run of that name on a commit, if it has this external id."""
         listed = self._api.paginate(
             "commits", head_sha, "check-runs", items="check_runs", check_name=name
@@ -121,13 +122,13 @@ class Checks:
                 return found
         return None
 
-    async def list_by_others(self, sha: str, own_slug: str) -> list[CheckRunFacts]:
+    async def list_by_others(self, sha: CommitSha, own_slug: str) -> list[CheckRunFacts]:
         """The latest check runs of other Apps on a commit, such as the repository's CI."""
         listed = self._api.paginate("commits", sha, "check-runs", items="check_runs", limit=5)
         found = [CheckRunFacts.model_validate(item) async for item in listed]
         return [run for run in found if run.app != own_slug]
 
-    async def list_statuses(self, sha: str) -> list[StatusFacts]:
+    async def list_statuses(self, sha: CommitSha) -> list[StatusFacts]:
         """The latest commit status of each context, from CI systems without check runs."""
         listed = self._api.paginate("commits", sha, "status", items="statuses", limit=5)
         return [StatusFacts.model_validate(item) async for item in listed]

@@ -10,6 +10,7 @@ class GitHubError(BotError):
 
     GitHubError
     ├── GitHubUnavailable    temporary: 5xx, no network, rate limit
+    │   └── WritesSpent      by our own limit, until the next hour
     ├── NotFound             gone, or invisible to this installation (404, 410)
     ├── Forbidden            not permitted for this installation (401, 403)
     ├── Unprocessable        invalid: a duplicate, closed, missing (409, 422)
@@ -23,6 +24,10 @@ class GitHubUnavailable(GitHubError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class WritesSpent(GitHubUnavailable):
+    """The hour's writes to the repository are spent; the wait is `retry_after`."""
 
 
 class NotFound(GitHubError):

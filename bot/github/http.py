@@ -32,7 +32,9 @@ from bot.github.errors import (
     GitHubUnavailable,
     NotFound,
     Unprocessable,
+    WritesSpent,
 )
+from bot.github.observed import observe_request
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
@@ -218,13 +220,14 @@ class GitHubClient:
         for last in (False, True):
             value = await credential.get_header()
             try:
-                response = await self._github.arequest(
+                request = self._github.arequest(
                     method,
                     path,
                     json=dict(json) if json is not None else None,
                     params=dict(params) if params is not None else None,
                     headers=self._headers | condition | ({"Authorization": value} if value else {}),
                 )
+                response = await observe_request(method, path, request)
             except RequestFailed as error:
                 # A 401 had no effect, so even a POST may be sent again with a fresh token.
                 if error.response.status_code == 401 and not last and credential.discard(value):
@@ -255,7 +258,7 @@ def _retry(attempts: int, pause: float) -> AsyncIterator[stamina.Attempt]:
 
 def _retry_decision(error: Exception) -> bool | float:
     """Whether to retry; a number is the wait in seconds."""
-    if not isinstance(error, GitHubUnavailable):
+    if not isinstance(error, GitHubUnavailable) or isinstance(error, WritesSpent):
         return False
     if error.retry_after is None:
         return True

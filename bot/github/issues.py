@@ -19,7 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reaction, Reactions
 from bot.github.repository_api import RepositoryApi
-from bot.types import replace
+from bot.types import Login, replace
 
 LAST_EDIT_QUERY = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "
@@ -36,7 +36,7 @@ class Issues:
     All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
     """
 
-    def __init__(self, api: RepositoryApi, own_login: str) -> None:
+    def __init__(self, api: RepositoryApi, own_login: Login) -> None:
         self._api = api
         self._own_login = own_login.lower()
 
@@ -98,10 +98,30 @@ class Issues:
 
         return await self._api.find_or_create(find, create)
 
-    async def edit_comment(self, comment: int, body: str) -> bool:
-        """Edit a comment; return False if it was deleted."""
+    async def open_once(self, title: str, body: str, marker: str, *, since: datetime) -> IssueFacts:
+        """Find our issue that contains `marker` and was changed since, or open it with `body`."""
+        assert marker in body
+
+        async def find() -> IssueFacts | None:
+            changed = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+            listed = self._api.paginate("issues", limit=COMMENT_PAGES, state="all", since=changed)
+            async for item in listed:
+                found = IssueFacts.model_validate(item)
+                if self.is_own(found.author) and marker in (found.body or ""):
+                    return found
+            return None
+
+        async def create() -> IssueFacts:
+            made = await self._api.send("POST", "issues", json={"title": title, "body": body})
+            return IssueFacts.model_validate(made)
+
+        return await self._api.find_or_create(find, create)
+
+    async def edit_comment(self, comment: int, body: str, *, minor: bool = False) -> bool:
+        """Edit a comment; return False if it was deleted. A `minor` edit may be left out."""
+        path, json = ("issues", "comments", comment), {"body": body}
         try:
-            await self._api.send("PATCH", "issues", "comments", comment, json={"body": body})
+            await self._api.send("PATCH", *path, json=json, minor=minor)
         except NotFound:
             return False
         return True
@@ -160,9 +180,9 @@ class Issues:
         later = {"comments_since": latest, "comments_etag": etag}
         return found, replace(cursor, **later)
 
-    async def find_labeler(self, number: int, label: str) -> tuple[str, datetime] | None:
+    async def find_labeler(self, number: int, label: str) -> tuple[Login, datetime] | None:
         """Who last added the label to the issue, and when; None if it was a bot."""
-        last: tuple[str, datetime] | None = None
+        last: tuple[Login, datetime] | None = None
         async for event in self._api.paginate("issues", number, "events"):
             found = LabelEventFacts.model_validate(event)
             named = found.event == "labeled" and found.label.lower() == label.lower()
@@ -183,5 +203,5 @@ class Issues:
                 seen.add(pull.html_url)
                 yield pull
 
-    def is_own(self, login: str) -> bool:
+    def is_own(self, login: Login) -> bool:
         return login.lower() == self._own_login

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from bot.types import Frozen
+from bot.types import CommitSha, Frozen, Login
+
+GHOST: Final = Login("ghost")
+"""Who GitHub shows as the author of what a deleted account wrote."""
 
 
 class Fact(BaseModel):
@@ -35,7 +38,7 @@ class IssueFacts(Fact):
     title: str
     body: str | None = None
     state: str
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     html_url: str = ""
     comments: int = 0
     """The number of comments."""
@@ -43,12 +46,30 @@ class IssueFacts(Fact):
     """Set if the "issue" is a pull request."""
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
-    assignees: Annotated[tuple[str, ...], _each_value("login")] = ()
+    assignees: Annotated[tuple[Login, ...], _each_value("login")] = ()
     """Logins."""
     updated_at: datetime | None = None
 
     def has_label(self, label: str) -> bool:
         return label.casefold() in {name.casefold() for name in self.labels}
+
+
+class AppFacts(Fact):
+    """The App as GitHub knows it: what its owner may have changed since it was made."""
+
+    slug: str
+    permissions: dict[str, str] = Field(default_factory=dict[str, str])
+    events: tuple[str, ...] = ()
+
+
+class DeliveryFacts(Fact):
+    """One attempt to deliver a webhook."""
+
+    event: str
+    status: str
+    """GitHub's own words, such as `OK` or `timed out`."""
+    status_code: int
+    delivered_at: datetime
 
 
 class EditFacts(Fact):
@@ -81,7 +102,7 @@ class LinkedPull(Fact):
     title: str = ""
     body: str | None = None
     state: str
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     repository: str = Field(default="", validation_alias=AliasPath("repository", "full_name"))
     """`owner/name`; empty if GitHub omits it."""
     html_url: str = ""
@@ -103,7 +124,7 @@ class TimelineFacts(Fact):
 class CommentFacts(Fact):
     id: int
     body: str | None = None
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
     created_at: datetime | None = None
     updated_at: datetime
@@ -157,13 +178,13 @@ class PullRequestFacts(Fact):
     draft: bool = False
     title: str = ""
     body: str | None = None
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     merged_at: datetime | None = None
-    merge_commit_sha: str | None = None
+    merge_commit_sha: CommitSha | None = None
     """For a merged pull request: the resulting commit on the base branch."""
     base_branch: str = Field(default="", validation_alias=AliasPath("base", "ref"))
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
-    head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
+    head_sha: CommitSha = Field(validation_alias=AliasPath("head", "sha"))
     node_id: str = ""
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     created_at: datetime | None = None
@@ -171,13 +192,13 @@ class PullRequestFacts(Fact):
 
 
 class CommitFacts(Fact):
-    sha: str
+    sha: CommitSha
     message: str = Field(default="", validation_alias=AliasPath("commit", "message"))
     author_type: str = Field(default="User", validation_alias=AliasPath("author", "type"))
     """`User` also if GitHub knows no account with that address."""
     author_email: str = Field(default="", validation_alias=AliasPath("commit", "author", "email"))
     committed_at: datetime = Field(validation_alias=AliasPath("commit", "committer", "date"))
-    parents: Annotated[tuple[str, ...], _each_value("sha")] = ()
+    parents: Annotated[tuple[CommitSha, ...], _each_value("sha")] = ()
 
 
 class ReviewFacts(Fact):
@@ -186,7 +207,7 @@ class ReviewFacts(Fact):
     id: int
     body: str | None = None
     state: str
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
 
 
@@ -199,7 +220,7 @@ class LineCommentFacts(Fact):
     line: int | None = None
     """None if the line no longer exists."""
     in_reply_to: int | None = Field(default=None, validation_alias="in_reply_to_id")
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     author_type: str = Field(default="User", validation_alias=AliasPath("user", "type"))
 
     @property
@@ -250,7 +271,7 @@ class LabelEventFacts(Fact):
 
     event: str
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
-    actor: str | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
+    actor: Login | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
     actor_type: str = Field(default="User", validation_alias=AliasPath("actor", "type"))
     created_at: datetime | None = None
 
@@ -258,7 +279,7 @@ class LabelEventFacts(Fact):
 class ReactionFacts(Fact):
     id: int
     content: str
-    author: str = Field(default="ghost", validation_alias=AliasPath("user", "login"))
+    author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
 
 
 class ExistingWork(Frozen):
@@ -268,9 +289,11 @@ class ExistingWork(Frozen):
     assignees: tuple[str, ...] = ()
     """Logins, without the requester and our own account."""
     pulls: tuple[LinkedPull, ...] = ()
-    """Open pull requests that say that they fix the issue."""
+    """Open pull requests of others that say that they fix the issue."""
+    ours: tuple[LinkedPull, ...] = ()
+    """Those that we opened."""
     branches: tuple[str, ...] = ()
     """Named after the issue. Untrusted text."""
 
     def __bool__(self) -> bool:
-        return bool(self.locked or self.assignees or self.pulls or self.branches)
+        return bool(self.locked or self.assignees or self.pulls or self.ours or self.branches)

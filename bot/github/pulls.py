@@ -19,7 +19,7 @@ from bot.github.models import (
 )
 from bot.github.reactions import Reactions
 from bot.github.repository_api import RepositoryApi
-from bot.types import replace
+from bot.types import CommitSha, Login, replace
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""
@@ -52,7 +52,7 @@ class Pulls:
         """Replace its description."""
         await self._api.send("PATCH", "pulls", number, json={"body": body})
 
-    async def find_fork_point(self, base: str, head: str) -> str | None:
+    async def find_fork_point(self, base: str, head: str) -> CommitSha | None:
         """The merge base of `head` and `base`; None if they share no history.
 
         Both are branches or commits of the repository or of a fork.
@@ -61,7 +61,18 @@ class Pulls:
             found = await self._api.get("compare", f"{base}...{head}")
         except NotFound:
             return None
-        return str(found["merge_base_commit"]["sha"])
+        return CommitSha(found["merge_base_commit"]["sha"])
+
+    async def find_merged_with(self, commit: CommitSha) -> PullRequestFacts | None:
+        """The merged pull request that brought `commit`; None if it came otherwise.
+
+        https://docs.github.com/en/rest/commits/commits#list-pull-requests-associated-with-a-commit
+        """
+        async for item in self._api.paginate("commits", commit, "pulls", limit=1):
+            found = PullRequestFacts.model_validate(item)
+            if found.merged_at:
+                return found
+        return None
 
     async def find(self, branch: str, marker: str) -> PullRequestFacts | None:
         """Our pull request from `branch`: an open one, or a closed one that contains `marker`.
@@ -153,7 +164,7 @@ class Pulls:
         return found, replace(cursor, lines_since=latest, lines_etag=etag)
 
     async def reply_once(
-        self, number: int, thread: int, marker: str, body: str, is_own: Callable[[str], bool]
+        self, number: int, thread: int, marker: str, body: str, is_own: Callable[[Login], bool]
     ) -> None:
         """Find our reply that contains `marker` in the thread of a line, or create it.
 
@@ -177,11 +188,11 @@ class Pulls:
         except NotFound:
             return
 
-    def reactions(self, comment: int, is_own: Callable[[str], bool]) -> Reactions:
+    def reactions(self, comment: int, is_own: Callable[[Login], bool]) -> Reactions:
         """Our reactions to a comment on a line. `is_own` recognises our login."""
         return Reactions(self._api, is_own, "pulls", "comments", comment)
 
-    async def request_review(self, number: int, login: str) -> bool:
+    async def request_review(self, number: int, login: Login) -> bool:
         """Request a review; return False if GitHub refuses: `login` is the author or a bot."""
         where = ("pulls", number, "requested_reviewers")
         try:
@@ -190,7 +201,7 @@ class Pulls:
             return False
         return True
 
-    async def get_head(self, number: int) -> str | None:
+    async def get_head(self, number: int) -> CommitSha | None:
         """The full SHA of its head; None if the pull request does not exist."""
         try:
             found = await self._api.get("pulls", number)

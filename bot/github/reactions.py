@@ -8,6 +8,7 @@ from typing import Literal
 from bot.github.errors import NotFound
 from bot.github.models import ReactionFacts
 from bot.github.repository_api import RepositoryApi
+from bot.types import Login
 
 Reaction = Literal["eyes", "rocket", "confused", "+1"]
 
@@ -18,7 +19,9 @@ class Reactions:
     All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
     """
 
-    def __init__(self, api: RepositoryApi, is_own: Callable[[str], bool], *what: str | int) -> None:
+    def __init__(
+        self, api: RepositoryApi, is_own: Callable[[Login], bool], *what: str | int
+    ) -> None:
         """`what` is the path of the issue or comment below the repository."""
         self._api = api
         self._is_own = is_own

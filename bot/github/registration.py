@@ -15,7 +15,8 @@ class AppRegistration(Fact):
     slug: str
     html_url: str
     pem: str = Field(repr=False)
-    webhook_secret: str = Field(repr=False)
+    webhook_secret: str | None = Field(repr=False)
+    """None for an App without a webhook."""
 
 
 class NoCredential:
@@ -34,7 +35,7 @@ async def exchange_code(github_url: str, code: str) -> AppRegistration:
     Raises:
         NotFound: the code was used, or is too old.
         GitHubUnavailable: GitHub does not respond.
-        ValidationError: GitHub created no webhook secret.
+        ValidationError: GitHub sent no keys.
     """
     async with GitHubClient(github_url) as client:
         answer = await client.send(

@@ -16,7 +16,7 @@ from bot.github.issues import Issues
 from bot.github.models import CommitFacts, FileFacts, RepositoryFacts
 from bot.github.pulls import Pulls
 from bot.github.repository_api import RepositoryApi
-from bot.types import RepoRef
+from bot.types import CommitSha, Login, RepoRef
 
 HISTORY_PAGES: Final = 5
 """Limits reading to 500 commits of a branch."""
@@ -29,7 +29,7 @@ https://docs.github.com/communities/setting-up-your-project-for-healthy-contribu
 class Identity:
     """The App's account on GitHub."""
 
-    login: str
+    login: Login
     """`name[bot]`."""
     email: str
     """The noreply address that GitHub attributes to the App."""
@@ -58,6 +58,10 @@ class Repository:
         self.pulls = Pulls(api, ref.owner)
         self.checks = Checks(api)
 
+    async def count_push(self) -> None:
+        """Count a push that is about to happen. Raises `WritesSpent`."""
+        await self._api.count_write()
+
     async def get_token(self) -> str:
         """An installation token for git, valid for at least five minutes."""
         return await self._api.credential.get_token()
@@ -69,7 +73,7 @@ class Repository:
         except NotFound:
             return None
 
-    async def get_permission(self, login: str) -> str:
+    async def get_permission(self, login: Login) -> str:
         """A person's permission: `admin`, `maintain`, `write`, `triage`, `read` or `none`."""
         try:
             found = await self._api.get("collaborators", login, "permission")
@@ -99,7 +103,7 @@ class Repository:
             return None
         return await _read_file(self._defaults, *segments)
 
-    async def get_branch_head(self, branch: str) -> str | None:
+    async def get_branch_head(self, branch: str) -> CommitSha | None:
         """The full SHA of a branch; None if the branch does not exist."""
         try:
             found = await self._api.get("git", "ref", "heads", *branch.split("/"))
@@ -107,7 +111,7 @@ class Repository:
             return None
         except Unprocessable:  # GitHub's 409 for a repository without a commit
             return None
-        return str(found["object"]["sha"])
+        return CommitSha(found["object"]["sha"])
 
     async def list_branches(self) -> AsyncIterator[str]:
         """The names of the first 300 branches."""

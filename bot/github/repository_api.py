@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from bot.github.errors import GitHubError, WritesSpent
 from bot.github.http import ApiResponse, GitHubClient, api_path, find_or_create
 from bot.github.tokens import InstallationCredential
+from bot.github.write_budget import MINOR_SHARE, WriteBudget
 
 T = TypeVar("T")
 
@@ -18,9 +21,24 @@ class RepositoryApi:
     """
 
     def __init__(
-        self, client: GitHubClient, credential: InstallationCredential, owner: str, name: str
+        self,
+        client: GitHubClient,
+        credential: InstallationCredential,
+        owner: str,
+        name: str,
+        *,
+        writes: WriteBudget | None = None,
+        about: int = 0,
+        share: float = 1,
     ) -> None:
+        """`share` is the part of `writes` that may be spent here.
+
+        When all are spent, a notice of it goes to the issue `about`.
+        """
         self._client = client
+        self._writes = writes
+        self._about = about
+        self._share = share
         self.credential = credential
         self._root = ("repos", owner, name)
 
@@ -33,8 +51,11 @@ class RepositoryApi:
         *segments: str | int,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        minor: bool = False,
     ) -> Any:
-        """The response's JSON; None without a body."""
+        """The response's JSON; None without a body. A `minor` write leaves writes for others."""
+        if method != "GET":
+            await self.count_write(minor=minor)
         answer = await self._client.send(
             method,
             api_path(*self._root, *segments),
@@ -44,8 +65,28 @@ class RepositoryApi:
         )
         return answer.data
 
+    async def count_write(self, *, minor: bool = False) -> None:
+        """Count a write, of ours or of git's, that is about to happen.
+
+        Raises:
+            WritesSpent: there were too many in this hour.
+        """
+        if self._writes is None:
+            return
+        share = min(self._share, MINOR_SHARE) if minor else self._share
+        seconds = await self._writes.take(share)
+        if not seconds:
+            return
+        if share == 1 and self._about and (notice := await self._writes.claim_notice(seconds)):
+            path = api_path(*self._root, "issues", self._about, "comments")
+            with suppress(GitHubError):  # such as a locked issue
+                await self._client.send("POST", path, self.credential, json={"body": notice})
+        raise WritesSpent("the writes of this hour are spent", retry_after=seconds)
+
     async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
         """The `data` of a GraphQL query or of an idempotent mutation."""
+        if query.startswith("mutation"):
+            await self.count_write()
         return await self._client.query_graphql(query, variables, self.credential)
 
     async def get_if_changed(self, etag: str, *segments: str | int, **params: Any) -> ApiResponse:

@@ -10,6 +10,7 @@ from pathlib import Path
 from bot.localhub import webhook_payloads
 from bot.localhub.actions import comments, issues, pulls, refs
 from bot.localhub.faults import Faults, RateLimit
+from bot.localhub.forms import Visitor
 from bot.localhub.git.pull_facts import read_pull_facts
 from bot.localhub.git.seed import commit_tree
 from bot.localhub.identity import AppIdentity
@@ -53,6 +54,8 @@ class LocalHub(Registry):
         self.unexpected: list[str] = []
         self.private_mode = True
         """True like an Enterprise Server: every read needs a token. False like github.com."""
+        self.visitor: Visitor | None = None
+        """Who acts by the forms of the pages; None: the pages have none."""
         self._listeners: list[Callable[[Exchange], None]] = []
         self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from bot.localhub.forms import Forms
 from bot.localhub.git import diff
 from bot.localhub.state import CheckRun, Issue, Pull, Repo, stamp
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 TAGS = frozenset(
     [
@@ -59,18 +61,19 @@ class PageRouter:
 
     def __init__(self, hub: LocalHub) -> None:
         self._hub = hub
+        self._forms = Forms(hub)
         self._style = (TEMPLATES / "style.css").read_text("utf-8")
         self._templates = _create_environment()
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
         self._headers = {
             "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
             "x-content-type-options": "nosniff",
             "referrer-policy": "no-referrer",
         }
 
     async def handle(self, request: Request) -> Response:
-        """Serve one page."""
+        """Serve one page, or receive a form of it."""
         path = request.url.path
         if path == "/":
             every = sorted(self._hub.repos.values(), key=lambda repo: repo.full_name)
@@ -80,13 +83,15 @@ class PageRouter:
         if found is None or repo is None:
             return self._not_found()
         if found["kind"] is None:
-            return await self._repo_page(repo)
+            return self._not_found() if request.method == "POST" else await self._repo_page(repo)
         issue = repo.issues.get(int(found["number"]))
         if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
             return self._not_found()
         if found["diff"]:
             return await self._diff_page(issue)
-        return await self._thread_page(issue)
+        if request.method == "POST":
+            return await self._forms.handle(request, issue)
+        return await self._thread_page(issue, watched="watch" in request.query_params)
 
     async def _repo_page(self, repo: Repo) -> Response:
         newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
@@ -99,7 +104,7 @@ class PageRouter:
             issues=[one for one in newest if not isinstance(one, Pull)],
         )
 
-    async def _thread_page(self, issue: Issue) -> Response:
+    async def _thread_page(self, issue: Issue, *, watched: bool) -> Response:
         pull = issue if isinstance(issue, Pull) else None
         facts: dict[str, Any] = {"commits": [], "files": []}
         if pull is not None:
@@ -107,7 +112,14 @@ class PageRouter:
         checks = _head_checks(pull) if pull else []
         title = f"{issue.title} #{issue.number}"
         return self._render_page(
-            "thread.html", title, repo=issue.repo, issue=issue, pull=pull, checks=checks, **facts
+            "thread.html",
+            title,
+            repo=issue.repo,
+            issue=issue,
+            pull=pull,
+            checks=checks,
+            watched=watched and self._hub.visitor is not None,
+            **facts,
         )
 
     async def _diff_page(self, issue: Issue) -> Response:
@@ -121,9 +133,9 @@ class PageRouter:
         return PlainTextResponse("Not Found", 404, headers=self._headers)
 
     def _render_page(self, template: str, heading: str, **values: Any) -> Response:
-        text = self._templates.get_template(template).render(
-            heading=heading, emoji=EMOJI, style=self._style, **values
-        )
+        shared = {"emoji": EMOJI, "style": self._style, "visitor": self._hub.visitor}
+        values = {"watched": False, **shared, **values}
+        text = self._templates.get_template(template).render(heading=heading, **values)
         return HTMLResponse(text, headers=self._headers)
 
 
@@ -144,8 +156,8 @@ def _create_environment() -> Environment:
     return environment
 
 
-def _to_markup(text: str) -> Markup:
-    return Markup(render_markdown(text))  # noqa: S704  what render returns is sanitised
+def _to_markup(text: str, repo: Repo | None = None) -> Markup:
+    return Markup(render_markdown(text, repo))  # noqa: S704  what render returns is sanitised
 
 
 def _diff_class(line: str) -> str:
@@ -179,9 +191,17 @@ def _head_checks(pull: Pull) -> list[CheckRun]:
     return [run for run in pull.repo.check_runs if run.head_sha == pull.head_sha]
 
 
-def render_markdown(text: str) -> str:
-    """Render safe HTML: comments vanish, `<details>` works, other tags are removed."""
-    html = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
+def render_markdown(text: str, repo: Repo | None = None) -> str:
+    """Render safe HTML: comments vanish, `<details>` works, other tags are removed.
+
+    Each `#12` that is an issue or pull request of `repo` is a link, but not in code or a link.
+    """
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = parser.parse(text)
+    for token in tokens:
+        if repo is not None and token.children:
+            token.children = _link_references(token.children, repo)
+    html = parser.renderer.render(tokens, parser.options, {})
     return nh3.clean(
         html,
         tags=set(TAGS),
@@ -189,3 +209,25 @@ def render_markdown(text: str) -> str:
         url_schemes=set(LINKS),
         link_rel="noopener noreferrer nofollow",
     )
+
+
+def _link_references(tokens: list[Token], repo: Repo) -> list[Token]:
+    linked: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.type in ("link_open", "link_close") else 0
+        if token.type != "text" or depth:
+            linked.append(token)
+            continue
+        for place, part in enumerate(_REFERENCE.split(token.content)):
+            issue = repo.issues.get(int(part)) if place % 2 else None
+            shown = Token("text", "", 0, content=f"#{part}" if place % 2 else part)
+            if issue is None:
+                linked.append(shown)
+            else:
+                opened = Token("link_open", "a", 1, attrs={"href": f"/{issue.html_path}"})
+                linked += [opened, shown, Token("link_close", "a", -1)]
+    return linked
+
+
+_REFERENCE = re.compile(r"(?<![\w&/])#(\d{1,9})\b")

@@ -71,7 +71,8 @@ class RegistrationRouter:
             permissions=manifest["default_permissions"],
             events=tuple(manifest["default_events"]),
         )
-        secret = secrets.token_hex(20)
+        active = manifest["hook_attributes"].get("active", True)
+        secret = secrets.token_hex(20) if active else ""
         self._hub.switch_app(app, secret)
         account = request.path_params.get("org", "")
         code = self._hub.registrations.put(app, secret, account)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.comments.code_destinations import destinations_note, external_hosts
+from bot.comments.evidence.opening import UNPROVEN_LABEL
 from bot.git.commit_style import CommitStyle, detect_commit_style
 from bot.publish.publish import Publication, PublishContext
 from bot.publish.pull_template import find_template
@@ -26,17 +27,18 @@ async def prepare_publication(
     run, config, settings = ctx.lease.run, ctx.config, ctx.settings
     codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
     hosts = external_hosts(fix.sent_to, settings, by_app=True)
+    proven = fix.result.is_proven
     return Publication(
         run=run,
         issue=issue,
         selection=fix.result,
         accounts=fix.accounts,
         destinations=destinations_note(hosts, fix.accounts, by_app=True),
-        draft=config.draft is not False and run.mode is not Mode.AUTO,
-        ready_when_green=config.draft == "until_green",
+        draft=not proven or (config.draft is not False and run.mode is not Mode.AUTO),
+        ready_when_green=proven and config.draft == "until_green",
         commit_style=await _load_commit_style(ctx, codebase),
         template=await find_template(ctx.repo, codebase),
-        labels=config.labels,
+        labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),
         host=github_host(settings),
     )
 

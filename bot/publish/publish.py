@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from bot.comments import pull_request
+from bot.comments.evidence.opening import unproven_title
 from bot.comments.status import pull_marker
 from bot.errors import PublishRefused, PushRejected
 from bot.git.commit_style import CommitStyle
@@ -23,7 +24,8 @@ from bot.github.repository import Identity, Repository
 from bot.repo_config.model import RepoConfig
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.types import Run, replace
+from bot.types import CommitSha, Run, now, replace
+from pipeline.edits.unified_diff import list_paths, remove_files
 from pipeline.types import Account, Issue, Selection
 
 MAX_BRANCH_NAMES = 20
@@ -70,10 +72,15 @@ class Publication:
 
     @property
     def title(self) -> str:
-        """The title of the pull request and of its second commit."""
+        """The title of the commit that holds the edit."""
         return self.commit_style.format_title(
             "fix", pull_request.pull_title(self.selection, self.run.issue)
         )
+
+    @property
+    def pull_title(self) -> str:
+        """The title of the pull request: that of its commit, marked when the edit is unproven."""
+        return self.title if self.selection.is_proven else unproven_title(self.title)
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
         """The whole message of a commit, with its trailers."""
@@ -113,30 +120,35 @@ async def _add_labels(publication: Publication, pull: PullRequestFacts, repo: Re
         return
 
 
-async def _create_commits(publication: Publication, ctx: PublishContext) -> str:
-    """Commit the failing test, then the edit. Dated by the run, so each try makes the same two."""
+async def _create_commits(publication: Publication, ctx: PublishContext) -> CommitSha:
+    """Commit the failing test, if there is one, then the rest of the edit.
+
+    Dated by the run, so each try makes the same commits.
+    """
     run, selection, author = publication.run, publication.selection, ctx.repo.identity
     style, test_title = publication.commit_style, pull_request.reproduction_title(run.issue)
-    test_commit = await create_commit(
-        ctx.checkout.git_dir,
-        parent=ctx.checkout.base,
-        diff=selection.evidence.reproduction.diff,
-        message=publication.commit_message(style.format_title("test", test_title), "", author),
-        author=author,
-        at=run.created_at,
-    )
+    parent, test = ctx.checkout.base, selection.evidence.reproduction
+    if test.is_committed:
+        parent = await create_commit(
+            ctx.checkout.git_dir,
+            parent=parent,
+            diff=test.diff,
+            message=publication.commit_message(style.format_title("test", test_title), "", author),
+            author=author,
+            at=run.created_at,
+        )
     body = pull_request.commit_body(selection)
     return await create_commit(
         ctx.checkout.git_dir,
-        parent=test_commit,
-        diff=selection.candidate.patch.diff,
+        parent=parent,
+        diff=remove_files(selection.candidate.patch.diff, list_paths(test.diff)),
         message=publication.commit_message(publication.title, body, author),
         author=author,
         at=run.created_at,
     )
 
 
-async def _push(publication: Publication, head: str, ctx: PublishContext) -> str:
+async def _push(publication: Publication, head: CommitSha, ctx: PublishContext) -> str:
     """The name of the branch that points at `head`: an earlier try's, or one that nobody uses.
 
     A branch of that name that points elsewhere may hold somebody's work; it stays untouched.
@@ -149,9 +161,10 @@ async def _push(publication: Publication, head: str, ctx: PublishContext) -> str
             return branch
         if found is not None:
             continue
+        await repo.count_push()
         await lease.save(replace(lease.run, branch=branch, head_commit=head))
         try:
-            await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected="")
+            await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected=None)
         except PushRejected:
             if await repo.get_branch_head(branch) is None:
                 raise PublishRefused("the repository's rules forbid the branch") from None
@@ -168,9 +181,9 @@ async def _open_pull(
         return await ctx.repo.pulls.open_once(
             branch=branch,
             base=ctx.checkout.branch,
-            title=publication.title,
+            title=publication.pull_title,
             body=pull_request.pull_body(
-                publication.run,
+                replace(publication.run, finished_at=publication.run.finished_at or now()),
                 publication.selection,
                 publication.accounts,
                 publication.template,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.visible_text import strip_hidden
+from bot.visible_text import strip_comments
 from pipeline.codebase.commit import Codebase
 
 FOLDERS: Final = (".github/", "", "docs/")
@@ -34,7 +34,7 @@ async def find_template(repo: Repository, codebase: Codebase) -> str | None:
                     text = await repo.read_defaults_file(*f"{folder}{name}".split("/"))
     if text is None or len(text) > MAX_CHARACTERS:
         return None
-    return strip_hidden(text.replace("\r\n", "\n")).strip() or None
+    return strip_comments(text.replace("\r\n", "\n")).strip() or None
 
 
 async def _find_own(codebase: Codebase) -> str | None:

@@ -9,12 +9,21 @@ from datetime import timedelta
 from typing import Final
 
 from bot.errors import LeaseLost, TryLater
+from bot.failures import describe_cause
+from bot.queue.end_log import report_end
 from bot.queue.handler import RunHandler
 from bot.storage.lease import Lease
+from bot.telemetry.histograms import LEASES_LOST, QUEUE, RECORDER
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
 from pipeline.concurrency import race, shield
+from pipeline.errors import UnreadableRecord
+from sandbox.observation import Kind, observe
 
 MAX_FRUITLESS_STARTS: Final = 5
+MAX_DEATHS: Final = 3
+"""Of workers, one after the other, in the same step of a run: it may take more memory than there
+is, and every worker that it kills works on other runs as well.
+"""
 STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
 
@@ -42,40 +51,75 @@ class RunAttempt:
 
     async def run(self) -> None:
         """Do the run. Cancelled, it first hands the run back for another worker to take up."""
+        run = self.lease.run
+        with observe(Kind.RUN, run=run.id, mode=run.mode.value, starts=run.starts + 1) as event:
+            await self._hold(self._proceed)
+            event.facts["status"] = self.lease.run.status.value
+
+    async def stop_if_wanted(self) -> None:
+        """End the run if it is to stop, and let go of it otherwise: this needs no slot."""
+        await self._hold(self._stop_or_release)
+
+    async def _hold(self, act: Callable[[Run], Awaitable[None]]) -> None:
         run_id = self.lease.run.id
         try:
             async with self.lease.hold():
                 try:
-                    await self._proceed(self.lease.run)
+                    await act(self.lease.run)
                 except asyncio.CancelledError:
                     if not self.lease.lost:
                         await shield(self._hand_back(self.lease.run))
                     raise
         except LeaseLost:
-            logger.warning("Run %s: the lease was lost; another worker goes on.", run_id)
+            RECORDER.count(LEASES_LOST)
+            logger.warning("Run %s: the lease was lost; another worker continues.", run_id)
 
-    async def _proceed(self, run: Run) -> None:
-        stop = run.stop or await self._find_stop()
-        if isinstance(stop, TryLater):
-            await self._postpone(stop)
-            return
+    async def _stop_or_release(self, run: Run) -> None:
+        if not await self._end_stopped(run):
+            await self._runs.forget_stopping(run.id)
+            await self.lease.release(run)
+
+    async def _end_stopped(self, run: Run) -> bool:
+        """Whether nothing is left to do: the run was stopped, or GitHub must be asked later."""
+        try:
+            stop = run.stop or await self._find_stop()
+        except TryLater as later:
+            await self._postpone(later)
+            return True
         if stop is not None:
             await self._stop(run, stop)
+        return stop is not None
+
+    async def _proceed(self, run: Run) -> None:
+        if await self._end_stopped(run):
             return
         if run.failure is not None:  # decided before, but the maintainer could not be told
             await self._fail(run, run.failure)
             return
+        if run.started_at is None:
+            RECORDER.add(QUEUE, (now() - run.created_at).total_seconds(), run.mode.lane.value)
         run = await self._count_start(run)
-        if run.fruitless_starts > MAX_FRUITLESS_STARTS:
+        if run.fruitless_starts > MAX_FRUITLESS_STARTS or run.deaths >= MAX_DEATHS:
             await self._fail(run, Failure.NO_PROGRESS)
             return
         await self.lease.save(run)
         logger.info("Run %s: start %d on %s", run.id, run.starts, run.repo.full_name)
-        ended = await race(self._try(self._handler.handle), self._wait_for_stop())
+        await self._work(run)
+
+    async def _work(self, run: Run) -> None:
+        try:
+            ended = await race(self._try(self._handler.handle), self._wait_for_stop())
+        except TryLater as later:
+            await self._postpone(later)
+            return
+        except UnreadableRecord as error:  # such as what an earlier run of the issue saved
+            logger.warning("Run %s: %s", run.id, error)
+            self.lease.cause = describe_cause(error)
+            unread = replace(self.lease.run, detail=str(error))
+            await self._fail(unread, Failure.OTHER_FORMAT)
+            return
         if isinstance(ended, Stop):
             await self._stop(self.lease.run, ended)
-        elif isinstance(ended, TryLater):
-            await self._postpone(ended)
         elif ended is None or not ended.status.final:
             await self._fail(self.lease.run, Failure.INTERNAL)
         else:
@@ -84,8 +128,10 @@ class RunAttempt:
     async def _count_start(self, run: Run) -> Run:
         progress = await self._runs.count_checkpoints(run.id)
         moved = progress > run.checkpoints
+        died = run.status is RunStatus.RUNNING  # a worker that ends by itself hands the run back
         return replace(
             run,
+            deaths=0 if moved else run.deaths + died,
             status=RunStatus.RUNNING,
             starts=run.starts + 1,
             started_at=run.started_at or now(),
@@ -100,9 +146,10 @@ class RunAttempt:
         moved = await self._runs.count_checkpoints(run.id) > run.checkpoints
         since = now() if moved or run.waiting_since is None else run.waiting_since
         if now() - since >= self._patience:
+            self.lease.cause = describe_cause(later)
             await self._fail(run, later.reason)
         else:
-            logger.warning("Run %s: waits: %s: %s", run.id, later, later.__cause__)
+            logger.warning("Run %s: waiting: %s: %s", run.id, later, describe_cause(later))
             await self.lease.release(_to_waiting(run, later, since=since))
 
     async def _fail(self, run: Run, failure: Failure) -> None:
@@ -127,59 +174,67 @@ class RunAttempt:
             not_before=None,
         )
         await self.lease.save(decided)
-        logger.info("Run %s: to stop: %s", run.id, stop.why.value)
+        logger.info("Run %s: stopping: %s", run.id, stop.why.value)
         await self._report_end(decided, self._handler.stop, RunStatus.STOPPED)
 
     async def _report_end(self, decided: Run, end: HandleRun, status: RunStatus) -> None:
         """Report a decided end; `status` is what it is if nobody can be told."""
         since = decided.waiting_since or now()
-        outcome = await self._try(end)
-        if isinstance(outcome, TryLater):
+        outcome = None
+        try:
+            outcome = await self._try(end)
+        except TryLater as later:
             if now() - since < self._patience:
-                await self.lease.release(_to_waiting(decided, outcome, since=since))
+                await self.lease.release(_to_waiting(decided, later, since=since))
                 return
-            logger.error("Run %s: the maintainer could not be told: %s", decided.id, outcome)
-            outcome = None
+            logger.error("Run %s: could not report to the maintainer: %s", decided.id, later)  # noqa: TRY400 - the cause is in `later`
+        except UnreadableRecord as error:
+            logger.error("Run %s: could not report to the maintainer: %s", decided.id, error)  # noqa: TRY400 - the sentence says all
         ended = outcome or self.lease.run
         await self._finish(ended if ended.status.final else replace(ended, status=status))
 
-    async def _find_stop(self) -> Stop | TryLater | None:
-        """Who wants the run to stop; a hint that turns out to be wrong is forgotten."""
+    async def _find_stop(self) -> Stop | None:
+        """Who wants the run to stop; a hint that turns out to be wrong is forgotten.
+
+        Raises:
+            TryLater: GitHub does not answer.
+        """
         run = self.lease.run
         if run.end_reported:  # we take the label off ourselves then
             return None
         stop = await self._runs.get_stop(run.id)
         if stop is None or stop.why is StopReason.COMMAND:
             return stop
-        try:
-            if await self._handler.is_still_valid(run, stop):
-                return stop
-        except TryLater as later:
-            return later
+        if await self._handler.is_still_valid(run, stop):
+            return stop
         await self._runs.drop_stop(run.id, stop)
         return None
 
-    async def _wait_for_stop(self) -> Stop | TryLater:
+    async def _wait_for_stop(self) -> Stop:
         while (stop := await self._find_stop()) is None:  # noqa: ASYNC110 - any process may ask
             await asyncio.sleep(self._poll_seconds)
         return stop
 
-    async def _try(self, act: HandleRun) -> Run | TryLater | None:
-        """What `act` makes of the run as last saved; None when it failed through a bug."""
+    async def _try(self, act: HandleRun) -> Run | None:
+        """What `act` makes of the run as last saved; None when it failed through a bug.
+
+        Raises:
+            TryLater, LeaseLost: as `act`.
+            UnreadableRecord: it needs what another version of Capuchin saved.
+        """
         run = self.lease.run
         try:
             return await act(run, self.lease)
-        except TryLater as later:
-            return later
-        except LeaseLost:
+        except (TryLater, LeaseLost, UnreadableRecord):
             raise
-        except Exception:  # the outermost edge of a run
+        except Exception as error:  # the outermost edge of a run
+            self.lease.cause = describe_cause(error)
             logger.exception("Run %s: a bug", run.id)
             return None
 
     async def _finish(self, run: Run) -> None:
         await self.lease.finish(replace(run, finished_at=run.finished_at or now(), not_before=None))
-        logger.info("Run %s: %s", run.id, run.status.value)
+        report_end(self.lease.run, self.lease.cause)
 
     async def _hand_back(self, run: Run) -> None:
         """A worker that is told to stop is no fault of the run's: the start does not count."""

@@ -18,6 +18,7 @@ from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.types import now, replace
+from pipeline.errors import UnreadableRecord
 
 MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""
@@ -111,7 +112,7 @@ class RequestConsumer:
         if later is None:
             await self._requests.complete(item)
         elif now() - item.at >= self._patience:
-            logger.error("Command %s: given up after a long time", item.request.id)
+            logger.error("Command %s: gave up after a long time", item.request.id)
             await self._requests.complete(item)
         else:
             await self._requests.postpone(later.item, later.seconds)
@@ -124,6 +125,9 @@ class RequestConsumer:
             return RetryLater(item, error.after)
         except UNREACHABLE:
             raise
+        except UnreadableRecord as error:
+            logger.error("Command %s: %s", item.request.id, error)  # noqa: TRY400 - the sentence says all
+            return None
         except Exception:  # the outermost edge of a command
             logger.exception("Command %s: a bug", item.request.id)
             tried = replace(item, tries=item.tries + 1)

@@ -12,7 +12,7 @@ from bot.github.app import GitHubApp
 from bot.github.errors import Forbidden, NotFound
 from bot.github.models import CommentFacts, Cursor, IssueFacts
 from bot.github.repository import Repository
-from bot.storage.cursors import Cursors
+from bot.storage.turns import Cursors
 from bot.triggers.command_text import parse_command
 from bot.triggers.decide import BotNames
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, Delay, PullUpdate
@@ -22,6 +22,11 @@ CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
 MAX_COMMENT_AGE: Final = timedelta(days=2)
 """Older comments are ignored: the queue remembers for three days which requests it completed."""
+
+REPOSITORY_SECONDS: Final = 0.4
+"""Between two repositories, at most. Each is asked three times, so that a look takes half of the
+900 requests a minute that GitHub allows, whether or not they count against the hourly limit
+(docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api)."""
 
 MissedEvent = LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate
 
@@ -58,7 +63,7 @@ async def _find_in_repository(
         issues = [i for label in labels async for i in repo.issues.list_with_label(label)]
     else:
         issues, later = await repo.issues.list_changed(cursor)
-    look = _find_labels if cursor is None else _find_on_issue
+    look = find_labels if cursor is None else _find_on_issue
     for issue in issues:
         async for found in look(repo, ref, issue, names):
             yield found
@@ -88,16 +93,17 @@ async def _find_on_issue(
         if issue.state == "open":
             yield IssueSnapshot(repo=ref, issue=issue.number, closed=False, labels=issue.labels)
         return
-    async for found in _find_labels(repo, ref, issue, names):
+    async for found in find_labels(repo, ref, issue, names):
         yield found
     yield IssueSnapshot(
         repo=ref, issue=issue.number, closed=issue.state != "open", labels=issue.labels
     )
 
 
-async def _find_labels(
+async def find_labels(
     repo: Repository, ref: RepoRef, issue: IssueFacts, names: BotNames
 ) -> AsyncIterator[LabeledIssue]:
+    """Our labels on an open issue, and who put them there. Raises GitHubError."""
     if issue.state != "open":
         return
     for label in issue.labels:
@@ -128,6 +134,7 @@ def _to_review_update(ref: RepoRef, line: CommentFacts) -> PullUpdate:
         number=line.issue,
         delay=Delay.DEBOUNCED,
         by=line.author,
+        comment=line.id,
         delivery=f"sweep-review-comment-{line.id}",
     )
 

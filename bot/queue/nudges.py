@@ -13,22 +13,23 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from arq import ArqRedis, Worker, func
+from arq.constants import in_progress_key_prefix, job_key_prefix, retry_key_prefix
 
 from bot.storage.storage import Storage
-from bot.types import Run
+from bot.types import Lane, Run, RunId
 
-BeginRun = Callable[[str], Awaitable[None]]
+BeginRun = Callable[[RunId], Awaitable[None]]
 
 POLL_SECONDS: Final = 0.05  # arq's own 0.5 makes the median pick-up 170 ms instead of 40
 BEGIN_SECONDS: Final = 30  # for one command to Redis
 
 
-def _open_arq(storage: Storage) -> ArqRedis:
+def _open_arq(storage: Storage, lane: Lane) -> ArqRedis:
     return ArqRedis(
         pool_or_conn=storage.connection_pool,
         job_serializer=_dump,  # arq's default is pickle: a writer to Redis would run code here
         job_deserializer=json.loads,
-        default_queue_name=storage.nudge_queue,
+        default_queue_name=storage.nudge_queue(lane),
     )
 
 
@@ -36,34 +37,71 @@ def _dump(job: dict[str, Any]) -> bytes:
     return json.dumps(job, default=str).encode()
 
 
+class _Worker(Worker):
+    """arq's worker, which keeps all keys of a job where Redis Cluster keeps its queue.
+
+    arq's own ends of a job also touch its list of jobs to abort, which is on any node.
+    """
+
+    async def finish_job(
+        self,
+        job_id: str,
+        finish: bool,
+        result_data: bytes | None,
+        result_timeout_s: float | None,
+        keep_result_forever: bool,
+        incr_score: int | None,
+        keep_in_progress: float | None,
+    ) -> None:
+        """Forget the job; one that was cancelled stays in the queue. No result is kept."""
+        del result_data, result_timeout_s, keep_result_forever, incr_score, keep_in_progress
+        await self._forget(job_id, finish=finish)
+
+    async def finish_failed_job(self, job_id: str, result_data: bytes | None) -> None:
+        """Forget a job that cannot be done."""
+        del result_data
+        await self._forget(job_id, finish=True)
+
+    async def _forget(self, job_id: str, *, finish: bool) -> None:
+        async with self.pool.pipeline(transaction=True) as pipe:
+            pipe.delete(in_progress_key_prefix + job_id)
+            if finish:
+                pipe.delete(retry_key_prefix + job_id, job_key_prefix + job_id)
+                pipe.zrem(self.queue_name, job_id)
+            await pipe.execute()
+
+
 class Nudges:
     """The sending side. Raises redis-py's errors."""
 
     def __init__(self, storage: Storage) -> None:
-        self._arq = _open_arq(storage)
+        self._lanes = {lane: _open_arq(storage, lane) for lane in Lane}
         self._prefix = storage.prefix
 
-    async def send(self, run_id: str, starts: int) -> None:
+    async def send(self, run_id: RunId, starts: int, lane: Lane = Lane.ISSUES) -> None:
         """Ask any worker to begin a run that has been begun `starts` times.
 
         At most one nudge for each start is queued, however often this is called.
         """
-        await self._arq.enqueue_job("begin", run_id, _job_id=f"{self._prefix}{run_id}#{starts}")
+        job = f"{self._prefix}{run_id}#{starts}"
+        await self._lanes[lane].enqueue_job("begin", run_id, _job_id=job)
 
     async def send_for(self, run: Run) -> None:
-        await self.send(run.id, run.starts)
+        await self.send(run.id, run.starts, run.mode.lane)
 
 
 class NudgeReceiver:
-    """The receiving side: hands one nudge after the other to `begin` while the worker is free."""
+    """The receiving side of a lane: hands one nudge after the other to `begin` while it is free."""
 
-    def __init__(self, storage: Storage, begin: BeginRun, *, seconds: float) -> None:
+    def __init__(
+        self, storage: Storage, begin: BeginRun, *, seconds: float, lane: Lane = Lane.ISSUES
+    ) -> None:
         """`seconds` after which a nudge is free again whose receiver died with it in its hands."""
         self._begin = begin
-        self._worker = Worker(
+        self._worker = _Worker(
             [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
-            queue_name=storage.nudge_queue,
-            redis_pool=_open_arq(storage),
+            queue_name=storage.nudge_queue(lane),
+            redis_pool=_open_arq(storage, lane),
             handle_signals=False,
             max_jobs=1,  # so that `set_listening` is looked at between any two
             poll_delay=POLL_SECONDS,
@@ -91,6 +129,6 @@ class NudgeReceiver:
                     if not task.cancelled():
                         task.exception()
 
-    async def _receive(self, ctx: dict[Any, Any], run_id: str) -> None:
+    async def _receive(self, ctx: dict[Any, Any], run_id: RunId) -> None:
         del ctx
         await self._begin(run_id)

@@ -1,18 +1,20 @@
-"""Announces to the author of each queued run its position and the expected wait."""
+"""The queue as those in it see it: the place of each run, and the wait to expect."""
 
 from __future__ import annotations
 
+import heapq
 import logging
-import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from bot.errors import LeaseLost, TryLater
+from bot.queue.fair import order_fairly
 from bot.queue.nudges import Nudges
 from bot.storage.lease import Lease
+from bot.storage.progress import range_of_durations
 from bot.storage.storage import Storage
-from bot.types import QueuePosition, Run, RunStatus, now, replace
+from bot.types import Lane, QueuePosition, Run, RunId, RunStatus, now, replace
 
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
 """Tells on the issue how its run waits; the run with its comment. Raises LeaseLost, TryLater."""
@@ -22,40 +24,86 @@ MIN_WAIT: Final = timedelta(seconds=3)
 MAX_ANNOUNCED: Final = 20
 """How many positions are announced; runs further back follow when they move up."""
 LEASE_SECONDS: Final = 30.0
+NO_WORKER: Final = -1
+"""The place of a run whose author was told that no worker lives."""
 
 logger = logging.getLogger(__name__)
 
 
+class Waiting(NamedTuple):
+    """A run in the queue."""
+
+    run: Run
+    position: QueuePosition
+
+
+async def load_queue(storage: Storage) -> list[Waiting]:
+    """The runs of issues that no worker has begun, in their order. Raises redis-py's errors."""
+    survey = await storage.active_runs.survey()
+    working = [run for run in survey.working if run.mode.lane is Lane.ISSUES and run.starts]
+    stopping = set(await storage.runs.list_stopping())
+    queue = [run for run in survey.idle if _is_unstarted(run) and run.id not in stopping]
+    ordered = order_fairly(queue, working, await storage.turns.list_served())
+    workers = await storage.workers.list_living()
+    slots = sum(worker.slots.get(Lane.ISSUES, 0) for worker in workers)
+    durations = range_of_durations(await storage.runs.list_durations())
+    expected = estimate_waits(len(ordered), working, slots, durations)
+    return [
+        Waiting(run, QueuePosition(position=place, expected_seconds=wait))
+        for place, (run, wait) in enumerate(zip(ordered, expected, strict=True), 1)
+    ]
+
+
+def estimate_waits(
+    count: int, working: Sequence[Run], slots: int, durations: tuple[float, float] | None
+) -> list[tuple[float, float] | None]:
+    """The shortest and longest wait of each of `count` runs in the queue, in seconds.
+
+    Every run is taken to last as long as the middle half of the latest did (`durations`); those at
+    work have begun at their own times. None where no worker lives, or too few runs have ended.
+    """
+    if durations is None or slots == 0:
+        return [None] * count
+    shortest, longest = durations
+    elapsed = [(now() - (run.started_at or now())).total_seconds() for run in working]
+    free = [0.0] * max(0, slots - len(working))
+    low = [max(0.0, shortest - seconds) for seconds in elapsed] + free
+    # One that lasts longer than most may last as long again as a short one.
+    high = [max(longest - seconds, shortest) for seconds in elapsed] + free
+    waits = zip(_begin_times(count, low, shortest), _begin_times(count, high, longest), strict=True)
+    return list(waits)
+
+
+def _begin_times(count: int, free_at: list[float], seconds: float) -> list[float]:
+    heapq.heapify(free_at)
+    times: list[float] = []
+    for _ in range(count):
+        times.append(free_at[0])
+        heapq.heapreplace(free_at, free_at[0] + seconds)
+    return times
+
+
 class QueueAnnouncer:
-    """The queue as those in it see it."""
+    """Writes to the issue of each waiting run where it stands."""
 
     def __init__(self, storage: Storage, nudges: Nudges, announce: Announce) -> None:
         self._storage = storage
-        self._runs = storage.runs
         self._nudges = nudges
         self._announce = announce
 
     async def announce(self) -> None:
         """Tell each run at the front whose place has changed. Raises redis-py's errors."""
-        queue = [run async for run in self._runs.list_idle() if _is_unstarted(run)]
-        queue.sort(key=lambda run: (run.created_at, run.id))
-        at_work = len(await self._runs.list_active()) - len(queue)
-        seconds = await self._load_usual_seconds()
-        for place, run in enumerate(queue[:MAX_ANNOUNCED], 1):
-            if run.queue_position == place or now() - run.created_at < MIN_WAIT:
-                continue
-            # As if each worker began the next as soon as it ends one: on average half-way through.
-            rounds = (place - 0.5) / max(at_work, 1)
-            expected = None if seconds is None else seconds * rounds
-            await self._announce_position(
-                run.id, QueuePosition(position=place, expected_seconds=expected)
-            )
+        for run, position in (await load_queue(self._storage))[:MAX_ANNOUNCED]:
+            if run.queue_position != position.position and now() - run.created_at >= MIN_WAIT:
+                await self._announce_position(run.id, position)
 
-    async def _load_usual_seconds(self) -> float | None:
-        taken = await self._runs.list_durations()
-        return statistics.median(taken) if taken else None
+    async def announce_no_worker(self) -> None:
+        """Tell each run at the front that no worker lives. Raises redis-py's errors."""
+        for run, _ in (await load_queue(self._storage))[:MAX_ANNOUNCED]:
+            if run.queue_position != NO_WORKER and now() - run.created_at >= MIN_WAIT:
+                await self._announce_position(run.id, QueuePosition(position=NO_WORKER))
 
-    async def _announce_position(self, run_id: str, position: QueuePosition) -> None:
+    async def _announce_position(self, run_id: RunId, position: QueuePosition) -> None:
         lease = await Lease.acquire(self._storage, run_id, worker="queue", seconds=LEASE_SECONDS)
         if lease is None:  # somebody begins it
             return
@@ -63,7 +111,7 @@ class QueueAnnouncer:
             run = await self._announce(lease, position)
             await lease.release(replace(run, queue_position=position.position))
         except TryLater as later:
-            logger.warning("Run %s: could not be told its place: %s", run_id, later)
+            logger.warning("Run %s: could not announce its queue position: %s", run_id, later)
             await lease.release(lease.run)
         except LeaseLost:
             return
@@ -72,5 +120,5 @@ class QueueAnnouncer:
 
 
 def _is_unstarted(run: Run) -> bool:
-    is_exempt = run.failure or run.stop or run.mode.is_follow_up
+    is_exempt = run.failure or run.stop or run.mode.lane is Lane.PULLS
     return run.status is RunStatus.QUEUED and run.starts == 0 and not is_exempt

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bot.storage.runs import Runs, StartOutcome, StartResult
 from bot.storage.storage import Storage
+from bot.triggers.label_events import SWEEP_PREFIX
 from bot.triggers.requests import RunRequest
-from bot.types import Run, StopReason
+from bot.types import LabeledIssue, Run, StopReason
 
 
 async def request_run(request: RunRequest, storage: Storage) -> StartResult:
@@ -23,6 +24,21 @@ async def request_run(request: RunRequest, storage: Storage) -> StartResult:
         await runs.mark_handled(request, under_way.id)
         return StartResult(StartOutcome.RUNNING, under_way.id)
     return await runs.start(request)
+
+
+async def request_labeled_run(found: LabeledIssue, storage: Storage) -> StartResult:
+    """`request_run` for a label that we found at GitHub instead of in a webhook."""
+    delivery = f"{SWEEP_PREFIX}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
+    request = RunRequest(
+        repo=found.repo,
+        issue=found.issue,
+        asked_by=found.actor,
+        delivery=delivery,
+        mode=found.mode,
+        label=found.label,
+        found_at=found.at,
+    )
+    return await request_run(request, storage)
 
 
 async def _can_join(under_way: Run, request: RunRequest, runs: Runs) -> bool:

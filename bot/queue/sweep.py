@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NamedTuple
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
 from bot.queue.position import Announce, QueueAnnouncer
-from bot.queue.start import request_run
+from bot.queue.start import request_labeled_run
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
-from bot.storage.cursors import Cursors
 from bot.storage.runs import StartOutcome
 from bot.storage.storage import Storage
+from bot.storage.turns import Cursors
+from bot.storage.workers import Housekeeping
 from bot.triggers.label_events import SWEEP_PREFIX
 from bot.triggers.labels import LabelSet, has_label
-from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
-from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef, Stop, StopReason
+from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate
+from bot.types import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef, RunId, Stop, StopReason
 
 FindMissedEvents = Callable[
     [Cursors],
@@ -32,7 +34,9 @@ Raises:
     TryLater: GitHub does not answer.
 """
 
-CleanUp = Callable[[list[str]], Awaitable[int]]
+CleanUp = Callable[[Sequence[RunId]], Awaitable[int]]
+MakeRoom = Callable[[Collection[str]], Awaitable[Housekeeping]]
+"""Deletes what was least used of what a machine keeps, except for these `owner/name`."""
 """Removes what runs that are not in the list have left behind; returns how much it removed.
 
 Raises:
@@ -40,12 +44,27 @@ Raises:
 """
 
 
+Summarize = Callable[[Storage], Coroutine[Any, Any, None]]
+"""Writes the monthly summaries that are due.
+
+Raises:
+    TryLater: GitHub does not answer.
+"""
+
+SUMMARY_SECONDS: Final = 6 * 3600.0
+"""How often is looked whether a monthly summary is due."""
+
+
 class SweepActions(NamedTuple):
     """What a sweep does outside Redis; None where it does nothing."""
 
     find_missed: FindMissedEvents | None = None
     clean_up: CleanUp | None = None
+    make_room: MakeRoom | None = None
     announce: Announce | None = None
+    summarize: Summarize | None = None
+    polls: bool = False
+    """No webhook is expected, so that none is missing."""
 
 
 logger = logging.getLogger(__name__)
@@ -69,6 +88,9 @@ class Sweep:
         self._settings = settings
         self._find_missed = actions.find_missed
         self._clean_up = actions.clean_up
+        self._summarize = actions.summarize
+        self._make_room = actions.make_room
+        self._polls = actions.polls
         self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
         self._outage = outage
 
@@ -76,7 +98,7 @@ class Sweep:
         """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
         while True:
             try:
-                async for run in self._runs.list_idle():
+                async for run in self._storage.active_runs.list_idle():
                     await self._nudges.send_for(run)
                 self._outage.end()
             except UNREACHABLE as error:
@@ -105,10 +127,23 @@ class Sweep:
                 if await self._storage.turns.take_missed_webhooks_turn(
                     self._settings.timings.missed_seconds
                 ):
-                    await self._recover_once(self._find_missed)
+                    work = self.recover(self._find_missed)
+                    await self._try_once(work, "look for missed webhooks")
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.timings.missed_seconds / 2)
+
+    async def write_summaries(self) -> None:
+        """Write the monthly summaries; one worker at a time."""
+        while self._summarize is not None:
+            try:
+                if await self._storage.turns.take_summaries_turn(SUMMARY_SECONDS):
+                    work = self._summarize(self._storage)
+                    await self._try_once(work, "write monthly summaries")
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            await asyncio.sleep(self._settings.timings.missed_seconds)
+        await asyncio.Event().wait()
 
     async def follow_up_pulls(self) -> None:
         """Look after our open pull requests at intervals, also without a webhook."""
@@ -137,14 +172,15 @@ class Sweep:
             join=False,
             mode=Mode.FOLLOW_UP,
         )
-        await self._nudges.send(asked.run_id, 0)
+        await self._nudges.send(asked.run_id, 0, Mode.FOLLOW_UP.lane)
 
     async def remove_leftovers(self) -> None:
         """Remove what workers that died on this machine have left behind."""
         while self._clean_up is not None:
             try:
                 if removed := await self._clean_up(await self._runs.list_active()):
-                    logger.warning("Removed %d leftovers of runs that ended", removed)
+                    logger.warning("Removed %d leftovers of ended runs", removed)
+                await self._make_room_once()
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             except TryLater as error:
@@ -152,21 +188,30 @@ class Sweep:
             await asyncio.sleep(self._settings.timings.missed_seconds)
         await asyncio.Event().wait()
 
-    async def _recover_once(self, find_missed: FindMissedEvents) -> None:
-        """Look; a failure is logged and costs this turn, never the worker."""
-        look = asyncio.create_task(self.recover(find_missed))
+    async def _make_room_once(self) -> None:
+        if self._make_room is None:
+            return
+        done = await self._make_room(await self._storage.active_runs.list_repositories())
+        for kind, size in done.evicted.items():
+            if size:
+                logger.info("Deleted %.0f MB of %s that were least used", size / 1e6, kind)
+        await self._storage.workers.save_disk_use(socket.gethostname(), done)
+
+    async def _try_once(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        """Do `work`; a failure is logged and costs this turn, never the worker."""
+        task = asyncio.create_task(work)
         try:
-            await asyncio.wait([look])
+            await asyncio.wait([task])
         finally:
-            look.cancel()
-        error = look.exception()
+            task.cancel()
+        error = task.exception()
         if isinstance(error, TryLater):
-            logger.warning("Could not look for missed webhooks: %s", error)
+            logger.warning("Could not %s: %s", what, error)
         elif error:
-            logger.error("Could not look for missed webhooks", exc_info=error)
+            logger.error("Could not %s", what, exc_info=error)
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
-        """Handle events whose webhook never came. Raises TryLater and redis-py's errors."""
+        """Handle events whose webhook never arrived. Raises TryLater and redis-py's errors."""
         async for found in find_missed(self._storage.cursors):
             match found:
                 case LabeledIssue():
@@ -178,24 +223,20 @@ class Sweep:
                         await self._requests.put(found)
                 case CommandRequest() | ConfigCheckRequest():
                     if await self._requests.put(found):
-                        logger.warning("Command %s: its webhook never came", found.id)
+                        self._log_found(f"Command {found.id}")
 
     async def _start_run(self, found: LabeledIssue) -> None:
         """Have the run that the label asks for, unless it was answered."""
-        delivery = f"{SWEEP_PREFIX}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
-        request = RunRequest(
-            repo=found.repo,
-            issue=found.issue,
-            asked_by=found.actor,
-            delivery=delivery,
-            mode=found.mode,
-            label=found.label,
-            found_at=found.at,
-        )
-        asked = await request_run(request, self._storage)
+        asked = await request_labeled_run(found, self._storage)
         if asked.outcome is StartOutcome.CREATED:
-            logger.warning("Run %s: its webhook never came", asked.run_id)
+            self._log_found(f"Run {asked.run_id}")
             await self._nudges.send(asked.run_id, 0)
+
+    def _log_found(self, what: str) -> None:
+        if self._polls:
+            logger.info("%s: found by asking GitHub", what)
+        else:
+            logger.warning("%s: its webhook never arrived", what)
 
     async def _stop_run(self, found: IssueSnapshot) -> None:
         """Have a run stopped whose label is off, whose issue is closed, or that is unwanted."""
@@ -205,8 +246,8 @@ class Sweep:
         off = run.label and not has_label(found.labels, run.label)
         worn = LabelSet(self._settings.label).find_opt_out(found.labels)
         if worn is not None and not found.closed:
-            stop = Stop(by="", why=StopReason.DISABLED, label=worn)
+            stop = Stop(by=Login(""), why=StopReason.DISABLED, label=worn)
             await self._runs.request_stop(found.repo, found.issue, stop)
         elif found.closed or off:
             why = StopReason.CLOSED if found.closed else StopReason.UNLABELED
-            await self._runs.request_stop(found.repo, found.issue, Stop(by="", why=why))
+            await self._runs.request_stop(found.repo, found.issue, Stop(by=Login(""), why=why))

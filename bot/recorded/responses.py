@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bot.recorded.cache import CHARACTERS_PER_TOKEN, count_tokens
@@ -109,7 +110,11 @@ def anthropic_model_list(names: list[str]) -> dict[str, Any]:
     return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
 
 
-def openai_model_list(names: list[str]) -> dict[str, Any]:
-    """The list of models in OpenAI's format."""
-    data = [{"id": name, "object": "model", "created": 0, "owned_by": "recorded"} for name in names]
+def openai_model_list(names: list[str], windows: Mapping[str, int]) -> dict[str, Any]:
+    """The list of models in OpenAI's format, with vLLM's `max_model_len` where `windows` has it."""
+    data = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "recorded"}
+        | ({"max_model_len": windows[name]} if name in windows else {})
+        for name in dict.fromkeys(names)
+    ]
     return {"object": "list", "data": data}

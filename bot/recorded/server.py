@@ -43,7 +43,7 @@ from bot.recorded.responses import (
     openai_model_list,
 )
 from pipeline.models.batches.service import call_of
-from pipeline.models.providers.http import CALL_HEADER
+from pipeline.models.providers.http import CALL_HEADER, DOCTOR_CALL
 from sandbox.frozen import replace
 
 MODELS = ("recorded-claude-sonnet-4-6",)
@@ -67,11 +67,13 @@ class RecordedServer:
         recording: Recording,
         *,
         key: str | None = None,
+        windows: Mapping[str, int] | None = None,
         clock: Callable[[], float] = time.monotonic,
         extensions: bool = True,
     ) -> None:
         """With a `key`, requests with another key get 401. Without `extensions`, the service
-        rejects `response_format` and `logprobs` with 400, like many servers.
+        rejects `response_format` and `logprobs` with 400, like many servers. `windows` are served
+        models with their windows in tokens, as vLLM lists them.
         """
         self.recording = recording
         self.requests: list[ReceivedRequest] = []
@@ -80,6 +82,7 @@ class RecordedServer:
         self.disconnected: list[ReceivedRequest] = []
         """Requests whose client disconnected early."""
         self._key = key
+        self._windows = windows or {}
         self._extensions = extensions
         self._cache = PromptCache(clock)
         self._block_cache = BlockCache()
@@ -206,7 +209,9 @@ class RecordedServer:
             )
         received = {answering_name(question.model) for question in self.requests}
         names = [*MODELS, *sorted(received.difference(MODELS))]
-        return JSONResponse(anthropic_model_list(names) if anthropic else openai_model_list(names))
+        if anthropic:
+            return JSONResponse(anthropic_model_list(names))
+        return JSONResponse(openai_model_list([*names, *self._windows], self._windows))
 
     async def _show_metrics(self) -> Response:
         """vLLM's two counters on the efficiency of its prefix cache."""
@@ -249,6 +254,8 @@ class RecordedServer:
     def _choose_answer(self, received: ReceivedRequest) -> RecordedAnswer | None:
         """The answer to use; None, and recorded as unexpected, if none matches."""
         self.requests.append(received)
+        if received.call == DOCTOR_CALL:  # what `capuchin doctor` asks is in no recording
+            return RecordedAnswer(call=DOCTOR_CALL, turn=0, reply="ok")
         chosen = self.recording.choose(received)
         if chosen is None:
             self.unexpected.append(

@@ -55,15 +55,21 @@ def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
 
     Each file must be valid by itself. Mappings are merged key by key; a list is replaced whole.
     """
+    return merge_parsed([(layer.source, parse_config(layer.text)) for layer in layers])
+
+
+def merge_parsed(
+    layers: Sequence[tuple[str, RepoConfig | ConfigProblem]],
+) -> EffectiveConfig | LayerProblem:
+    """As `merge_layers`, for files that are parsed already, each with its source."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for layer in layers:
-        found = parse_config(layer.text)
+    for source, found in layers:
         if isinstance(found, ConfigProblem):
-            return LayerProblem(layer.source, found)
+            return LayerProblem(source, found)
         given = found.model_dump(exclude_unset=True)
         _merge(values, given)
-        origins.update(dict.fromkeys(_key_paths(given), layer.source))
+        origins.update(dict.fromkeys(_key_paths(given), source))
     return EffectiveConfig(RepoConfig.model_validate(values), origins)
 
 

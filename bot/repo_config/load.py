@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, merge_layers
-from bot.repo_config.model import CONFIG_PATHS
+from bot.repo_config.layers import EffectiveConfig, LayerProblem, merge_parsed
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig
+from bot.repo_config.untrusted import read_untrusted
 from bot.types import RepoRef
 
 
@@ -16,21 +17,26 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
     Raises:
         GitHubError: GitHub did not answer the reads.
     """
-    layers: list[Layer] = []
+    layers: list[tuple[str, RepoConfig | ConfigProblem]] = []
     if repo.ref.name.lower() != DEFAULTS_REPOSITORY:
         for path in CONFIG_PATHS:
             text = await repo.read_defaults_file(*path.split("/"))
             if text is not None:
-                layers.append(Layer(defaults_source(repo.ref, path), text))
+                layers.append((defaults_source(repo.ref, path), await _read(text)))
                 break
     for path in CONFIG_PATHS:
         text = await repo.read_file(*path.split("/"))
         if text is not None:
-            layers.append(Layer(path, text))
+            layers.append((path, await _read(text)))
             break
-    return merge_layers(layers)
+    return merge_parsed(layers)
 
 
 def defaults_source(ref: RepoRef, path: str) -> str:
     """The name of the organisation's file for people."""
     return f"{ref.owner}/{DEFAULTS_REPOSITORY}: {path}"
+
+
+async def _read(text: str) -> RepoConfig | ConfigProblem:
+    found = await read_untrusted(text)
+    return found if isinstance(found, RepoConfig) else found[0]

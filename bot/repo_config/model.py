@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
+from bot.repo_config.expected import Node, complete_schema
+from bot.repo_config.mistakes import MAX_NAME, explain_fault
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
-from pipeline.options import Options, SelectionMethod, SharedOptions
+from pipeline.codebase.text import pluralize
+from pipeline.options import Options, SharedOptions
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
+
+MAX_PROBLEMS: Final = 20
+"""How many mistakes of a file are described: each is a note on the pull request."""
 
 
 class ConfigProblem(BaseModel):
@@ -33,7 +49,12 @@ class ConfigProblem(BaseModel):
 
 
 def _split_command(value: Any) -> Any:
-    return tuple(shlex.split(value)) if isinstance(value, str) else _to_tuple(value)
+    if not isinstance(value, str):
+        return _to_tuple(value)
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:
+        raise PydanticCustomError("quotes", "A quote in this line is not closed") from None
 
 
 def _to_tuple(value: Any) -> Any:
@@ -42,22 +63,69 @@ def _to_tuple(value: Any) -> Any:
     return tuple(cast(list[Any], value)) if isinstance(value, list) else value
 
 
-_TEXT_OR_LIST: Final = WithJsonSchema(
-    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-    mode="validation",
-)
-CommandLine = Annotated[tuple[str, ...], BeforeValidator(_split_command), _TEXT_OR_LIST]
-Trust = Annotated[
+def _text_or_list(message: str, text: dict[str, Any], **of_list: int) -> WithJsonSchema:
+    """The schema of a list that may be written as its one item; `message` is for a mistake."""
+    items = {"type": "string", **text, "errorMessage": message}
+    both = {**items, "type": ["string", "array"], "items": items, **of_list}
+    return WithJsonSchema(both, mode="validation")
+
+
+CommandLine = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_split_command),
+    _text_or_list("Write a command, or a list of its words.", {}),
+]
+Texts = Annotated[
     tuple[str, ...],
     BeforeValidator(_to_tuple),
+    _text_or_list("Write a text or a list of texts.", {}),
+]
+_NO_ROLES: Final = (
+    "admin", "all", "anybody", "anyone", "everybody", "everyone", "maintain", "none", "nobody",
+    "owner", "public", "read",
+)  # fmt: skip
+_ROLES: Final = ("write", "triage")
+_LIKE_ROLE: Final = 0.8
+"""How alike a login and a role are that must be told apart by an @."""
+_LOGIN: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
+_TRUST_HELP: Final = "Write write, triage, a login, or a list of these; not a team or another role."
+
+
+def _check_trusted(value: str) -> str:
+    if value.casefold() in _NO_ROLES or not re.fullmatch(f"@?{_LOGIN}", value):
+        raise PydanticCustomError("trust", "Nobody is trusted by this word. " + _TRUST_HELP[:-1])
+    like = difflib.get_close_matches(value.casefold(), _ROLES, n=1, cutoff=_LIKE_ROLE)
+    if like and value.casefold() not in _ROLES and not value.startswith("@"):
+        raise PydanticCustomError(
+            "trust",
+            'Did you mean "{role}"? Write "@{login}" if this is a login',
+            {"role": like[0], "login": value},
+        )
+    return value
+
+
+def _spell_either_case(word: str) -> str:
+    return "".join(f"[{letter.upper()}{letter}]" for letter in word)
+
+
+_NO_TRUST: Final = "|".join(map(_spell_either_case, _NO_ROLES))
+Trust = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_trusted)], ...],
+    BeforeValidator(_to_tuple),
     Field(min_length=1, max_length=100),
-    _TEXT_OR_LIST,
+    _text_or_list(
+        _TRUST_HELP, {"pattern": f"^(?!({_NO_TRUST})$)@?{_LOGIN}$"}, minItems=1, maxItems=100
+    ),
 ]
 Labels = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=50, pattern=r"\S")], ...],
     BeforeValidator(_to_tuple),
     Field(max_length=20),
-    _TEXT_OR_LIST,
+    _text_or_list(
+        "Write a label of at most 50 characters, or a list of at most 20.",
+        {"maxLength": 50, "pattern": r"\S"},
+        maxItems=20,
+    ),
 ]
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
@@ -95,7 +163,8 @@ class RepoPolicy(BaseModel):
     """False: the bot ignores this repository."""
     trust: Trust = ("write",)
     """Who may command the bot: `write` or `triage` for everybody with that role or above, or a list
-    of logins, which may contain these words."""
+    of logins, which may contain these words. A login like one of them, such as `writer`, is written
+    `"@writer"`."""
     untrusted_comments: Literal["drop", "mark"] = "drop"
     """Comments by people without write access: `drop` them, or `mark` them as untrusted."""
     quota: Quota = Quota()
@@ -111,6 +180,9 @@ class RepoPolicy(BaseModel):
     """Address reviews and resolve conflicts of the bot's pull requests; false: people do both."""
     stale_days: int = Field(default=30, ge=0, le=3650)
     """Close the bot's pull requests after so many days without activity; 0: never."""
+    monthly_summary: bool = False
+    """Open an issue after each month in which the bot worked here: what came of it, at what
+    cost."""
 
 
 class RepoConfig(SharedOptions, RepoPolicy):
@@ -123,12 +195,22 @@ class RepoConfig(SharedOptions, RepoPolicy):
     that runs further tests)."""
     budget: Budget = Budget()
     """Ceilings in US dollars."""
-    setup: tuple[str, ...] = ()
+    include: Texts = ()
+    """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
+    exclude: Texts = ()
+    """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
+    never_touch: Texts = ()
+    """Glob patterns of paths that no edit may change."""
+    setup: Texts = ()
     """Commands that install the repository, run in order. Empty: detected."""
     dockerfile: str = ""
     """Path of a Dockerfile in the repository that builds the environment; `setup` then runs in it.
     Empty: none."""
-    python: str = Field(default="", pattern=r"^(3\.\d{1,2})?$")
+    python: str = Field(
+        default="",
+        pattern=r"^(3\.\d{1,2})?$",
+        json_schema_extra={"errorMessage": 'Write a version in quotes, such as "3.12".'},
+    )
     """Python version of the environment, such as "3.12". Empty: detected."""
     test: CommandLine = ()
     """The repository's test command, as a line or a list. Empty: detected."""
@@ -143,32 +225,10 @@ class RepoConfig(SharedOptions, RepoPolicy):
         )
 
 
-_ONE_GOOD_VALUE: Final = "it has one good value now. Delete it."
-REMOVED: Final[Mapping[str, str]] = {
-    "first_wave": _ONE_GOOD_VALUE,
-    "agreement": _ONE_GOOD_VALUE,
-    "informed": _ONE_GOOD_VALUE,
-    "approaches": _ONE_GOOD_VALUE,
-    "all_tests_vote": _ONE_GOOD_VALUE,
-    "repeat_tests": _ONE_GOOD_VALUE,
-    "scout_threshold": _ONE_GOOD_VALUE,
-    "context_cap": 'it is fixed at 128,000 tokens. Delete it; "context_tokens" stays.',
-    "prefilter": 'it is automatic now. Delete it; "include" and "exclude" select files.',
-}
-"""Keys of earlier versions, and what to do instead."""
-
-
-_PLAIN_MESSAGES: Final = {
-    "tuple_type": "Input should be a list",
-    "model_type": "Input should be a mapping",
-    "value_error": "Input is a line whose quotes are not closed",
-}
-
-
-_NOT_A_KEY: Final = (
-    '{0} is for experiments, by "capuchin fix --selection {0}". '
-    "Write evidence, voting or machine here."
-)
+@cache
+def build_schema() -> Node:
+    """The completed schema of the file; do not change it."""
+    return complete_schema(RepoConfig.model_json_schema())
 
 
 def parse_config(text: str) -> RepoConfig | ConfigProblem:
@@ -176,54 +236,48 @@ def parse_config(text: str) -> RepoConfig | ConfigProblem:
 
     An empty file, and a key without a value, mean the defaults.
     """
-    found = _parse_all(text)
+    found = parse_or_list_problems(text)
     return found if isinstance(found, RepoConfig) else found[0]
 
 
-def find_problems(text: str) -> list[ConfigProblem]:
-    """All problems of the file's text, in its order; none if it is valid."""
-    found = _parse_all(text)
-    return [] if isinstance(found, RepoConfig) else found
+def parse_or_list_problems(text: str) -> RepoConfig | list[ConfigProblem]:
+    """Read the file's text; the first `MAX_PROBLEMS` problems, in its order, if there are any.
 
-
-def _parse_all(text: str) -> RepoConfig | list[ConfigProblem]:
+    One more entry says how many there are beyond those. Takes time in proportion to the text.
+    """
     try:
         file = YamlFile.parse(text)
     except UnreadableYaml as error:
         return [ConfigProblem(line=error.line, column=error.column, message=str(error))]
+    found = [
+        ((line, column), f'"{name[:MAX_NAME]}" is set twice.')
+        for line, column, name in file.list_duplicates()
+    ]
     try:
-        return RepoConfig.model_validate_json(file.to_json())
+        config = RepoConfig.model_validate_json(file.to_json())
+        if not found:
+            return config
     except ValidationError as error:
-        found = [_to_problem(file, fault) for fault in error.errors()]
-        return sorted(found, key=lambda problem: (problem.line, problem.column))
+        faults = [
+            (_position(file, fault), fault)
+            for fault in error.errors(include_url=False)
+            if fault["loc"] != ("draft", "bool")  # a union: its other fault says what may stand
+        ]
+        faults.sort(key=lambda each: each[0])
+        root = build_schema()
+        found += [(at, explain_fault(root, fault)) for at, fault in faults[:MAX_PROBLEMS]]
+        found += [(at, "") for at, _ in faults[MAX_PROBLEMS:]]  # not shown, so not explained
+    found.sort(key=lambda each: each[0])
+    problems = [
+        ConfigProblem(line=line, column=column, message=message)
+        for (line, column), message in found[:MAX_PROBLEMS]
+    ]
+    if more := found[MAX_PROBLEMS:]:
+        line, column = more[0][0]
+        message = f"{pluralize(len(more), 'more error')} from here on. Correct those above first."
+        problems.append(ConfigProblem(line=line, column=column, message=message))
+    return problems
 
 
-def _to_problem(file: YamlFile, fault: ErrorDetails) -> ConfigProblem:
-    path = fault["loc"]
-    unknown = fault["type"] == "extra_forbidden"
-    line, column = file.position(path, of_key=unknown)
-    name = ".".join(str(part) for part in path)
-    if unknown and name in REMOVED:
-        message = f'"{name}" was removed: {REMOVED[name]}'
-    elif unknown:
-        message = f'There is no setting "{name}".{_suggestion(name)}'
-    elif path == ("selection",) and fault["input"] in get_args(SelectionMethod):
-        message = f'"selection": {_NOT_A_KEY.format(fault["input"])}'
-    elif fault["type"] == "json_invalid":
-        message = "The file contains invalid characters."
-    elif path:
-        message = f'"{name}": {_PLAIN_MESSAGES.get(fault["type"], fault["msg"])}.'
-    else:
-        message = "The file must be a mapping of settings to values."
-    return ConfigProblem(line=line, column=column, message=message)
-
-
-def _suggestion(name: str) -> str:
-    within, _, word = name.rpartition(".")
-    nested: dict[str, type[BaseModel]] = {
-        "budget": Budget,
-        "quota": Quota,
-    }
-    model = nested.get(within, RepoConfig)
-    close = difflib.get_close_matches(word, list(model.model_fields), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
+def _position(file: YamlFile, fault: ErrorDetails) -> tuple[int, int]:
+    return file.position(fault["loc"], of_key=fault["type"] == "extra_forbidden")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
-from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAMLError
 from ruamel.yaml.events import CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -19,9 +18,19 @@ from bot.errors import BotError
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 20  # the composer recurses; no key is deeper than three
-_BAD_VALUES: Final = (ValueError, ArithmeticError, LookupError, TypeError)
-"""What the library raises for a value that its tag does not allow, as in `!!bool maybe`."""
-_DUPLICATE: Final = re.compile(r'found duplicate key "(.*?)" with value', re.DOTALL)
+MAX_BITS: Final = 1024
+"""Of an integer: more than any setting, and fewer than take long to print."""
+_MALFORMED: Final = "Not YAML: a value is malformed or too large."
+_PLAIN_PROBLEMS: Final = {
+    r"'\t' that cannot start": "a tab is not read as indentation. Use spaces.",
+    "mapping values are not allowed": "a second setting does not belong on this line, or under the "
+    "one before. Indent it like its neighbours; put a text that holds a colon in quotes.",
+    "unexpected end of stream": "this quote is not closed.",
+    "got '<stream end>'": "this bracket is not closed.",
+    "could not find expected ':'": "the setting before this has no colon with a space after it.",
+    "expected <block end>": "the line is not indented like its neighbours.",
+}
+"""What the parser reports, and a sentence for the file's author."""
 
 
 class UnreadableYaml(BotError):
@@ -39,10 +48,12 @@ class YamlFile:
     def __init__(self, root: Node | None, json_text: str) -> None:
         self._root = root
         self._json = json_text
+        self._children: dict[int, dict[str, tuple[Node, Node]]] = {}
+        """The keys and values of each mapping, by the mapping's `id`."""
 
     @classmethod
     def parse(cls, text: str) -> YamlFile:
-        """Read one document without anchors, aliases, unknown tags or duplicate keys.
+        """Read one document without anchors, aliases or unknown tags.
 
         Raises:
             UnreadableYaml: the text is something else; the message may quote it.
@@ -50,8 +61,10 @@ class YamlFile:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
             raise UnreadableYaml(f"The file is larger than {MAX_BYTES // 1024} KiB.")
         reader = YAML(typ="safe", pure=True)
+        reader.allow_duplicate_keys = True  # `list_duplicates` finds them all
         reader.version = (1, 1)  # `no` and `off` are false, as in most programs that read YAML
         reader.Composer = _FlatComposer
+        reader.Constructor = _PlainConstructor
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MantissaNoDotYAML1_1Warning)
@@ -62,8 +75,8 @@ class YamlFile:
             raise _to_unreadable(error) from None
         except YAMLError as error:
             raise UnreadableYaml(f"Not YAML: {str(error).splitlines()[0]}.") from None
-        except _BAD_VALUES:
-            raise UnreadableYaml("Not YAML: a value is malformed or too large.") from None
+        except ValueError:  # of the JSON
+            raise UnreadableYaml(_MALFORMED) from None
 
     def to_json(self) -> str:
         """The document as JSON, without keys that have no value; an empty document is `{}`."""
@@ -73,18 +86,63 @@ class YamlFile:
         """Line and column, from 1, of the value (or key) at `path`, or of its nearest parent."""
         node = key = self._root
         for part in path:
-            step = _child(node, part)
+            step = self._child(node, part)
             if step is None:
                 break
             key, node = step
         found = key if of_key else node
         return (1, 1) if found is None else _place(found.start_mark)
 
+    def list_duplicates(self) -> list[tuple[int, int, str]]:
+        """Line, column and name of each key that its mapping has already."""
+        found: list[tuple[int, int, str]] = []
+        nodes = [] if self._root is None else [self._root]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, SequenceNode):
+                nodes += cast(list[Node], node.value)
+            elif isinstance(node, MappingNode):
+                known: set[str] = set()
+                for key, value in cast(list[tuple[Node, Node]], node.value):
+                    name = str(cast(Any, key).value)
+                    if name in known:
+                        found.append((*_place(key.start_mark), name))
+                    known.add(name)
+                    nodes.append(value)
+        return found
+
+    def _child(self, node: Node | None, part: int | str) -> tuple[Node, Node] | None:
+        """The key and the value at `part`; an item of a list is both."""
+        if isinstance(node, MappingNode):
+            return self._keys_of(node).get(str(part))
+        if isinstance(node, SequenceNode) and isinstance(part, int):
+            items = cast(list[Node], node.value)
+            return (items[part], items[part]) if part < len(items) else None
+        return None
+
+    def _keys_of(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
+        if id(node) not in self._children:
+            found: dict[str, tuple[Node, Node]] = {}
+            for key, value in cast(list[tuple[Node, Node]], node.value):
+                if isinstance(key, ScalarNode):
+                    found.setdefault(str(cast(Any, key).value), (key, value))
+            self._children[id(node)] = found
+        return self._children[id(node)]
+
 
 class _FlatComposer(Composer):
     """Refuses, while it reads, what a small file could blow up with, or what no settings hold."""
 
     _depth = 0
+
+    def get_single_node(self) -> Any:
+        try:
+            return cast(Any, super()).get_single_node()
+        except (YAMLError, UnreadableYaml):
+            raise
+        except Exception:  # noqa: BLE001 - the scanner raises anything, as for a bad escape
+            mark = cast(Any, self.parser).scanner.reader.get_mark()
+            raise _unreadable_at(mark, _MALFORMED) from None
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = cast(Any, self.parser).peek_event()
@@ -100,27 +158,33 @@ class _FlatComposer(Composer):
         return node
 
 
+class _PlainConstructor(SafeConstructor):
+    """Gives a value that its tag does not allow, as in `!!bool maybe`, its place."""
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            value = cast(Any, super()).construct_object(node, deep)
+        except (YAMLError, UnreadableYaml):
+            raise
+        except Exception:  # noqa: BLE001 - KeyError, IndexError, AttributeError, OverflowError, …
+            raise _unreadable_at(node.start_mark, _MALFORMED) from None
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            raise _unreadable_at(node.start_mark, _MALFORMED)
+        return value
+
+
 def _is_collection(event: Any) -> bool:
     return isinstance(event, CollectionStartEvent)
 
 
 def _to_unreadable(error: MarkedYAMLError) -> UnreadableYaml:
-    mark, problem = cast(Any, error.problem_mark or error.context_mark), cast(Any, error.problem)
-    if isinstance(error, DuplicateKeyError) and (found := _DUPLICATE.match(problem)):
-        return _unreadable_at(mark, f'"{found[1]}" is set twice.')
+    opened, problem = cast(Any, error.context_mark), str(cast(Any, error.problem) or "")
+    mark = cast(Any, error.problem_mark) or opened
+    for found, plain in _PLAIN_PROBLEMS.items():
+        if found in problem:
+            is_unclosed = plain.endswith("not closed.") and opened is not None
+            return _unreadable_at(opened if is_unclosed else mark, f"Not YAML: {plain}")
     return _unreadable_at(mark, f"Not YAML: {problem or error.context}.")
-
-
-def _child(node: Node | None, part: int | str) -> tuple[Node, Node] | None:
-    """The key and the value at `part`; an item of a list is both."""
-    if isinstance(node, MappingNode):
-        for key, value in cast(list[tuple[Node, Node]], node.value):
-            if isinstance(key, ScalarNode) and key.value == str(part):
-                return key, value
-    if isinstance(node, SequenceNode) and isinstance(part, int):
-        items = cast(list[Node], node.value)
-        return (items[part], items[part]) if part < len(items) else None
-    return None
 
 
 def _to_json(data: object) -> str:

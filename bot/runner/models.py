@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.runner.pausable import PausableModel, PausableReward
-from bot.settings import Settings, SettingsError, variable_name
+from bot.runner.pausable import PausableModel
+from bot.runner.rewards import RewardBuilder
+from bot.runner.solvers import check_generators, find_solvers, lacks_key, parse_solvers
+from bot.runner.windows import ServedWindows
+from bot.settings import (
+    Settings,
+    SettingsError,
+    find_unknown_variables,
+    variable_name,
+)
 from bot.storage.draining import InFlightWork
 from pipeline.context.search.embeddings import EmbeddingRanker
 from pipeline.context.server_tokens import open_counter
@@ -19,9 +28,9 @@ from pipeline.models.batches.model import BATCH_SECONDS, BatchedOpenings, BatchM
 from pipeline.models.batches.service import BatchService
 from pipeline.models.cache_lifetime import cache_lifetime
 from pipeline.models.destinations import destinations
-from pipeline.models.factory import ModelOptions, build_embedder, build_likelihood, build_model
-from pipeline.models.likelihood import Likelihood, Reward
-from pipeline.models.profiles import PricesInvalid, PriceTable, price_table, read_prices
+from pipeline.models.factory import ModelOptions, build_embedder, build_model
+from pipeline.models.likelihood import Reward
+from pipeline.models.profiles import PricesInvalid, PriceTable, look_up, read_prices
 from pipeline.models.providers.http import SDK_RETRIES
 from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
 from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
@@ -29,13 +38,15 @@ from pipeline.models.wrappers.fallback import FallbackModel
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.models.wrappers.throttled import RETRY_WAITS, ThrottledModel
 from pipeline.options import Options
-from pipeline.selection.reward import ImplicitReward, UnusableReward, VerdictReward
 from pipeline.solve import Models
 from pipeline.store import Store
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel
     from pipeline.models.providers.openai_chat import OpenAIChatModel
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,11 +69,10 @@ def check_models(
         SettingsError: a role's setting is no model, Anthropic's key is missing, or the file of
             prices is invalid.
     """
-    if settings.prices_file is not None:
-        try:
-            read_prices(settings.prices_file)
-        except PricesInvalid as error:
-            raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
+    try:
+        read_prices(settings.prices_file)
+    except PricesInvalid as error:
+        raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
     for field in roles:
         text = str(getattr(settings, field))
         if not text and field == "scout_model":
@@ -71,25 +81,32 @@ def check_models(
             specs = parse_specs(text)
         except ValueError as error:
             raise SettingsError(f"{variable_name(field)}: {error}") from None
-        if _lacks_key(settings, specs):
+        if lacks_key(settings, specs):
             raise SettingsError(
                 f"ANTHROPIC_API_KEY is not set, and {variable_name(field)} is {text}: every run "
                 "would fail. Set the key, or another model."
             )
+    check_generators(settings)
+
+
+def warn_of_settings(settings: Settings) -> None:
+    """Log variables that have no effect, and models that are counted at a price we assume."""
+    for sentence in find_unknown_variables():
+        logger.warning("%s", sentence)
+    table = read_prices(settings.prices_file)
+    for text in filter(None, (settings.solver_model, settings.scout_model)):
+        for spec in parse_specs(text):
+            found = look_up(spec, table)
+            if found.price_source == "unknown":
+                logger.warning("%s Write its price into CAPUCHIN_PRICES_FILE.", found.note)
 
 
 def is_solver_set(settings: Settings) -> bool:
     """Whether a solver is set. A setting that is no model counts; its first call reports it."""
     try:
-        return not _lacks_key(settings, parse_specs(settings.solver_model))
+        return not lacks_key(settings, parse_specs(settings.solver_model))
     except ValueError:
         return True
-
-
-def _lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
-    theirs = Settings.model_fields["anthropic_base_url"].default == settings.anthropic_base_url
-    missing = not settings.anthropic_api_key.get_secret_value()
-    return any(spec.provider == "anthropic" for spec in specs) and theirs and missing
 
 
 class ModelFactory:
@@ -101,6 +118,7 @@ class ModelFactory:
         self._waits = waits
         self._slots = asyncio.Semaphore(settings.model_concurrency)
         self._window = ConcurrencyWindow(settings.scout_concurrency)
+        self._served = ServedWindows(settings)
 
     @asynccontextmanager
     async def open(self, context: ModelContext) -> AsyncGenerator[Models, None]:
@@ -114,21 +132,30 @@ class ModelFactory:
         settings = self._settings
         async with AsyncExitStack() as stack:
             prices = await self._load_prices()
-            solver = self._build_solver(stack, _parse_specs(settings.solver_model), context, prices)
+            specs = parse_solvers(settings.solver_model)
+            scouts = parse_solvers(settings.scout_model)[:1] if settings.scout_model else ()
+            more = find_solvers(settings, context.options)
+            await self._served.fetch((*specs, *more.values(), *scouts), prices)
+            solver = self._build_solver(stack, specs, context, prices)
             scout: Model | None = None
-            if settings.scout_model:
-                scout = self._build_scout(
-                    stack, _parse_specs(settings.scout_model)[0], context, prices
-                )
-            first = _parse_specs(settings.solver_model)[0]
-            counter = await self._open_counter(stack, first, context.meter)
+            if scouts:
+                scout = self._build_scout(stack, scouts[0], context, prices)
+            counter = await self._open_counter(stack, specs[0], context.meter)
+            rewards = RewardBuilder(settings, stack, context.meter, context.in_flight)
             yield Models(
                 solver=solver,
                 scout=scout,
+                solvers={
+                    name: self._build_solver(stack, [spec], context, prices)
+                    for name, spec in more.items()
+                },
                 counter=counter,
                 scout_counter=await self._open_scout_counter(stack, context.meter),
                 embedding_ranker=build_ranker(stack, settings, context.meter),
-                orm=self._build_reward(stack, context) if settings.orm_model else None,
+                orm=rewards.build_outcome_reward(),
+                prm=rewards.build_process_reward(
+                    lambda spec: self._build_judge(stack, spec, context, prices)
+                ),
             )
 
     async def _open_counter(
@@ -143,7 +170,7 @@ class ModelFactory:
         settings = self._settings
         if not settings.scout_model:
             return ESTIMATOR
-        return await self._open_counter(stack, _parse_specs(settings.scout_model)[0], meter)
+        return await self._open_counter(stack, parse_solvers(settings.scout_model)[0], meter)
 
     @asynccontextmanager
     async def open_for_selection(
@@ -152,35 +179,23 @@ class ModelFactory:
         """The solver and the reward model, as far as they are set.
 
         Raises:
-            ModelMisconfigured: as `open`.
+            ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
         """
         async with AsyncExitStack() as stack:
             solver: Model | None = None
             if is_solver_set(self._settings):
-                specs = _parse_specs(self._settings.solver_model)
-                solver = self._build_solver(stack, specs, context, await self._load_prices())
-            yield solver, self._build_reward(stack, context) if self._settings.orm_model else None
+                specs = parse_solvers(self._settings.solver_model)
+                prices = await self._load_prices()
+                await self._served.fetch(specs, prices)
+                solver = self._build_solver(stack, specs, context, prices)
+            rewards = RewardBuilder(self._settings, stack, context.meter, context.in_flight)
+            yield solver, rewards.build_outcome_reward()
 
-    def _build_reward(self, stack: AsyncExitStack, context: ModelContext) -> Reward:
-        """The reward model. A setting that is no model is reported on its first use."""
-        settings, meter, in_flight = self._settings, context.meter, context.in_flight
-        try:
-            policy = self._build_likelihood(stack, settings.orm_model)
-            if not settings.orm_reference:
-                return PausableReward(VerdictReward(policy, meter), in_flight)
-            reference = self._build_likelihood(stack, settings.orm_reference)
-        except ModelMisconfigured as error:
-            return UnusableReward(error)
-        return PausableReward(ImplicitReward(policy, reference, meter), in_flight)
-
-    def _build_likelihood(self, stack: AsyncExitStack, text: str) -> Likelihood:
-        key = self._settings.model_api_key.get_secret_value()
-        try:
-            client = build_likelihood(parse_spec(text), api_key=key)
-        except ValueError as error:
-            raise ModelMisconfigured(str(error)) from None
-        stack.push_async_callback(client.aclose)
-        return client
+    def _build_judge(
+        self, stack: AsyncExitStack, spec: ModelSpec, context: ModelContext, prices: PriceTable
+    ) -> Model:
+        client = self._build_client(stack, spec, ModelOptions(), prices)
+        return ThrottledModel(self._with_meter(client, context), self._slots, waits=self._waits)
 
     def _build_solver(
         self,
@@ -240,6 +255,7 @@ class ModelFactory:
         sdk_retries: int = SDK_RETRIES,
     ) -> AnthropicModel | OpenAIChatModel:
         settings = self._settings
+        model_options = self._served.apply(spec, model_options)
         ours = spec.provider == "anthropic"
         key = settings.anthropic_api_key if ours else settings.model_api_key
         client = build_model(
@@ -254,11 +270,8 @@ class ModelFactory:
         return client
 
     async def _load_prices(self) -> PriceTable:
-        path = self._settings.prices_file
-        if path is None:
-            return price_table()
         try:
-            return await asyncio.to_thread(read_prices, path)
+            return await asyncio.to_thread(read_prices, self._settings.prices_file)
         except PricesInvalid as error:
             raise ModelMisconfigured(f"CAPUCHIN_PRICES_FILE: {error}") from None
 
@@ -287,10 +300,3 @@ def build_ranker(
         raise ModelMisconfigured(f"CAPUCHIN_EMBEDDING_MODEL: {error}") from None
     stack.push_async_callback(embedder.aclose)
     return EmbeddingRanker(embedder)
-
-
-def _parse_specs(text: str) -> tuple[ModelSpec, ...]:
-    try:
-        return tuple(parse_specs(text))
-    except ValueError as error:
-        raise ModelMisconfigured(str(error)) from None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bot.storage.draining import InFlightWork
-from pipeline.models.base import Model, ModelRequest, Reply
-from pipeline.models.likelihood import Reward
+from pipeline.models.base import Model, ModelProfile, ModelRequest, Reply
+from pipeline.models.likelihood import Likelihood
 from pipeline.models.wrappers.base import ModelWrapper
-from pipeline.types import Issue
+from pipeline.types import Usage
 
 
 class PausableModel(ModelWrapper):
@@ -21,14 +23,25 @@ class PausableModel(ModelWrapper):
             return await self.model.complete(request)
 
 
-class PausableReward:
-    """A reward model whose calls a stopping worker waits for."""
+class PausableLikelihood:
+    """A `Likelihood` whose calls a stopping worker waits for."""
 
-    def __init__(self, reward: Reward, in_flight: InFlightWork) -> None:
-        self._reward = reward
+    def __init__(self, model: Likelihood, in_flight: InFlightWork) -> None:
+        self._model = model
         self._in_flight = in_flight
 
-    async def score(self, issue: Issue, diff: str) -> float:
-        """See `pipeline.models.likelihood.Reward`."""
+    @property
+    def profile(self) -> ModelProfile:
+        return self._model.profile
+
+    async def first_token(
+        self, system: str, question: str, *, call: str
+    ) -> tuple[Mapping[str, float], Usage]:
+        """See `Likelihood.first_token`."""
         async with self._in_flight.billable():
-            return await self._reward.score(issue, diff)
+            return await self._model.first_token(system, question, call=call)
+
+    async def answer(self, question: str, text: str, *, call: str) -> tuple[float, Usage]:
+        """See `Likelihood.answer`."""
+        async with self._in_flight.billable():
+            return await self._model.answer(question, text, call=call)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from structlog.contextvars import bind_contextvars, bound_contextvars
-
 from bot.errors import TryLater
+from bot.runner.informed import M, find_solver, inform_models, with_environment
 from bot.runner.models import ModelContext, ModelFactory
 from bot.runner.types import (
     Job,
@@ -23,8 +23,13 @@ from bot.runner.types import (
 )
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
-from bot.types import Failure
-from pipeline.context.finder import CONTEXT_KEY, SECONDS_KEY, ContextSeconds
+from bot.telemetry.stages import Stages
+from bot.types import Failure, RunId
+from pipeline.context.finder import SECONDS_KEY, ContextSeconds
+from pipeline.environment.facts import facts_of
+from pipeline.environment.packages import reads_version_from_git
+from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
+from pipeline.models.base import Model
 from pipeline.models.wrappers.metered import Meter
 from pipeline.models.wrappers.throttled import RETRY_WAITS
 from pipeline.regression.nearby import NearbyTests
@@ -32,7 +37,8 @@ from pipeline.resources import Resources
 from pipeline.select import Selector
 from pipeline.solve import Solver, find_unsolvable
 from pipeline.store import Store
-from pipeline.types import Context, NoFix, Selection
+from pipeline.types import NoFix, Selection, replace
+from pipeline.workflows.outcome import load_context
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
@@ -41,7 +47,6 @@ from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
-M = TypeVar("M")
 
 _MIN_CONTAINER_AGE_SECONDS = 60
 """A younger container may belong to a run that began after the active runs were listed."""
@@ -49,23 +54,28 @@ _MIN_CONTAINER_AGE_SECONDS = 60
 
 @dataclass(frozen=True)
 class _Workspace(Generic[M]):
-    """What one job runs with, while it is open."""
+    """The open resources of one job."""
 
     meter: Meter
-    image: str
-    sandbox: Sandbox
+    environment: Environment
     models: M
     store: Store
-    """The job's store, which also shares what jobs found out about the image."""
+    """The job's store, which also shares the jobs' findings about the image."""
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The environment's sandbox."""
+        return self.environment.sandbox
 
     async def outcome(self, result: T) -> Outcome[T]:
         """`result` with what the job has spent and read; take it after the models are closed."""
         took = await self.store.load(SECONDS_KEY, ContextSeconds)
         return Outcome(
-            result,
+            with_environment(result, self.environment.record),
             self.meter.accounts(),
-            self.image,
-            await self.store.load(CONTEXT_KEY, Context),
+            self.environment.image,
+            self.environment.record,
+            await load_context(self.store),
             took.seconds if took else 0,
             self.meter.ledger.sent_to,
         )
@@ -74,10 +84,10 @@ class _Workspace(Generic[M]):
 class PipelineRunner:
     """Runs the pipeline with the engine and the models of the settings. One for each process.
 
-    What a job's `store` holds already is not done again.
+    Work whose results a job's `store` contains is not repeated.
 
     Raises:
-        ModelError, SandboxError, GitFailed: from every method; call it again to go on.
+        ModelError, SandboxError, GitFailed: from every method; call it again to resume.
     """
 
     def __init__(
@@ -87,28 +97,28 @@ class PipelineRunner:
         self.engine = engine
         self._images_mb = settings.sandbox_images_mb
         self._models = ModelFactory(settings, waits=model_waits)
+        self._generators = settings.generators
+        self._strategy = settings.strategy
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
     ) -> SolveOutcome:
-        """The chosen edit with its evidence, or why there is none."""
+        """Solve the issue: the chosen edit with its evidence, or why there is none."""
 
         async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
 
-        with bound_contextvars(stage="environment"):
-            return await self._run_solver(job, store, in_flight, on_progress, call)
+        return await self._run_solver(job, store, in_flight, on_progress, call)
 
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
     ) -> PlanOutcome:
-        """A dry run, or why there is none."""
+        """Plan a fix: a dry run, or why there is none."""
 
         async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)
 
-        with bound_contextvars(stage="environment"):
-            return await self._run_solver(job, store, in_flight, on_progress, call)
+        return await self._run_solver(job, store, in_flight, on_progress, call)
 
     async def select(
         self,
@@ -119,9 +129,9 @@ class PipelineRunner:
         in_flight: InFlightWork,
         on_progress: OnProgress,
     ) -> SelectOutcome:
-        """The choice among edits from anywhere. Without a solver model no tests are written."""
+        """Choose among edits from any source. Without a solver model, no tests are written."""
 
-        async def report(detail: str) -> None:
+        def report(detail: str) -> None:
             on_progress(_as_sentence(detail))
 
         if unsolvable := find_unsolvable(job.codebase):
@@ -150,7 +160,7 @@ class PipelineRunner:
         in_flight: InFlightWork,
         on_progress: OnProgress,
     ) -> Revision:
-        """One editing machine's answer to a review or a conflict."""
+        """Let one editing machine answer a review or a conflict."""
         async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
             early = job.options.nearby_seconds > 0
             near = NearbyTests(job.codebase, space.sandbox, store, job.options) if early else None
@@ -165,13 +175,14 @@ class PipelineRunner:
         """Run the reproduction test without and with the change, `request.times` times each."""
         if done := await store.load(request.key, Verification):
             return done
-        async with self.open_sandbox(job, on_progress) as (_, sandbox):
+        async with self.open_environment(job, store, on_progress, look=False) as environment:
             found = await verify(
                 job.codebase,
                 request.changes,
                 test=request.test,
+                test_files=request.test_files,
                 command=request.command,
-                sandbox=sandbox,
+                sandbox=environment.sandbox,
                 times=request.times,
                 seconds=job.options.execution_seconds,
             )
@@ -186,24 +197,31 @@ class PipelineRunner:
         on_progress: OnProgress,
         call: Callable[[Solver], Awaitable[T]],
     ) -> Outcome[T | NoFix]:
-        """What `call` gets from a solver of the job."""
+        """Call `call` with a solver of the job, and return its result."""
 
-        async def report(stage: str, detail: str) -> None:
-            bind_contextvars(stage=stage)
+        def report(stage: str, detail: str) -> None:
+            stages.begin(stage)
             on_progress(_as_sentence(detail))
 
         if unsolvable := find_unsolvable(job.codebase):
             return Outcome(unsolvable, ())
-        async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
-            solver = Solver(
-                models=space.models,
-                sandbox=space.sandbox,
-                codebase=job.codebase,
-                store=space.store,
-                options=job.options,
-                progress=report,
-            )
-            result = await call(solver)
+        options = replace(
+            job.options,
+            generators=job.options.generators or self._generators,
+            strategy=job.options.strategy or self._strategy,
+        )
+        job = dataclasses.replace(job, options=options)
+        with Stages("environment") as stages:
+            async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
+                solver = Solver(
+                    models=space.models,
+                    sandbox=space.sandbox,
+                    codebase=job.codebase,
+                    store=space.store,
+                    options=job.options,
+                    progress=report,
+                )
+                result = await call(solver)
         return await space.outcome(result)
 
     @asynccontextmanager
@@ -215,51 +233,83 @@ class PipelineRunner:
         on_progress: OnProgress,
         open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
     ) -> AsyncGenerator[_Workspace[M]]:
-        """The job's meter, its sandbox and its models; all are closed after the block."""
+        """Open the job's meter, its sandbox and its models; all are closed after the block."""
         meter = await Meter.open(store, job.options.dollars, job.shared_budget)
         context = ModelContext(meter, in_flight, job.options, store)
         async with (
-            self.open_sandbox(job, on_progress) as (image, sandbox),
             open_models(context) as models,
+            self.open_environment(
+                job, store, on_progress, model=find_solver(models)
+            ) as environment,
         ):
-            shared = job.with_environment_store(store, image)
-            yield _Workspace(meter, image, sandbox, models, shared)
+            shared = job.with_environment_store(store, environment.image)
+            facts = facts_of(environment.record)
+            yield _Workspace(meter, environment, inform_models(models, facts), shared)
 
     @asynccontextmanager
-    async def open_sandbox(
-        self, job: Job, on_progress: OnProgress
-    ) -> AsyncGenerator[tuple[str, Sandbox]]:
-        """Prepare the job's environment image and open a sandbox in it."""
-        on_progress("Preparing the environment.")
-        request = EnvironmentRequest(
-            await job.codebase.build_tree(),
-            setup=job.setup,
-            dockerfile=job.dockerfile,
-            python=job.python,
-            scope=job.issue.repository,
-            run_id=job.run_id,
-        )
-        image = await self.engine.prepare(request, on_progress=on_progress)
-        del request  # the archive of the checkout is in the image now
-        async with self.engine.open(image, run_id=job.run_id) as sandbox:
-            yield image, sandbox
-
-    async def clean_up(self, active: list[str]) -> int:
-        """Remove the containers of runs that are not `active`; returns how many it removed.
-
-        Also removes the least recently used images until the rest fits into the settings' limit.
+    async def open_environment(
+        self,
+        job: Job,
+        store: Store,
+        on_progress: OnProgress,
+        *,
+        model: Model | None = None,
+        look: bool = True,
+    ) -> AsyncGenerator[Environment]:
+        """Open the best environment of the job, with a sandbox in it; see `EnvironmentTask`.
 
         Raises:
-            TryLater: Docker does not answer.
+            EnvironmentFailed: nothing could be installed.
+            ModelError, SandboxUnavailable: call again to resume.
         """
-        try:
-            removed = await self.engine.reap(
-                live_runs=active, older_than=_MIN_CONTAINER_AGE_SECONDS
-            )
-            await self.engine.collect(max_bytes=self._images_mb * 1_000_000)
-        except SandboxUnavailable as error:
-            raise TryLater(Failure.SANDBOX_UNAVAILABLE, _MIN_CONTAINER_AGE_SECONDS) from error
-        return removed
+        on_progress("Preparing the environment.")
+        task = EnvironmentTask(
+            engine=self.engine,
+            request=await _build_request(job),
+            codebase=job.codebase,
+            options=job.options,
+            store=store,
+            image_store=job.environment_store,
+            repository_store=job.repository_store,
+            model=model,
+            on_progress=on_progress,
+            look=look,
+        )
+        async with open_environment(task) as environment:
+            del task  # the archive of the checkout is in the image now
+            yield environment
+
+    async def clean_up(self, active: Sequence[RunId]) -> int:
+        """Remove the containers of runs that are not `active`; how many. Raises TryLater."""
+        return await _ask(self.engine.reap(live_runs=active, older_than=_MIN_CONTAINER_AGE_SECONDS))
+
+    async def evict_images(self) -> int:
+        """Remove the least recently used images beyond their ceiling; how many bytes. Raises
+        TryLater."""
+        return await _ask(self.engine.collect(max_bytes=self._images_mb * 1_000_000))
+
+
+async def _ask(answer: Awaitable[int]) -> int:
+    try:
+        return await answer
+    except SandboxUnavailable as error:
+        raise TryLater(Failure.SANDBOX_UNAVAILABLE, _MIN_CONTAINER_AGE_SECONDS) from error
+
+
+async def _build_request(job: Job) -> EnvironmentRequest:
+    described = await job.codebase.describe()
+    if not described and job.describe and await reads_version_from_git(job.codebase):
+        described = await job.describe()
+    return EnvironmentRequest(
+        await job.codebase.build_tree(),
+        setup=job.setup,
+        dockerfile=job.dockerfile,
+        python=job.python,
+        scope=job.issue.repository,
+        run_id=job.run_id,
+        as_of=job.as_of or await job.codebase.read_date(),
+        described=described,
+    )
 
 
 def _as_sentence(detail: str) -> str:

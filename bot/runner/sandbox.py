@@ -17,7 +17,7 @@ from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
 from sandbox.limits import Limits
 
-FIX_OWNER, SELECT_OWNER = "capuchin fix", "capuchin select"
+FIX_OWNER, SELECT_OWNER, GRADE_OWNER = "capuchin fix", "capuchin select", "capuchin evaluate"
 """Owners of the containers of commands on a local repository. Workers do not know these runs, and
 so must not reap their containers."""
 NAMESPACE: Final = "capuchin-sandboxes"
@@ -87,6 +87,9 @@ def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
             python_mirror=settings.build_python_mirror or None,
             secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
             network=settings.build_network,
+            private_hosts=tuple(
+                filter(None, map(str.strip, settings.build_private_hosts.split(",")))
+            ),
             written_mb=settings.build_disk_mb,
         )
     except ValueError as error:

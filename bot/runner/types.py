@@ -1,14 +1,17 @@
-"""The requests to the runner, and its answers."""
+"""The runner's requests and results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Generic, TypeVar
 
+from bot.types import RunId
 from pipeline.budget import SharedBudget
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.external import ExternalEdit
+from pipeline.environment.record import EnvironmentRecord
 from pipeline.options import Options
 from pipeline.select import Choice, ExternalTest
 from pipeline.store import SharingStore, Store
@@ -19,14 +22,14 @@ R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
 OnProgress = Callable[[str], None]
-"""Receives each sentence about what is done now."""
+"""Receives sentences about the current activity."""
 
 
 @dataclass(frozen=True)
 class Job:
     """One issue at one commit, and the repository's options for it."""
 
-    run_id: str
+    run_id: RunId
     issue: Issue
     codebase: Codebase
     options: Options
@@ -37,9 +40,15 @@ class Job:
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None
     """From an environment image to the store of what jobs know about it; None: it is not kept."""
+    repository_store: Store | None = None
+    """The store shared by the jobs of a repository; None: they share nothing."""
+    as_of: date | None = None
+    """The day as of which packages are installed; None: the day of the commit."""
+    describe: Callable[[], Awaitable[str]] | None = None
+    """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
 
     def with_environment_store(self, store: Store, image: str) -> Store:
-        """`store`, which also shares what jobs found out about the environment `image`."""
+        """Make `store` also share the jobs' findings about the environment `image`."""
         return (
             SharingStore(store, self.environment_store(image)) if self.environment_store else store
         )
@@ -54,25 +63,29 @@ class VerificationRequest:
     changes: Mapping[str, bytes | None]
     """New contents by path; None deletes the file."""
     test: str
-    """The path of the reproduction test."""
+    """The path of the reproduction test; empty when the command runs a script."""
+    test_files: tuple[str, ...]
+    """All files that belong to the test, and not to the change."""
     command: tuple[str, ...]
     times: int
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """The result of one job, and what it took to get there."""
+    """The result of one job, with its costs and circumstances."""
 
     result: R
     accounts: tuple[Account, ...]
     image: str = ""
     """The environment image that everything ran in; empty when nothing ran."""
+    environment: EnvironmentRecord | None = None
+    """The attempts that led to that image, and its health; None if nothing ran."""
     context: Context | None = None
-    """What the solver read; None when the run ended before it read anything."""
+    """What the solver read; None if the run ended before it read anything."""
     context_seconds: float = 0
     """How long it took to find the context, in the start of the run that found it."""
     sent_to: tuple[str, ...] = ()
-    """The hosts that code was sent to, as in `Ledger`."""
+    """The hosts that received code (see `Ledger`)."""
 
     @property
     def dollars(self) -> float:
@@ -81,16 +94,22 @@ class Outcome(Generic[R]):
     def with_result(self, result: S) -> Outcome[S]:
         """The same outcome around another result."""
         return Outcome(
-            result, self.accounts, self.image, self.context, self.context_seconds, self.sent_to
+            result,
+            self.accounts,
+            self.image,
+            self.environment,
+            self.context,
+            self.context_seconds,
+            self.sent_to,
         )
 
 
 SolveOutcome = Outcome[Selection | NoFix]
-"""What solving an issue answers."""
+"""The result of solving an issue."""
 PlanOutcome = Outcome[Plan | NoFix]
-"""What a dry run answers."""
+"""The result of a dry run."""
 SelectOutcome = Outcome[Choice | NoFix]
-"""What choosing among edits from anywhere answers; `NoFix` when no tests can run here."""
+"""The result of choosing among edits from any source; `NoFix` if no tests can run here."""
 
 
 @dataclass(frozen=True)
@@ -99,4 +118,4 @@ class SelectionRequest:
 
     edits: Sequence[ExternalEdit]
     tests: Sequence[ExternalTest] = ()
-    """Tests to choose by, in addition to those that the edits bring."""
+    """Tests to choose by, in addition to those in the edits."""

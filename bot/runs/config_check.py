@@ -10,7 +10,8 @@ from bot.github.app import GitHubApp
 from bot.github.checks import Annotation, CompletedCheck
 from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, find_problems
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig
+from bot.repo_config.untrusted import read_untrusted
 from bot.triggers.requests import ConfigCheckRequest
 from bot.types import CHECK_NAME
 
@@ -25,7 +26,7 @@ async def check_config(request: ConfigCheckRequest, github: GitHubApp) -> None:
     """
     with translate_errors():
         try:
-            async with github.open_repository(request.repo) as repo:
+            async with github.open_repository(request.repo, minor=True) as repo:
                 await _write_check(request, repo)
         except GitHubUnavailable:
             raise
@@ -43,7 +44,7 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
     }
     if not files:
         return
-    found = {path: find_problems(text) for path, text in files.items()}
+    found = {path: await _find_problems(text) for path, text in files.items()}
     notes = [_annotation(path, each) for path, some in found.items() for each in some]
     await repo.checks.complete(
         CompletedCheck(
@@ -51,11 +52,16 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
             head_sha=request.head,
             external_id=request.id,
             conclusion="failure" if notes else "success",
-            title=check_title(len(notes)),
+            title=check_title([len(some) for some in found.values()]),
             summary=check_summary(found),
             annotations=notes,
         )
     )
+
+
+async def _find_problems(text: str) -> list[ConfigProblem]:
+    found = await read_untrusted(text)
+    return [] if isinstance(found, RepoConfig) else found
 
 
 def _annotation(path: str, problem: ConfigProblem) -> Annotation:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Final
 
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.models import IssueFacts, RepositoryFacts
 from bot.github.repository import Repository
+from bot.outcomes.recalibration import load_recalibration
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
@@ -19,10 +22,16 @@ from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
-from bot.storage.progress import ProgressStore
-from bot.types import Run
+from bot.storage.progress import ProgressStore, range_of_durations
+from bot.types import CommitSha, Frozen, Run, replace
 from pipeline.codebase.commit import Codebase
-from pipeline.types import Issue
+from pipeline.types import Issue, Recalibration
+
+_RECALIBRATION_KEY: Final = "recalibration"
+
+
+class _SavedRecalibration(Frozen):
+    recalibration: Recalibration | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class RunContext:
         """The branch that the run's pull request goes into."""
         return self.facts.default_branch
 
-    async def fetch(self, commit: str = "") -> Checkout:
+    async def fetch(self, commit: CommitSha | None = None) -> Checkout:
         """Fetch a commit, or the head of the base branch, with all its files.
 
         Raises:
@@ -69,6 +78,9 @@ class RunContext:
         return await self.mirrors.checkout(
             self.remote, self.facts.full_name, self.base_branch, base=commit
         )
+
+    async def _describe(self, commit: CommitSha) -> str:
+        return await self.mirrors.describe(self.remote, self.facts.full_name, commit)
 
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         """The job for `issue` in `codebase`, under the repository's options and budgets."""
@@ -83,6 +95,8 @@ class RunContext:
             dockerfile=config.dockerfile,
             python=config.python,
             environment_store=self.lease.open_environment,
+            repository_store=self.lease.open_repository(),
+            describe=partial(self._describe, codebase.commit),
         )
 
 
@@ -104,6 +118,22 @@ class IssueRun(RunContext):
         git_dir = self.mirrors.path_of(self.remote, self.facts.full_name)
         return Checkout(git_dir, self.run.base_commit, self.base_branch)
 
+    async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
+        """As for any run; the confidence is corrected by the repository's own history."""
+        job = await super().build_job(codebase, issue)
+        options = replace(job.options, recalibration=await self._load_recalibration())
+        return dataclasses.replace(job, options=options)
+
+    async def _load_recalibration(self) -> Recalibration | None:
+        """The correction of the confidence that the run's first worker found; the next ones use the
+        same."""
+        saved = await self.store.load(_RECALIBRATION_KEY, _SavedRecalibration)
+        if saved is None:
+            found = await load_recalibration(self.repo, self.lease.storage.history)
+            saved = _SavedRecalibration(recalibration=found)
+            await self.store.save(_RECALIBRATION_KEY, saved)
+        return saved.recalibration
+
     async def open_codebase(self) -> Codebase:
         """The files of the base commit."""
         return await Codebase.open(self.checkout.git_dir, self.checkout.base)
@@ -111,7 +141,10 @@ class IssueRun(RunContext):
     @asynccontextmanager
     async def show_progress(self) -> AsyncGenerator[ProgressStore]:
         """The run's store; during the block, the status comment shows what passes through it."""
-        store = ProgressStore(self.store, self.status.update)
+        storage = self.lease.storage
+        before = await storage.progress.load(self.run.id)
+        expected = range_of_durations(await storage.runs.list_durations())
+        store = ProgressStore(self.store, self.status.update, replace(before, expected=expected))
         async with self.status.show_updates(self.run):
             yield store
 

@@ -24,9 +24,14 @@ from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.triggers.labels import LabelSet
 from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
+from pipeline.errors import OtherFormat
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 
 RenderComment = Callable[[Run], str]
+
+
+_UNTOLD = (Failure.GITHUB_UNAVAILABLE, Failure.WRITES_SPENT, Failure.INTERNAL)
+"""What a run may wait for that its status comment cannot say."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,11 @@ class RunFinisher:
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""
         run = lease.run
-        if run.comment_id is None or reason in (Failure.GITHUB_UNAVAILABLE, Failure.INTERNAL):
+        if run.comment_id is None or reason in _UNTOLD:
             return
         run = await with_spending(run, lease)
         with suppress(GitHubError):
-            async with self.github.open_repository(run.repo) as repo:
+            async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
@@ -80,7 +85,7 @@ class RunFinisher:
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """Whether the reason for the stop still holds: webhooks come late and out of order."""
         try:
-            async with self.github.open_repository(run.repo) as repo:
+            async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 issue = await repo.issues.get(run.issue)
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
@@ -101,7 +106,7 @@ class RunFinisher:
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:
         run = await with_spending(run, lease)
         try:
-            async with self.github.open_repository(run.repo) as repo:
+            async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 pull = await _find_pull(run, repo)
                 if pull is not None:
                     return await self._finish_with_pull(run, repo, lease, pull)
@@ -145,8 +150,11 @@ class RunFinisher:
 
 
 async def with_spending(run: Run, lease: Lease) -> Run:
-    """`run` with the dollars that its ledger shows by now."""
-    spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
+    """`run` with the dollars that its ledger shows by now, if this version can read it."""
+    try:
+        spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
+    except OtherFormat:
+        return run
     return replace(run, dollars=spent.dollars if spent else run.dollars)
 
 

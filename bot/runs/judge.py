@@ -14,7 +14,7 @@ from bot.github.models import PullRequestFacts
 from bot.runner.types import SelectionRequest
 from bot.runs.context import IssueRun
 from bot.types import Run, RunStatus, replace
-from pipeline.codebase.git import GitFailed
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
 from pipeline.select import IMPORTED_KEY
 from pipeline.types import Issue, NoFix
@@ -64,6 +64,8 @@ async def _load_edit(ctx: IssueRun, number: int) -> ExternalEdit:
         return await _fetch_edit(ctx, facts, name)
     except RepositoryGone:
         return ExternalEdit(name, b"", GONE)
+    except CodebaseTooLarge as error:
+        return ExternalEdit(name, b"", str(error))
     except GitFailed:
         return ExternalEdit(name, b"", BROKEN)
 

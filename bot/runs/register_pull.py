@@ -8,7 +8,8 @@ from bot.github.models import PullRequestFacts
 from bot.publish.publish import Publication
 from bot.storage.lease import Lease
 from bot.storage.pulls import PullRecord
-from bot.types import Mode, replace
+from bot.types import CommitSha, Mode, replace
+from pipeline.edits.unified_diff import list_paths
 
 CHECK_BACK_SECONDS: Final = 3600.0
 """When to look again if the first follow-up run, which is created at once, gets lost."""
@@ -16,7 +17,7 @@ PREPARED_KEY: Final = "pull-record"
 """The checkpoint with the record of the pull request that is about to be opened."""
 
 
-async def prepare_record(lease: Lease, publication: Publication, *, base: str) -> None:
+async def prepare_record(lease: Lease, publication: Publication, *, base: CommitSha) -> None:
     """Save what a later worker must know if it finds the pull request open."""
     run = lease.run
     test = publication.selection.evidence.reproduction
@@ -29,8 +30,10 @@ async def prepare_record(lease: Lease, publication: Publication, *, base: str) -
         commit_style=publication.commit_style,
         branch="",
         base=base,
-        head="",
+        head=CommitSha(""),
         test_path=test.path,
+        test_files=tuple(sorted(list_paths(test.diff))),
+        proven=publication.selection.is_proven,
         command=test.command,
         ready_when_green=publication.ready_when_green,
     )

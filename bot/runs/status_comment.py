@@ -54,7 +54,7 @@ class StatusComment:
         return run.comment_id
 
     async def write_final(self, run: Run, text: str) -> int | None:
-        """As `write`, but in a new comment if the first was deleted."""
+        """Write `text` like `write`, but into a new comment if the first was deleted."""
         if run.comment_id is not None:
             async with self._throttle():
                 with suppress(Forbidden):
@@ -93,6 +93,7 @@ class StatusComment:
 
     async def _write_updates(self, run: Run) -> None:
         there = run.comment_id is not None
+        written = ""
         while True:
             await self._news.wait()
             try:
@@ -102,7 +103,12 @@ class StatusComment:
                     await self._lease.storage.progress.save(run.id, progress)
                     if there and run.comment_id is not None:
                         text = comments.render_progress(run, progress)
-                        there = await self._repo.issues.edit_comment(run.comment_id, text)
+                        if text == written:
+                            continue
+                        there = await self._repo.issues.edit_comment(
+                            run.comment_id, text, minor=True
+                        )
+                        written = text
             except LeaseLost:  # the run itself notices, too
                 return
             except GitHubError:  # the next update follows; the final comment is retried

@@ -1,4 +1,4 @@
-"""`/capuchin use 2`: replaces the edit in a pull request by another edit of the same run.
+"""`/capuchin use B`: replaces the edit in a pull request by another edit of the same run.
 
 Adds two commits, one that reverts the old edit and one with the new: reviews keep their place and
 nothing is force-pushed. A branch with somebody else's commit stays as it is.
@@ -20,15 +20,18 @@ from bot.publish.prepare import prepare_publication
 from bot.publish.publish import Publication
 from bot.runner.types import Outcome
 from bot.runs.context import IssueRun
-from bot.storage.branch_history import BranchHistory, BranchState, rank_candidates
+from bot.runs.propose_edit import propose_edit
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
-from bot.storage.pulls import PullRecord
-from bot.types import Mode, Run, RunStatus, replace
+from bot.storage.pulls import BranchHistory, BranchState, PullRecord
+from bot.types import CommitSha, Mode, Run, RunStatus, replace
+from pipeline.edits.unified_diff import list_paths, remove_files
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
+from pipeline.selection.letters import rank_result, to_letter
 from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.types import Issue, Selection
 from pipeline.workflows.substitute import substitute_candidate
+from pipeline.workflows.try_others import run_reproduction
 
 VERIFIED_KEY: Final = "used"
 """The checkpoint that holds the edit with its evidence."""
@@ -52,6 +55,9 @@ async def use_candidate(ctx: IssueRun) -> Run:
         SandboxError, GitHubError, GitFailed, LeaseLost.
     """
     try:
+        opener = await ctx.lease.storage.runs.get_readable(ctx.run.published_run)
+        if opener is not None and opener.pull_request is None:
+            return await propose_edit(ctx, opener)
         source = await _load_source(ctx)
         text = await _swap(ctx, source)
     except SwapRefused as refused:
@@ -78,7 +84,7 @@ async def _load_source(ctx: IssueRun) -> SourceRun:
         raise SwapRefused(replies.edits_expired())
     if pull is None or pull.state != "open":
         raise SwapRefused(replies.pull_not_open(source.pull_request))
-    if not 1 <= run.candidate <= len(rank_candidates(solved.result)):
+    if not 1 <= run.candidate <= len(rank_result(solved.result)):
         raise SwapRefused(replies.no_such_candidate(run.candidate))
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     return SourceRun(source, store, solved.result, pull, contents)
@@ -162,7 +168,9 @@ async def _verify_candidate(ctx: IssueRun, source: SourceRun) -> Selection:
     saved = await ctx.store.load(VERIFIED_KEY, SolveResult)
     if saved and isinstance(saved.result, Selection):
         return saved.result
-    first = ctx.run.candidate == 1
+    at = rank_result(source.selection)[ctx.run.candidate - 1]
+    asked_for = source.selection.evidence.votes.candidates[at]
+    first = asked_for == source.selection.candidate
     selection = source.selection if first else await _run_tests(ctx, source)
     await ctx.store.save(VERIFIED_KEY, SolveResult(result=selection))
     return selection
@@ -172,16 +180,27 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
     job = await ctx.build_job(await ctx.open_codebase(), await _load_issue(ctx, source))
     async with (
         ctx.show_progress() as store,
-        ctx.runner.open_sandbox(job, store.report) as (_, sandbox),
+        ctx.runner.open_environment(job, store, store.report) as environment,
     ):
-        store.report("Running the tests with that edit.")
+        letter = to_letter(ctx.run.candidate - 1)
+        at = rank_result(source.selection)[ctx.run.candidate - 1]
+        proof = source.selection.evidence
+        store.report(f"Running the reproduction test with edit {letter}.")
+        after = await run_reproduction(
+            proof.reproduction, proof.votes.candidates[at], environment.sandbox, job.options
+        )
+        if not after.passed and not ctx.run.anyway:
+            name = ctx.settings.app_name
+            raise SwapRefused(replies.fails_reproduction(name, letter, proof.reproduction, after))
+        store.report(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
             source.selection,
-            rank_candidates(source.selection)[ctx.run.candidate - 1],
+            at,
+            test=replace(proof.reproduction, after=after),
             by=ctx.run.asked_by,
             issue=job.issue,
             codebase=job.codebase,
-            sandbox=sandbox,
+            sandbox=environment.sandbox,
             store=store,
             options=job.options,
         )
@@ -189,12 +208,13 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
 
 async def _push(
     ctx: IssueRun, source: SourceRun, state: BranchState, publication: Publication
-) -> str:
+) -> CommitSha:
     run, lease = ctx.run, ctx.lease
     try:
         head = await _create_commits(ctx, state, publication)
     except UnfitDiff as unfit:
         raise SwapRefused(replies.push_forbidden(str(unfit))) from unfit
+    await ctx.repo.count_push()
     await lease.require()
     noted = source.history.with_state(BranchState(head=head, candidate=run.candidate, run=run.id))
     await source.store.save(BRANCH_HISTORY_KEY, noted)
@@ -210,14 +230,15 @@ async def _push(
     return head
 
 
-async def _create_commits(ctx: IssueRun, state: BranchState, publication: Publication) -> str:
+async def _create_commits(ctx: IssueRun, state: BranchState, publication: Publication) -> CommitSha:
     """Revert the old edit, then commit the new. Dated by the run: each try makes the same two."""
     run, base, selection = ctx.run, ctx.checkout.base, publication.selection
     await ctx.fetch(state.head)
     author, at = ctx.repo.identity, run.created_at
     git_dir, proof = ctx.checkout.git_dir, selection.evidence.reproduction
     kept = base
-    if proof.after.passed:
+    stays = proof.is_committed and proof.after.passed
+    if stays:
         kept = await create_commit(
             git_dir, parent=base, diff=proof.diff,
             message=pull_request.reproduction_title(run.issue), author=author, at=at,
@@ -233,7 +254,9 @@ async def _create_commits(ctx: IssueRun, state: BranchState, publication: Public
     return await create_commit(
         git_dir,
         parent=undone,
-        diff=selection.candidate.patch.diff,
+        diff=remove_files(selection.candidate.patch.diff, list_paths(proof.diff))
+        if stays
+        else selection.candidate.patch.diff,
         message=message,
         author=author,
         at=at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -15,11 +16,13 @@ from starlette.requests import ClientDisconnect
 from structlog.contextvars import bound_contextvars
 
 from bot import events
-from bot.errors import BotError
 from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.queue.nudges import Nudges
 from bot.queue.start import request_run
 from bot.server.dashboard import DashboardRoutes
+from bot.server.door import BodyReader, BodyTooLarge, BodyTooSlow, RefusalLog, TooMuchAtOnce
+from bot.server.no_worker import NoWorkerWatch
+from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
 from bot.storage.client import REDIS_ERRORS
 from bot.storage.runs import StartOutcome
@@ -33,15 +36,11 @@ from bot.triggers.requests import (
     RunRequest,
     StopRequest,
 )
-from bot.types import Stop, StopReason
+from bot.types import RunId, Stop, StopReason
 
 logger = logging.getLogger(__name__)
 
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
-
-
-class BodyTooLarge(BotError):
-    """The body is larger than any that GitHub sends."""
 
 
 class Intake:
@@ -61,6 +60,8 @@ class Intake:
         self.nudges = Nudges(self.storage)
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
+        self._bodies = BodyReader(events.MAX_BODY_BYTES)
+        self._refusals = RefusalLog()
 
     async def accept(self, request: AnyRequest) -> Response:
         """Record the request of the event and nudge a worker."""
@@ -110,7 +111,7 @@ class Intake:
         status = "taken" if taken else "repeated"
         return JSONResponse({"order": update.id, "status": status}, 202 if taken else 200)
 
-    async def _nudge(self, run_id: str) -> None:
+    async def _nudge(self, run_id: RunId) -> None:
         try:
             await self.nudges.send(run_id, 0)
         except REDIS_ERRORS as error:  # the run is recorded: the workers' sweep finds it
@@ -119,16 +120,23 @@ class Intake:
     async def webhook(self, request: Request) -> Response:
         """One delivery of GitHub's."""
         answer = await self._process(request)
+        event = request.headers.get("x-github-event", "")[:40]
+        if answer.status_code < 400:  # what is refused is counted: strangers could fill the log
+            level = logging.DEBUG if answer.status_code == 204 else logging.INFO
+            delivery = request.headers.get("x-github-delivery", "")[:40]
+            logger.log(level, "Delivery %s of %r: %d", delivery, event, answer.status_code)
         self.deliveries[answer.status_code] += 1
+        if answer.status_code >= 400:
+            self._refusals.add(answer.status_code)
         return answer
 
     async def _process(self, request: Request) -> Response:
         try:
-            body = await _read_body(request)
-            signature = request.headers.get("x-hub-signature-256")
-            events.check_signature(
-                self.secret, body, None if signature is None else signature.encode("latin-1")
-            )
+            signature = request.headers.get("x-hub-signature-256", "").encode("latin-1")
+            events.check_form(signature)
+            declared = request.headers.get("content-length", "0")
+            body = await self._bodies.read(declared, request.stream())
+            events.check_signature(self.secret, body, signature)
             event = events.parse(
                 request.headers.get("x-github-event", ""),
                 request.headers.get("x-github-delivery", ""),
@@ -137,6 +145,10 @@ class Intake:
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
         except BodyTooLarge:
             return _error_response(413, "Larger than any payload that GitHub sends.")
+        except BodyTooSlow:
+            return _error_response(408, "The body took too long to arrive.")
+        except TooMuchAtOnce:
+            return _error_response(503, "Too much arrives at once. Redeliver this webhook later.")
         except InvalidSignature:
             return _error_response(401, "X-Hub-Signature-256 is missing or wrong.")
         except ClientDisconnect:
@@ -158,13 +170,16 @@ class Intake:
                 f"{host[:100]!r}."
             )
 
-    async def check_ready(self) -> Response:
-        """Whether a webhook could be accepted now."""
+    async def check_ready(self, workers: bool = False) -> Response:
+        """Whether a webhook could be accepted now; with `workers`, also whether a worker lives."""
         try:
             await self.storage.ping()
+            living = await self.storage.workers.list_living() if workers else None
         except REDIS_ERRORS as error:
             logger.warning("Not ready: Redis: %s", error)
             return JSONResponse({"ready": False, "reason": "Redis does not answer."}, 503)
+        if living == []:
+            return JSONResponse({"ready": False, "reason": "No worker is running."}, 503)
         return JSONResponse({"ready": True})
 
     async def close(self) -> None:
@@ -181,9 +196,12 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
+        watch = asyncio.create_task(NoWorkerWatch(settings, intake.storage, intake.nudges).run())
         try:
             yield
         finally:
+            watch.cancel()
+            await asyncio.wait([watch])
             await intake.close()
 
     async def health() -> dict[str, str]:
@@ -194,20 +212,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.check_ready, response_model=None)
-    DashboardRoutes(settings, intake.storage, intake.deliveries).add_to(app)
+    DashboardRoutes(intake.storage, intake.deliveries).add_to(app)
+    RunRoutes(settings, intake.storage).add_to(app)
     return app
-
-
-async def _read_body(request: Request) -> bytes:
-    declared = request.headers.get("content-length", "0")
-    if len(declared) > 12 or not declared.isdecimal() or int(declared) > events.MAX_BODY_BYTES:
-        raise BodyTooLarge
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > events.MAX_BODY_BYTES:
-            raise BodyTooLarge
-    return bytes(body)
 
 
 def _error_response(status: int, text: str) -> Response:

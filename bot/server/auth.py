@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from bot.links import page_key
 from bot.settings import Settings
+from bot.types import RunId
 
 
 def may_see_all(settings: Settings, request: Request) -> bool:
@@ -26,7 +27,7 @@ def may_see_all(settings: Settings, request: Request) -> bool:
     return bool(wanted) and _is_same(given.strip(), wanted)
 
 
-def may_see_run(settings: Settings, request: Request, run_id: str) -> bool:
+def may_see_run(settings: Settings, request: Request, run_id: RunId) -> bool:
     """As `may_see_all`, or the address is the one that the run's own issue shows."""
     wanted = page_key(settings, run_id)
     given = request.query_params.get("key", "")

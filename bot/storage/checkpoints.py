@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import zlib
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from redis.asyncio import Redis
 
 from bot.storage.client import run_script, waiting_client
 from bot.storage.draining import InFlightWork
 from bot.storage.keys import BRANCH_HISTORY_KEY, CHECKPOINT_SECONDS, ISSUE_KEY, RECORD_SECONDS, Keys
+from bot.types import RunId
+from pipeline.errors import OtherFormat
 from pipeline.models.wrappers.metered import LEDGER_KEY
-from pipeline.solve import OUTCOME_KEY
-from pipeline.store import validate_key
+from pipeline.records import encode_record
+from pipeline.store import decode_document, validate_key
+from pipeline.workflows.outcome import END_KEY, OUTCOME_KEY
 
-LONG_LIVED_KEYS: Final = frozenset({OUTCOME_KEY, ISSUE_KEY, BRANCH_HISTORY_KEY, LEDGER_KEY})
-"""What is read after a run: its answer with the runners-up, and what it answered."""
+LONG_LIVED_KEYS: Final = frozenset(
+    {OUTCOME_KEY, END_KEY, ISSUE_KEY, BRANCH_HISTORY_KEY, LEDGER_KEY}
+)
+"""What is read after a run: its answer with all edits, and what it answered."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -29,6 +36,10 @@ if not same and ARGV[4] == "1" then
   redis.call('INCR', KEYS[2])
   redis.call('EXPIRE', KEYS[2], ARGV[3])
 end
+if ARGV[5] ~= "" then
+  redis.call('SADD', KEYS[3], ARGV[5])
+  redis.call('EXPIRE', KEYS[3], ARGV[3])
+end
 """
 
 
@@ -39,7 +50,7 @@ class RedisStore:
     """
 
     def __init__(
-        self, redis: Redis, keys: Keys, run_id: str, in_flight: InFlightWork | None = None
+        self, redis: Redis, keys: Keys, run_id: RunId, in_flight: InFlightWork | None = None
     ) -> None:
         self._redis = waiting_client(redis)
         self._keys = keys
@@ -53,41 +64,76 @@ class RedisStore:
         if packed is None:
             return None
         try:
-            return kind.model_validate_json(zlib.decompress(packed))
-        except (zlib.error, ValidationError):
+            return decode_document(kind, zlib.decompress(packed), key)
+        except zlib.error:
             return None
 
     async def save(self, key: str, value: BaseModel) -> None:
         """See `pipeline.store.Store`."""
         redis_key = self._redis_key(key)
-        packed = zlib.compress(value.model_dump_json().encode())
-        keys = [redis_key, self._keys.checkpoint_count(self._run_id)]
+        packed = zlib.compress(encode_record(value))
+        run_id = self._run_id
+        keys = [redis_key, self._keys.checkpoint_count(run_id), self._keys.documents(run_id)]
         counts = int(key != LEDGER_KEY)
-        seconds = RECORD_SECONDS if key in LONG_LIVED_KEYS else CHECKPOINT_SECONDS
+        args = [packed, self._seconds_of(key), RECORD_SECONDS, counts, self._index_name(key)]
         with self._in_flight.uncancellable():
-            await run_script(self._redis, SAVE, keys, [packed, seconds, RECORD_SECONDS, counts])
+            await run_script(self._redis, SAVE, keys, args)
             if counts:
                 self._in_flight.mark_saved()
+
+    async def list_documents(self) -> list[str]:
+        """The keys of all documents of the run, in order; some may have expired."""
+        found = await cast(
+            "Awaitable[set[bytes]]", self._redis.smembers(self._keys.documents(self._run_id))
+        )
+        return sorted(name.decode() for name in found)
+
+    async def load_packed(self, key: str) -> bytes | None:
+        """The document under `key` as it is kept, zlib of JSON; None without one."""
+        found: bytes | None = await self._redis.get(self._redis_key(key))
+        return found
+
+    def _index_name(self, key: str) -> str:
+        """By which name `list_documents` lists the document; empty for not at all."""
+        return key
+
+    def _seconds_of(self, key: str) -> int:
+        return RECORD_SECONDS if key in LONG_LIVED_KEYS else CHECKPOINT_SECONDS
 
     def _redis_key(self, key: str) -> str:
         return self._keys.checkpoint(self._run_id, validate_key(key))
 
 
-class EnvironmentStore(RedisStore):
-    """What is true of an environment image, for every run that uses it; for seven days."""
+class CacheStore(RedisStore):
+    """What several runs share and any can gather again: another format counts as absent."""
 
     def __init__(
         self,
         redis: Redis,
         keys: Keys,
-        run_id: str,
+        run_id: RunId,
         in_flight: InFlightWork | None = None,
         *,
-        image: str,
+        name_key: Callable[[str], str],
+        seconds: int,
     ) -> None:
-        """`run_id` is whose progress a new result is."""
+        """`run_id` is whose progress a new result is; `name_key` gives the Redis key of a document,
+        which lasts `seconds`."""
         super().__init__(redis, keys, run_id, in_flight)
-        self._image = image
+        self._name_key = name_key
+        self._seconds = seconds
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        """As `Store.load`, but raises no OtherFormat."""
+        with suppress(OtherFormat):
+            return await super().load(key, kind)
+        return None
+
+    def _index_name(self, key: str) -> str:  # noqa: ARG002
+        return ""
+
+    def _seconds_of(self, key: str) -> int:  # noqa: ARG002
+        return self._seconds
 
     def _redis_key(self, key: str) -> str:
-        return self._keys.environment(self._image, validate_key(key))
+        return self._name_key(validate_key(key))

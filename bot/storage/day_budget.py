@@ -15,7 +15,7 @@ from bot.storage.client import run_script
 from bot.storage.draining import InFlightWork
 from bot.storage.keys import BUDGET_SECONDS, Keys
 from bot.storage.lease import Lease
-from bot.types import RepoRef, now
+from bot.types import RepoRef, RunId, now
 from pipeline.budget import CostBounds, Grant
 from pipeline.errors import BudgetSpent, Ceiling
 
@@ -86,7 +86,7 @@ class DayBudget:
         self,
         redis: Redis,
         keys: Keys,
-        run_id: str,
+        run_id: RunId,
         limits: tuple[_DayLimit, ...],
         steps: InFlightWork,
         clock: Callable[[], datetime] = now,

@@ -6,16 +6,21 @@ A line is kept for longer than its run. It is written in the step in which the r
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
-from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from bot.storage.keys import DAY, Keys
-from bot.types import Frozen, Mode, RepoRef, Run, RunStatus, now
+from bot.storage.records import read_or_skip
+from bot.types import Frozen, Mode, RepoRef, Run, RunId, RunStatus, now
+from pipeline.errors import UnreadableRecord
+from pipeline.records import decode_record, encode_record
+
+logger = logging.getLogger(__name__)
 
 HISTORY_DAYS: Final = 365
 HISTORY_SECONDS: Final = HISTORY_DAYS * DAY
@@ -26,7 +31,7 @@ MAX_HISTORY_ENTRIES: Final = 5000
 class RunHistoryEntry(Frozen):
     """How one run ended. Holds no text of anybody's."""
 
-    run: str
+    run: RunId
     status: RunStatus
     mode: Mode
     pull: int | None = None
@@ -35,6 +40,23 @@ class RunHistoryEntry(Frozen):
     """Which edit it put there: 1 for the one that was chosen, 2 for the next best; 0: none."""
     dollars: float = 0.0
     """At list prices."""
+    confidence: float | None = None
+    """How sure we were of the edit that it proposed, before any recalibration; None: it proposed
+    none, or a person chose it."""
+
+
+class DecidedEdit(Frozen):
+    """An edit that we proposed, and that people decided about."""
+
+    confidence: float
+    """As in `RunHistoryEntry`, 0 to 1."""
+    right: float
+    """1: it was merged as it was; 0: it was not, or it was reverted; in between: people changed
+    it."""
+
+
+class _DecidedEdits(Frozen):
+    edits: tuple[DecidedEdit, ...]
 
 
 class RunHistory(NamedTuple):
@@ -46,19 +68,21 @@ class RunHistory(NamedTuple):
     """When the oldest of all that is kept ended; None when nothing is."""
 
 
-def history_entry(run: Run) -> str:
+def history_entry(run: Run) -> bytes:
     """What is kept of a run that is over; empty for one that came to nothing and cost nothing."""
     if run.mode.is_follow_up and not run.dollars:
-        return ""
+        return b""
     candidate = {RunStatus.OPENED_PULL_REQUEST: 1, RunStatus.SWAPPED: run.candidate}
-    return RunHistoryEntry(
+    entry = RunHistoryEntry(
         run=run.id,
         status=run.status,
         mode=run.mode,
         pull=run.issue if run.mode.is_follow_up else run.pull_request,
         candidate=candidate.get(run.status, 0),
         dollars=round(run.dollars, 6),
-    ).model_dump_json(exclude_defaults=True)
+        confidence=run.confidence if run.status is RunStatus.OPENED_PULL_REQUEST else None,
+    )
+    return encode_record(entry, exclude_defaults=True)
 
 
 class History:
@@ -68,31 +92,47 @@ class History:
         self._redis = redis
         self._keys = keys
 
-    async def load(self, repo: RepoRef, since: datetime) -> RunHistory:
-        """The runs that ended from `since` on. Raises redis-py's errors.
+    async def load(
+        self, repo: RepoRef, since: datetime, until: datetime | None = None
+    ) -> RunHistory:
+        """The runs that ended from `since` on and before `until`. Raises redis-py's errors.
 
-        A line that cannot be read, because a newer Capuchin wrote it, is left out.
+        A line that cannot be read is left out; the first of them is logged.
         """
         key = self._keys.history(repo)
-        asked = await self._redis.zrangebyscore(key, int(since.timestamp()), "+inf")
+        last = "+inf" if until is None else f"({until.timestamp()}"
+        asked = await self._redis.zrangebyscore(key, int(since.timestamp()), last)
         lines = cast("list[bytes]", asked)
         first = await self._redis.zrange(key, 0, 0, withscores=True)
         oldest = cast("list[tuple[bytes, float]]", first)
         begins = datetime.fromtimestamp(oldest[0][1], UTC) if oldest else None
-        return RunHistory(
-            [one for line in lines if (one := _parse_entry(line)) is not None], begins
-        )
+        entries: list[RunHistoryEntry] = []
+        problems: list[UnreadableRecord] = []
+        for line in lines:
+            try:
+                entries.append(decode_record(RunHistoryEntry, line, f"A run of {repo.full_name}"))
+            except UnreadableRecord as problem:
+                problems.append(problem)
+        if problems:
+            logger.warning("%d ended runs are not counted: %s", len(problems), problems[0])
+        return RunHistory(entries, begins)
+
+    async def load_decided(self, repo: RepoRef) -> tuple[DecidedEdit, ...] | None:
+        """What `save_decided` kept in the last day; None otherwise. Raises redis-py's errors."""
+        kept = await self._redis.get(self._keys.outcomes(repo))
+        found = read_or_skip(_DecidedEdits, kept, f"The outcomes of {repo.full_name}")
+        return found.edits if found else None
+
+    async def save_decided(self, repo: RepoRef, edits: tuple[DecidedEdit, ...]) -> None:
+        """Keep what became of our edits for a day. Raises redis-py's errors."""
+        record = encode_record(_DecidedEdits(edits=edits))
+        await self._redis.set(self._keys.outcomes(repo), record, ex=DAY)
 
 
-def _parse_entry(line: bytes) -> RunHistoryEntry | None:
-    try:
-        return RunHistoryEntry.model_validate_json(line)
-    except ValidationError:
-        return None
-
-
-MAX_LISTED: Final = 100
-"""Finished runs on the page of all."""
+MAX_LISTED: Final = 2000
+"""Finished runs that the page of all reads: the latest."""
+BATCH: Final = 200
+"""Records that are read in one round trip."""
 
 
 class Totals(NamedTuple):
@@ -108,6 +148,8 @@ class Totals(NamedTuple):
     """How long all of them took that came to an answer."""
     dollars: float
     """What all of them spent, at list prices."""
+    leased: int
+    """Active runs that a worker holds the lease of."""
 
 
 class RunQueries:
@@ -118,10 +160,16 @@ class RunQueries:
         self._keys = keys
 
     async def list_recent(self) -> list[Run]:
-        """Active runs and the latest finished ones, the newest first."""
+        """Active runs and the latest `MAX_LISTED` finished ones, the newest first."""
         ended: list[bytes] = await self._redis.zrevrange(self._keys.ended, 0, MAX_LISTED - 1)
         found = await self._load_runs([*await self._list_active(), *ended])
         return sorted(found, key=lambda run: run.created_at, reverse=True)
+
+    async def list_of_issue(self, repo: RepoRef, issue: int) -> list[Run]:
+        """The runs of an issue that are still on record, the newest first."""
+        key = self._keys.runs_of_issue(repo, issue)
+        ids = await cast("Awaitable[list[bytes]]", self._redis.lrange(key, 0, -1))
+        return await self._load_runs(ids)
 
     async def load_totals(self) -> Totals:
         """The numbers of now."""
@@ -140,21 +188,29 @@ class RunQueries:
             ended,
             float(known.get("seconds", 0)),
             float(known.get("dollars", 0)),
+            await self._count_leased(active),
         )
+
+    async def _count_leased(self, runs: Iterable[Run]) -> int:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for run in runs:
+                pipe.exists(self._keys.lease(run.id))
+            return sum(await pipe.execute())
 
     async def _list_active(self) -> set[bytes]:
         return await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
 
     async def _load_runs(self, ids: Iterable[bytes]) -> list[Run]:
-        keys = [self._keys.run(one.decode()) for one in dict.fromkeys(ids)]
-        records: list[bytes | None] = await self._redis.mget(keys) if keys else []
+        keys = [self._keys.run(RunId(one.decode())) for one in dict.fromkeys(ids)]
         found: list[Run] = []
-        for record in records:
-            try:
-                if record is not None:
-                    found.append(Run.model_validate_json(record))
-            except ValidationError:  # a newer Capuchin's
-                continue
+        for first in range(0, len(keys), BATCH):  # other requests have their turn between two
+            records: list[bytes | None] = await self._redis.mget(keys[first : first + BATCH])
+            for record in records:
+                try:
+                    if record is not None:
+                        found.append(decode_record(Run, record, "A run"))
+                except UnreadableRecord:  # the sweep logs and ends it
+                    continue
         return found
 
 

@@ -4,34 +4,50 @@
 |---|---|---|
 | `delivery:{guid}` | the id of the run that this webhook asked for | 3 days |
 | `issue:{owner}/{repo}#{n}` | the id of the issue's one active run | as long as it is active |
-| `issue:{owner}/{repo}#{n}:last` | the id of its latest run | 30 days |
+| `issue:{owner}/{repo}#{n}:latest-run` | the id of its latest run | 30 days |
+| `issue:{owner}/{repo}#{n}:runs` | list of the ids of its last 50 runs, latest first | 30 days |
 | `runs:active` | set of the ids of runs that are not finished | |
-| `issue:{owner}/{repo}#{n}:stopped` | when people last wanted it stopped, in seconds | 1 day |
-| `issue:{owner}/{repo}#{n}:answered` | up to which second each label is dealt with | 30 days |
+| `runs:stopping` | set of the ids of active runs that are to stop | |
+| `workers` | sorted set of the workers' names; score: when each was last heard | |
+| `worker:{name}` | its slots and what it works on, JSON | 60 seconds |
+| `machines` | sorted set of the workers' machines; score: when each measured its disk | 1 hour |
+| `machine:{host}:disk` | what it keeps there for runs to come, JSON | 1 hour |
+| `evictions` | bytes of mirrors and images that had to go for want of room | |
+| `issue:{owner}/{repo}#{n}:stop-time` | when people last wanted it stopped, in seconds | 1 day |
+| `issue:{owner}/{repo}#{n}:label-events` | up to which second each label is dealt with | 30 days |
 | `run:{id}` | the record, JSON | 30 days |
 | `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
+| `run:{id}:first-skipped` | when an older worker passed over it, in seconds | 30 days |
 | `run:{id}:fence` | how often the lease was taken | 30 days |
-| `run:{id}:told` | the latest progress report, JSON | 30 days |
-| `run:{id}:edited` | its status comment has just been edited | 5 seconds |
-| `run:{id}:progress` | how many checkpoints were written | 30 days |
-| `run:{id}:ck:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
+| `run:{id}:progress` | the latest progress report, JSON | 30 days |
+| `run:{id}:edit-turn` | its status comment has just been edited | 5 seconds |
+| `run:{id}:checkpoints` | how many checkpoints were written | 30 days |
+| `run:{id}:documents` | set of the names of its checkpoints | 30 days |
+| `run:{id}:checkpoint:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
 | `runs:ended` | sorted set of the ids of finished runs, by when they ended | 30 days |
-| `runs:seconds` | how long the last of them took, the latest first | |
+| `runs:durations` | how long the last of them took, the latest first | |
 | `runs:totals` | how many ended in which way, and what they spent | |
-| `runs:of:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
-| `sweep:queue` | the turn of one worker to announce queue positions | the interval |
+| `history:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
+| `outcomes:{owner}/{repo}` | our confidence in its decided edits and their outcomes, JSON | 1 day |
+| `owners:served` | sorted set of owners; score: when a run of each last began | 1 day |
+| `turn:queue-positions` | the turn of one worker to announce queue positions | the interval |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
-| `order:{id}` | a queued request with its tries, JSON | 3 days |
+| `request:{id}` | a queued request with its tries, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
-| `sweep:cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
-| `sweep:labelled` | the turn of one worker to look for missed webhooks | the interval |
-| `refused:{owner}/{repo}:{login}` | the request of a person that was last refused | 1 day |
+| `writes:{owner}/{repo}` | writes there in this hour; `:notice`: it was said | 1 hour |
+| `cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
+| `turn:summaries` | the turn of one worker to write monthly summaries | the interval |
+| `summary:{owner}/{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
+| `turn:missed-webhooks` | the turn of one worker to look for missed webhooks | the interval |
+| `last-refusal:{owner}/{repo}:{login}` | the request of a person that was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
-| `queue` | arq's queue of nudges | |
+| `environment:{image}:{key}` | what runs with one environment image share, zlib of JSON | 7 days |
+| `repository:{owner}/{repo}:{key}` | what a repository's runs share, zlib of JSON | 30 days |
+| `nudges`, `nudges:pulls` | arq's queues of nudges, one for each lane | |
 
 arq adds `arq:job:`, `arq:in-progress:` and `arq:retry:` before job ids; ours begin with the prefix.
 """
@@ -40,12 +56,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.types import RepoRef
+from bot.types import Lane, Login, RepoRef, RunId
 
 DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days
 BUDGET_SECONDS: Final = 3 * DAY  # a call in a batch may end a day after it began
 RECORD_SECONDS: Final = 30 * DAY
+SUMMARY_SECONDS: Final = 60 * DAY  # longer than the month in which it is written
 CHECKPOINT_SECONDS: Final = 7 * DAY  # paid for once; longer than any outage that a run outlives
 
 
@@ -61,14 +78,32 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.active = f"{prefix}runs:active"
-        self.queue = f"{prefix}queue"
+        self.stopping = f"{prefix}runs:stopping"
+        self.workers = f"{prefix}workers"
+        self.machines = f"{prefix}machines"
+        self.evictions = f"{prefix}evictions"
         self.ended = f"{prefix}runs:ended"
-        self.durations = f"{prefix}runs:seconds"
+        self.durations = f"{prefix}runs:durations"
         self.totals = f"{prefix}runs:totals"
-        self.queue_turn = f"{prefix}sweep:queue"
-        self.requests = f"{prefix}orders"
+        self.histograms = f"{prefix}histograms"
+        self.owners_served = f"{prefix}owners:served"
+        self.queue_turn = f"{prefix}turn:queue-positions"
+        self.summaries_turn = f"{prefix}turn:summaries"
+        self.requests = f"{prefix}requests"
         self.pulls_due = f"{prefix}pulls:due"
-        self.missed_webhooks_turn = f"{prefix}sweep:labelled"
+        self.missed_webhooks_turn = f"{prefix}turn:missed-webhooks"
+
+    def nudges(self, lane: Lane) -> str:
+        return f"{self.prefix}nudges" if lane is Lane.ISSUES else f"{self.prefix}nudges:{lane}"
+
+    def worker(self, name: str) -> str:
+        return f"{self.prefix}worker:{name}"
+
+    def gauges(self, name: str) -> str:
+        return f"{self.worker(name)}:gauges"
+
+    def disk_use(self, host: str) -> str:
+        return f"{self.prefix}machine:{host}:disk"
 
     def delivery(self, guid: str) -> str:
         return f"{self.prefix}delivery:{guid}"
@@ -78,33 +113,45 @@ class Keys:
         return f"{self.prefix}issue:{repo.full_name.lower()}#{number}"
 
     def latest_run(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:last"
+        return f"{self.issue(repo, number)}:latest-run"
+
+    def runs_of_issue(self, repo: RepoRef, number: int) -> str:
+        return f"{self.issue(repo, number)}:runs"
 
     def stop_time(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:stopped"
+        return f"{self.issue(repo, number)}:stop-time"
 
     def label_events(self, repo: RepoRef, number: int) -> str:
-        return f"{self.issue(repo, number)}:answered"
+        return f"{self.issue(repo, number)}:label-events"
 
     def request(self, request_id: str) -> str:
-        return f"{self.prefix}order:{request_id}"
+        return f"{self.prefix}request:{request_id}"
 
     def pulls(self, repo: RepoRef) -> str:
         return f"{self.prefix}pulls:{repo.full_name.lower()}"
 
     def history(self, repo: RepoRef) -> str:
-        return f"{self.prefix}runs:of:{repo.full_name.lower()}"
+        return f"{self.prefix}history:{repo.full_name.lower()}"
+
+    def outcomes(self, repo: RepoRef) -> str:
+        return f"{self.prefix}outcomes:{repo.full_name.lower()}"
 
     def quota(self, counted_by: str, day: str) -> str:
         return f"{self.prefix}quota:{counted_by.lower()}:{day}"
 
-    def last_refusal(self, repo: RepoRef, login: str) -> str:
-        return f"{self.prefix}refused:{repo.full_name.lower()}:{login.lower()}"
+    def summary(self, repo: RepoRef, month: str) -> str:
+        return f"{self.prefix}summary:{repo.full_name.lower()}:{month}"
+
+    def last_refusal(self, repo: RepoRef, login: Login) -> str:
+        return f"{self.prefix}last-refusal:{repo.full_name.lower()}:{login.lower()}"
+
+    def writes(self, repo: RepoRef) -> str:
+        return f"{self.prefix}writes:{repo.full_name.lower()}"
 
     def cursor(self, repo: RepoRef) -> str:
-        return f"{self.prefix}sweep:cursor:{repo.full_name.lower()}"
+        return f"{self.prefix}cursor:{repo.full_name.lower()}"
 
-    def stop(self, run_id: str) -> str:
+    def stop(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:stop"
 
     def budget(self, day: str, repo: RepoRef | None = None) -> str:
@@ -112,31 +159,47 @@ class Keys:
         whole = f"{self.prefix}budget:{day}"
         return f"{whole}:{repo.full_name.lower()}" if repo else whole
 
-    def run(self, run_id: str) -> str:
-        return f"{self.prefix}run:{run_id}"
+    def run(self, run_id: RunId) -> str:
+        return f"{self.run_prefix}{run_id}"
 
-    def latest_join(self, run_id: str) -> str:
+    @property
+    def run_prefix(self) -> str:
+        """What a script puts before a run's id to get the key of its record."""
+        return f"{self.prefix}run:"
+
+    def latest_join(self, run_id: RunId) -> str:
         """When the latest label was put on that the run answers beside its own."""
-        return f"{self.run(run_id)}:joined"
+        return f"{self.run(run_id)}:latest-join"
 
-    def lease(self, run_id: str) -> str:
+    def first_skipped(self, run_id: RunId) -> str:
+        """When a worker first passed over the run, which a newer version saved."""
+        return f"{self.run(run_id)}:first-skipped"
+
+    def lease(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:lease"
 
-    def fence(self, run_id: str) -> str:
+    def fence(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:fence"
 
-    def checkpoint_count(self, run_id: str) -> str:
+    def checkpoint_count(self, run_id: RunId) -> str:
+        return f"{self.run(run_id)}:checkpoints"
+
+    def documents(self, run_id: RunId) -> str:
+        return f"{self.run(run_id)}:documents"
+
+    def progress_report(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:progress"
 
-    def progress_report(self, run_id: str) -> str:
-        return f"{self.run(run_id)}:told"
-
-    def edit_turn(self, run_id: str) -> str:
-        return f"{self.run(run_id)}:edited"
+    def edit_turn(self, run_id: RunId) -> str:
+        return f"{self.run(run_id)}:edit-turn"
 
     def environment(self, image: str, key: str) -> str:
         """What runs with the same environment image share; the image's name identifies its code."""
         return f"{self.prefix}environment:{image}:{key}"
 
-    def checkpoint(self, run_id: str, key: str) -> str:
-        return f"{self.run(run_id)}:ck:{key}"
+    def repository(self, repo: RepoRef, key: str) -> str:
+        """What the runs of a repository share."""
+        return f"{self.prefix}repository:{repo.full_name.lower()}:{key}"
+
+    def checkpoint(self, run_id: RunId, key: str) -> str:
+        return f"{self.run(run_id)}:checkpoint:{key}"

@@ -14,10 +14,12 @@ from bot.storage.draining import InFlightWork
 from bot.storage.history import HISTORY_SECONDS, MAX_HISTORY_ENTRIES, history_entry
 from bot.storage.keys import RECORD_SECONDS
 from bot.storage.storage import Storage
-from bot.types import Run, RunStatus, now
+from bot.types import Run, RunId, RunStatus, now
+from pipeline.errors import OtherFormat
+from pipeline.records import encode_record
 
 if TYPE_CHECKING:
-    from bot.storage.checkpoints import EnvironmentStore, RedisStore
+    from bot.storage.checkpoints import CacheStore, RedisStore
 
 ACQUIRE: Final = """
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
@@ -46,6 +48,9 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 redis.call('DEL', KEYS[1])
 return 1
 """
+DROP: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+"""
 FINISH: Final = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
@@ -67,6 +72,7 @@ if ARGV[7] ~= '' then
   redis.call('LPUSH', KEYS[7], ARGV[7])
   redis.call('LTRIM', KEYS[7], 0, ARGV[9] - 1)
 end
+redis.call('SREM', KEYS[9], ARGV[4])
 if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
 return 1
 """
@@ -88,6 +94,8 @@ class Lease:
         self._keys = storage.keys
         self.run = run
         """The record as last saved."""
+        self.cause = ""
+        """What the run failed with, for the log alone."""
         self.worker = worker
         self.fence = fence
         """Higher with every lease of this run that was ever handed out."""
@@ -101,9 +109,12 @@ class Lease:
 
     @classmethod
     async def acquire(
-        cls, storage: Storage, run_id: str, *, worker: str, seconds: float
+        cls, storage: Storage, run_id: RunId, *, worker: str, seconds: float
     ) -> Lease | None:
-        """Take the lease of an active run; None when another has it or the run is finished."""
+        """Take the lease of an active run; None when another has it or the run is finished.
+
+        None also when another version saved it, and a worker of that version may continue it.
+        """
         asked, keys = time.monotonic(), storage.keys
         answer = await run_script(
             storage.redis,
@@ -113,7 +124,14 @@ class Lease:
         )
         if answer is None:
             return None
-        run = Run.model_validate_json(answer[1])
+        try:
+            run = await storage.runs.any_format.read(run_id, answer[1])
+        except OtherFormat:
+            run = None
+        if run is None:
+            token = f"{worker}#{int(answer[0])}"
+            await run_script(storage.redis, DROP, [keys.lease(run_id)], [token])
+            return None
         lease = cls(storage, run, worker=worker, fence=int(answer[0]), seconds=seconds)
         lease._expires = asked + seconds
         return lease
@@ -123,9 +141,13 @@ class Lease:
         """What the pipeline saves for this run."""
         return self.storage.checkpoints(self.run.id, self.in_flight)
 
-    def open_environment(self, image: str) -> EnvironmentStore:
+    def open_environment(self, image: str) -> CacheStore:
         """What this run shares with others that use the same environment image."""
         return self.storage.environment(image, self.run.id, self.in_flight)
+
+    def open_repository(self) -> CacheStore:
+        """What this run shares with the others of its repository."""
+        return self.storage.repository(self.run.repo, self.run.id, self.in_flight)
 
     async def require(self) -> None:
         """Renew the lease now; to be awaited before each effect outside.
@@ -198,9 +220,10 @@ class Lease:
                 keys.totals,
                 keys.durations,
                 keys.history(run.repo),
+                keys.stopping,
             ],
             [
-                run.model_dump_json(),
+                encode_record(run),
                 RECORD_SECONDS,
                 run.id,
                 *_totals(run),
@@ -212,7 +235,9 @@ class Lease:
         )
         self.run = run
 
-    async def _run_if_held(self, script: str, keys: list[str], args: list[str | int]) -> None:
+    async def _run_if_held(
+        self, script: str, keys: list[str], args: list[str | bytes | int]
+    ) -> None:
         """Run a script that does nothing unless the lease is ours; until then, ask again."""
         while time.monotonic() < self._expires:
             try:

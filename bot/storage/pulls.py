@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from redis.asyncio import Redis
 
 from bot.git.commit_style import CommitStyle
 from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from bot.triggers.requests import PullUpdate
-from bot.types import Frozen, RepoRef, replace
+from bot.types import CommitSha, Frozen, Login, RepoRef, Run, RunId, replace
+from pipeline.errors import OtherFormat, UnreadableRecord
+from pipeline.records import decode_record, encode_record
 from pipeline.types import Issue
+
+logger = logging.getLogger(__name__)
 
 
 class PullRecord(Frozen):
@@ -25,19 +31,23 @@ class PullRecord(Frozen):
     """What it fixes."""
     source_issue: Issue
     """The same as text, as it was when the fix was asked for. Untrusted."""
-    asked_by: str
+    asked_by: Login
     """Who asked for the fix."""
     commit_style: CommitStyle = CommitStyle()
     """How commits are written in this repository."""
     branch: str
-    base: str
+    base: CommitSha
     """Full SHA that our commits stand on."""
-    head: str
+    head: CommitSha
     """Full SHA that we last pushed to the branch; another one there is a person's."""
-    pending_head: str = ""
+    pending_head: CommitSha = CommitSha("")
     """Full SHA that a worker was about to push; empty when the push is done."""
     test_path: str
-    """The reproduction test's."""
+    """The reproduction test's; empty when none is committed."""
+    test_files: tuple[str, ...] = ()
+    """All files that the test's commit changes."""
+    proven: bool = True
+    """False: the pull request stays a draft, and the command runs the script."""
     command: tuple[str, ...]
     """Runs it."""
     ready_when_green: bool = False
@@ -48,14 +58,19 @@ class PullRecord(Frozen):
     """The base and head that the evidence was last gathered on."""
     evidence_confirmed: bool = False
     """Whether it was then as evidence should be."""
-    unresolved_head: str = ""
+    unresolved_head: CommitSha = CommitSha("")
     """The head for which we gave up mending a conflict."""
     paused_on: str = ""
     """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
     answered_ids: tuple[str, ...] = Field(default=())
     """Ids of what people wrote that needs no answer any more; the latest `MAX_ANSWERED`."""
 
-    def is_ours(self, sha: str) -> bool:
+    @property
+    def evidence_files(self) -> tuple[str, ...]:
+        """The files that no later commit of ours may change: the reproduction test's."""
+        return self.test_files or tuple(filter(None, (self.test_path,)))
+
+    def is_ours(self, sha: CommitSha) -> bool:
         """Whether a head of the branch is what we pushed, or were about to."""
         return sha in (self.head, self.pending_head)
 
@@ -67,8 +82,12 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 MAX_ANSWERED: Final = 500
+_MEMBER: Final = re.compile(r"([^/]+)/([^#]+)#(\d+)@(\d+)")
 MAX_DUE: Final = 20
 """Looked after in one turn of the sweep."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class PullRecords:
@@ -85,13 +104,14 @@ class PullRecords:
         """None for a pull request that is not ours, or closed."""
         asked = self._redis.hget(self._keys.pulls(repo), str(pull))
         found = await cast("Awaitable[bytes | None]", asked)
-        return None if found is None else _parse_record(found)
+        return await self._read(repo, str(pull), found)
 
     async def list_all(self, repo: RepoRef) -> list[PullRecord]:
         """All of a repository."""
         key = self._keys.pulls(repo)
-        found = await cast("Awaitable[list[bytes]]", self._redis.hvals(key))
-        return [record for one in found if (record := _parse_record(one)) is not None]
+        found = await cast("Awaitable[dict[bytes, bytes]]", self._redis.hgetall(key))
+        read = [await self._read(repo, pull.decode(), one) for pull, one in found.items()]
+        return [record for record in read if record is not None]
 
     async def find_concerned(self, update: PullUpdate) -> list[PullRecord]:
         """Those that `update` is about."""
@@ -109,7 +129,7 @@ class PullRecords:
     async def put(self, record: PullRecord, *, due_in: float) -> None:
         """Keep the record, and have it looked after in `due_in` seconds at the latest."""
         key = self._keys.pulls(record.repo)
-        kept = self._redis.hset(key, str(record.pull), record.model_dump_json())
+        kept = self._redis.hset(key, str(record.pull), encode_record(record).decode())
         await cast("Awaitable[int]", kept)
         await self._schedule(_member(record.repo, record.pull), due_in)
 
@@ -123,11 +143,11 @@ class PullRecords:
         key = self._keys.pulls(repo)
         while True:
             found = await cast("Awaitable[bytes | None]", self._redis.hget(key, str(pull)))
-            record = None if found is None else _parse_record(found)
+            record = await self._read(repo, str(pull), found)
             if found is None or record is None:
                 return None
             changed = replace(record, **fields)
-            args = [str(pull), found, changed.model_dump_json()]
+            args = [str(pull), found, encode_record(changed)]
             if await run_script(self._redis, REPLACE, [key], args):
                 break
         await self._schedule(_member(repo, pull), due_in)
@@ -141,18 +161,35 @@ class PullRecords:
     async def take_due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
         """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
         time = (await self._redis.time())[0]
-        found = cast(
+        members = cast(
             "list[bytes]",
             await self._redis.zrangebyscore(
                 self._keys.pulls_due, "-inf", time, start=0, num=MAX_DUE
             ),
         )
         listed: list[tuple[RepoRef, int]] = []
-        for member in found:
+        for member in members:
+            found = _MEMBER.fullmatch(member.decode())
+            if found is None:  # an earlier version's
+                await self._redis.zrem(self._keys.pulls_due, member)
+                continue
             await self._schedule(member.decode(), again_in)
-            repo, _, pull = member.decode().rpartition("#")
-            listed.append((RepoRef.model_validate_json(repo), int(pull)))
+            owner, name, pull, installation = found.groups()
+            repo = RepoRef(owner=owner, name=name, installation=int(installation))
+            listed.append((repo, int(pull)))
         return listed
+
+    async def _read(self, repo: RepoRef, pull: str, found: bytes | None) -> PullRecord | None:
+        """The record; one of an earlier version is dropped, for nobody will ever read it."""
+        if found is None:
+            return None
+        try:
+            return decode_record(PullRecord, found, f"Pull request {repo.full_name}#{pull}")
+        except UnreadableRecord as error:
+            logger.error("%s The pull request is not followed up.", error)  # noqa: TRY400 - the sentence says all
+            if not (isinstance(error, OtherFormat) and error.is_newer):
+                await self.drop(repo, int(pull))
+            return None
 
     async def _schedule(self, member: str, seconds: float) -> None:
         time = (await self._redis.time())[0]
@@ -160,11 +197,35 @@ class PullRecords:
 
 
 def _member(repo: RepoRef, pull: int) -> str:
-    return f"{repo.model_dump_json()}#{pull}"
+    return f"{repo.full_name}#{pull}@{repo.installation}"
 
 
-def _parse_record(found: bytes) -> PullRecord | None:
-    try:
-        return PullRecord.model_validate_json(found)
-    except ValidationError:  # a newer Capuchin's: what we cannot read we do not touch
-        return None
+class BranchState(Frozen):
+    """One state of the branch."""
+
+    head: CommitSha
+    """Full SHA of the last commit."""
+    candidate: int
+    """The rank of the edit, from 1: 1 is A, the one that was chosen, 2 is B."""
+    run: RunId
+    """The id of the run that pushed it."""
+
+
+class BranchHistory(Frozen):
+    """Oldest first. A state is noted before it is pushed, so the last may never have been."""
+
+    states: tuple[BranchState, ...]
+
+    @classmethod
+    def from_run(cls, run: Run) -> BranchHistory:
+        """As `run` opened the pull request."""
+        return cls(
+            states=(BranchState(head=run.head_commit, candidate=run.candidate or 1, run=run.id),)
+        )
+
+    def state_at(self, head: CommitSha) -> BranchState | None:
+        """The state that ends with this commit; None for a commit of somebody else."""
+        return next((state for state in reversed(self.states) if state.head == head), None)
+
+    def with_state(self, state: BranchState) -> BranchHistory:
+        return BranchHistory(states=(*self.states, state))

@@ -1,15 +1,16 @@
-"""What limits people: how many runs in a day, and one refusal in a day."""
+"""What has limits: the runs and the refusals of a day, and our writes of an hour."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Final
 
 from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import DAY, Keys
-from bot.types import RepoRef
+from bot.types import Login, RepoRef, RunId, now
 
 # All or nothing: a run that is over one limit counts against none. One that counts already, which
 # an earlier start of it did, stays.
@@ -27,6 +28,19 @@ return 0
 """
 
 
+# An hour begins with its first write. The answer is 0, or the milliseconds until the hour ends.
+TAKE_SCRIPT: Final = """
+if tonumber(redis.call('GET', KEYS[1]) or '0') >= tonumber(ARGV[1]) then
+  return math.max(redis.call('PTTL', KEYS[1]), 1)
+end
+if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0
+"""
+
+RenderNotice = Callable[[int, str], str]
+"""The notice's text for a number of writes and the time of day at which they go on."""
+
+
 class QuotaCounter:
     """Counts the runs of a day. Every method raises redis-py's errors."""
 
@@ -35,7 +49,7 @@ class QuotaCounter:
         self._keys = keys
 
     async def claim(
-        self, run_id: str, day: str, counted_by: Sequence[str], limits: Sequence[int]
+        self, run_id: RunId, day: str, counted_by: Sequence[str], limits: Sequence[int]
     ) -> int | None:
         """Count the run, once, for each of `counted_by`, unless one is at its limit.
 
@@ -53,7 +67,7 @@ class Refusals:
         self._redis = redis
         self._keys = keys
 
-    async def claim(self, repo: RepoRef, login: str, request_id: str) -> bool:
+    async def claim(self, repo: RepoRef, login: Login, request_id: str) -> bool:
         """Whether the refusal of `request_id` is the one that the person is to read today."""
         key = self._keys.last_refusal(repo, login)
         if await self._redis.set(key, request_id, nx=True, ex=DAY):
@@ -61,6 +75,32 @@ class Refusals:
         claimed_by: bytes | None = await self._redis.get(key)
         return claimed_by is None or claimed_by == request_id.encode()
 
-    async def release(self, repo: RepoRef, login: str) -> None:
+    async def release(self, repo: RepoRef, login: Login) -> None:
         """The person did not get to read the refusal."""
         await self._redis.delete(self._keys.last_refusal(repo, login))
+
+
+class HourlyWrites:
+    """The `WriteBudget` of one repository: `most` writes in `seconds`, by all workers."""
+
+    def __init__(
+        self, redis: Redis, key: str, *, most: int, seconds: float, render: RenderNotice
+    ) -> None:
+        self._redis = redis
+        self._key = key
+        self._most = most
+        self._milliseconds = int(seconds * 1000)
+        self._render = render
+
+    async def take(self, share: float) -> float:
+        """See `WriteBudget`."""
+        args = [int(self._most * share), self._milliseconds]
+        return int(await run_script(self._redis, TAKE_SCRIPT, [self._key], args)) / 1000
+
+    async def claim_notice(self, seconds: float) -> str:
+        """See `WriteBudget`."""
+        told = f"{self._key}:notice"
+        if not await self._redis.set(told, "1", nx=True, px=max(1, int(seconds * 1000))):
+            return ""
+        at = now() + timedelta(seconds=seconds)
+        return self._render(self._most, f"{at:%H:%M} UTC")

@@ -10,13 +10,15 @@ import logging
 from datetime import datetime
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import DELIVERY_SECONDS, Keys
 from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.types import Frozen, now
+from pipeline.errors import OtherFormat, UnreadableRecord
+from pipeline.records import decode_record, encode_record
 
 CLAIM_SECONDS: Final = 60.0
 
@@ -70,7 +72,7 @@ class Requests:
         """Keep a request until it is completed; False when it was put in before."""
         item = QueuedRequest(request=request)
         keys = [self._keys.request(request.id), self._keys.requests]
-        args = [request.id, item.model_dump_json(), DELIVERY_SECONDS]
+        args = [request.id, encode_record(item), DELIVERY_SECONDS]
         return bool(await run_script(self._redis, PUT, keys, args))
 
     async def take(self) -> QueuedRequest | None:
@@ -79,13 +81,18 @@ class Requests:
         found = await run_script(self._redis, TAKE, [self._keys.requests], args)
         if found is None:
             return None
+        request_id = found[0].decode()
         try:
-            return QueuedRequest.model_validate_json(found[1])
-        except ValidationError:
-            request_id = found[0].decode()
-            if not found[1]:
-                await self._redis.zrem(self._keys.requests, request_id)
-            logger.error("Command %s cannot be read; nobody carries it out", request_id)  # noqa: TRY400 - it may hold what a log must not
+            return decode_record(QueuedRequest, found[1], f"Command {request_id}")
+        except UnreadableRecord as error:
+            if isinstance(error, OtherFormat) and error.is_newer:
+                logger.warning("%s A newer worker may execute it.", error)
+                return None
+            # First said, then removed: a worker that is stopped in between has said it.
+            logger.error("%s The request is dropped.", error)  # noqa: TRY400 - the sentence says all
+            # Without its record, it is put in again if GitHub or the sweep reports it again.
+            await self._redis.zrem(self._keys.requests, request_id)
+            await self._redis.delete(self._keys.request(request_id))
             return None
 
     async def complete(self, item: QueuedRequest) -> None:
@@ -96,7 +103,7 @@ class Requests:
         """Keep `item` as it is now; it is due again in `seconds`."""
         request_id = item.request.id
         keys = [self._keys.request(request_id), self._keys.requests]
-        args = [request_id, item.model_dump_json(), DELIVERY_SECONDS, int(seconds * 1000)]
+        args = [request_id, encode_record(item), DELIVERY_SECONDS, int(seconds * 1000)]
         await run_script(self._redis, POSTPONE, keys, args)
 
     async def count(self) -> int:

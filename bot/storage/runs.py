@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 from uuid import uuid4
 
-from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from bot.storage.client import run_script
 from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
-from bot.storage.scripts import BRING_FORWARD, CREATE, DROP_STOP, FORGET, REQUEST_STOP
+from bot.storage.records import RunsOfAnyFormat, read_or_skip
+from bot.storage.scripts import BRING_FORWARD, CREATE, DROP_STOP, REQUEST_STOP
 from bot.triggers.label_events import NO_LABEL_EVENT, LabelEvent
 from bot.triggers.requests import RunRequest
-from bot.types import IssueVersion, Mode, RepoRef, Run, RunStatus, Stop, StopReason, now, replace
+from bot.types import (
+    IssueVersion,
+    Login,
+    RepoRef,
+    Run,
+    RunId,
+    RunStatus,
+    Stop,
+    StopReason,
+    now,
+    replace,
+)
+from pipeline.errors import UnreadableRecord
+from pipeline.records import decode_record, encode_record
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +53,7 @@ class StartResult(NamedTuple):
     """What became of a request for a run."""
 
     outcome: StartOutcome
-    run_id: str
+    run_id: RunId
 
 
 class Runs:
@@ -49,13 +62,14 @@ class Runs:
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
+        self.any_format = RunsOfAnyFormat(redis, keys)
 
     async def create(
         self,
         repo: RepoRef,
         issue: int,
         *,
-        asked_by: str,
+        asked_by: Login,
         delivery: str,
         version: IssueVersion | None = None,
         join: bool = True,
@@ -73,7 +87,7 @@ class Runs:
         """
         before = await self.get_latest_readable(repo, issue)
         run = Run(
-            id=uuid4().hex,
+            id=RunId(uuid4().hex),
             repo=repo,
             issue=issue,
             asked_by=asked_by,
@@ -96,20 +110,21 @@ class Runs:
                 keys.latest_run(repo, issue),
                 keys.checkpoint(run.id, VERSION_KEY),
                 keys.label_events(repo, issue),
+                keys.runs_of_issue(repo, issue),
             ],
             [
                 run.id,
-                run.model_dump_json(),
+                encode_record(run),
                 DELIVERY_SECONDS,
                 RECORD_SECONDS,
-                b"" if version is None else zlib.compress(version.model_dump_json().encode()),
+                b"" if version is None else zlib.compress(encode_record(version)),
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(label_event.script_args if label_event else NO_LABEL_EVENT),
-                keys.run(""),
+                keys.run_prefix,
             ],
         )
-        return StartResult(StartOutcome(outcome.decode()), run_id.decode())
+        return StartResult(StartOutcome(outcome.decode()), RunId(run_id.decode()))
 
     async def start(self, request: RunRequest) -> StartResult:
         """Begin the run that a label or an assignment asks for, or join the issue's; `create`."""
@@ -125,7 +140,7 @@ class Runs:
             asked_at=request.at,
         )
 
-    async def mark_handled(self, request: RunRequest, run_id: str) -> None:
+    async def mark_handled(self, request: RunRequest, run_id: RunId) -> None:
         """Remember that the label is dealt with, for each later webhook and sweep."""
         await self._redis.set(self._keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
         label_event, key = (
@@ -153,23 +168,28 @@ class Runs:
         found = await cast(Awaitable[list[bytes | None]], self._redis.hmget(key, fields))
         return any(until is not None and label_event.at <= int(until) for until in found)
 
-    async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> str | None:
+    async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> RunId | None:
         """Ask the worker of the issue's active run to stop it; its id, None without one."""
         keys = self._keys
         found = await run_script(
             self._redis,
             REQUEST_STOP,
-            [keys.issue(repo, issue), keys.active, keys.stop_time(repo, issue)],
             [
-                keys.run(""),
-                stop.model_dump_json(),
+                keys.issue(repo, issue),
+                keys.active,
+                keys.stop_time(repo, issue),
+                keys.stopping,
+            ],
+            [
+                keys.run_prefix,
+                encode_record(stop),
                 RECORD_SECONDS,
                 repr(stop.at.timestamp()) if stop.at else "",
                 DAY,
                 int(stop.why is StopReason.COMMAND),
             ],
         )
-        return None if found is None else found.decode()
+        return None if found is None else RunId(found.decode())
 
     async def get_last_request_time(self, run: Run) -> datetime | None:
         """When the run was asked for, or its latest label that joined it was put on."""
@@ -179,86 +199,70 @@ class Runs:
         at = datetime.fromtimestamp(int(joined), UTC)
         return at if run.asked_at is None else max(at, run.asked_at)
 
-    async def get_stop(self, run_id: str) -> Stop | None:
+    async def get_stop(self, run_id: RunId) -> Stop | None:
         """Who wants the run to stop, if anybody does."""
         wanted = await self._redis.get(self._keys.stop(run_id))
-        return None if wanted is None else Stop.model_validate_json(wanted)
+        return read_or_skip(Stop, wanted, f"The stop of run {run_id}")
 
-    async def drop_stop(self, run_id: str, stop: Stop) -> None:
+    async def drop_stop(self, run_id: RunId, stop: Stop) -> None:
         """Forget a hint that turned out to be wrong."""
-        await run_script(
-            self._redis, DROP_STOP, [self._keys.stop(run_id)], [stop.model_dump_json()]
+        await run_script(self._redis, DROP_STOP, [self._keys.stop(run_id)], [encode_record(stop)])
+
+    async def list_stopping(self) -> list[RunId]:
+        """The ids of active runs that somebody wants to stop, in no order."""
+        keys = self._keys
+        members = await cast(
+            Awaitable[set[bytes]], self._redis.sinter([keys.stopping, keys.active])
         )
+        return [RunId(member.decode()) for member in members]
+
+    async def forget_stopping(self, run_id: RunId) -> None:
+        """The stop was a hint that turned out to be wrong, or is dealt with."""
+        await cast(Awaitable[int], self._redis.srem(self._keys.stopping, run_id))
 
     async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
         """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
         at = await self._redis.get(self._keys.stop_time(repo, issue))
         return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
-    async def get(self, run_id: str) -> Run | None:
+    async def get(self, run_id: RunId) -> Run | None:
         """The record, or None when there is none (any more).
 
         Raises:
-            ValidationError: it is damaged, or of a newer Capuchin; it is left as it is.
+            UnreadableRecord: it is damaged, or another version saved it; it is left as it is.
         """
         record = await self._redis.get(self._keys.run(run_id))
-        return None if record is None else Run.model_validate_json(record)
+        return None if record is None else decode_record(Run, record, f"Run {run_id}")
 
     async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
-        """The issue's latest run of the last 30 days, active or finished. Raises as `get`."""
-        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
-        return None if run_id is None else await self.get(run_id.decode())
+        """The issue's latest run of the last 30 days, active or finished.
 
-    async def count_ahead(self, run: Run) -> int:
-        """How many runs are in the queue before this one."""
-        others = [await self.get_readable(run_id) for run_id in await self.list_active()]
-        return sum(
-            other.status is RunStatus.QUEUED and other.created_at < run.created_at
-            for other in others
-            if other is not None
-        )
+        Raises the errors of `get`.
+        """
+        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
+        return None if run_id is None else await self.get(RunId(run_id.decode()))
 
     async def get_current(self, repo: RepoRef, issue: int) -> Run | None:
         """The issue's active run."""
         run = await self.get_latest_readable(repo, issue)
         return None if run is None or run.status.final else run
 
-    async def get_readable(self, run_id: str) -> Run | None:
+    async def get_readable(self, run_id: RunId) -> Run | None:
         """As `get`, but None for a record that cannot be read either."""
         try:
             return await self.get(run_id)
-        except ValidationError:  # a newer Capuchin's
+        except UnreadableRecord:  # the sweep logs and ends it
             return None
 
     async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
         """As `get_latest`, but None for a record that cannot be read either."""
         run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
-        return None if run_id is None else await self.get_readable(run_id.decode())
+        return None if run_id is None else await self.get_readable(RunId(run_id.decode()))
 
-    async def list_active(self) -> list[str]:
+    async def list_active(self) -> list[RunId]:
         """The ids of all runs that are not finished, in no order."""
         members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
-        return [member.decode() for member in members]
-
-    async def list_idle(self) -> AsyncGenerator[Run]:
-        """Active runs that nobody has the lease of and whose time has come.
-
-        Cleans up on the way what a half-restored Redis may hold: active ids without a record. A
-        record that cannot be read is passed over and logged: a newer worker may know it.
-        """
-        for run_id in await self.list_active():
-            try:
-                run = await self.get(run_id)
-            except ValidationError:
-                logger.error("Run %s: its record cannot be read; nobody works on it", run_id)  # noqa: TRY400 - the record may hold what a log must not
-                continue
-            if run is None or run.status.final:
-                await self._forget(run_id, run)
-            elif run.not_before is not None and run.not_before > now():
-                if run.stop is None and await self._redis.exists(self._keys.stop(run_id)):
-                    yield run  # it need not wait for what it will not use
-            elif not await self._redis.exists(self._keys.lease(run_id)):
-                yield run
+        return [RunId(member.decode()) for member in members]
 
     async def bring_forward(self, run: Run, moment: datetime) -> None:
         """Let a run that nobody has begun be due at `moment`, unless it is due earlier."""
@@ -266,7 +270,7 @@ class Runs:
             return
         keys = [self._keys.run(run.id), self._keys.lease(run.id)]
         sooner = replace(run, not_before=moment)
-        args = [run.model_dump_json(), sooner.model_dump_json(), RECORD_SECONDS]
+        args = [encode_record(run), encode_record(sooner), RECORD_SECONDS]
         await run_script(self._redis, BRING_FORWARD, keys, args)
 
     async def list_durations(self) -> list[float]:
@@ -276,21 +280,14 @@ class Runs:
         )
         return [float(one) for one in taken]
 
-    async def count_checkpoints(self, run_id: str) -> int:
+    async def count_checkpoints(self, run_id: RunId) -> int:
         """How many checkpoints the run has written so far."""
         return int(await self._redis.get(self._keys.checkpoint_count(run_id)) or 0)
 
-    async def _forget(self, run_id: str, run: Run | None) -> None:
-        issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
-        await run_script(self._redis, FORGET, [self._keys.active, issue], [run_id])
 
-
-def latest_published(run: Run | None) -> str:
-    """The id of the issue's latest run that opened a pull request, up to `run`; empty for none."""
-    if run is None:
-        return ""
-    opened = run.pull_request is not None and run.mode in (Mode.FIX, Mode.AUTO)
-    return run.id if opened else run.published_run
+def latest_published(run: Run | None) -> RunId:
+    """The id of the issue's latest run whose edits `use` takes, up to `run`; empty for none."""
+    return run.edits_run if run else RunId("")
 
 
 def _awaits_confirmation(run: Run) -> bool:

@@ -26,7 +26,7 @@ if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
   if ARGV[7] == '1' then
     redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
     mark()
-    local joined = ARGV[13] .. claim .. ':joined'
+    local joined = ARGV[13] .. claim .. ':latest-join'
     if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', joined) or '0') then
       redis.call('SET', joined, ARGV[9], 'EX', ARGV[4])
     end
@@ -39,6 +39,9 @@ redis.call('SET', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[3], ARGV[2], 'EX', ARGV[4])
 redis.call('SADD', KEYS[4], ARGV[1])
 redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[4])
+redis.call('LPUSH', KEYS[8], ARGV[1])
+redis.call('LTRIM', KEYS[8], 0, 49)
+redis.call('EXPIRE', KEYS[8], ARGV[4])
 if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
 return {'created', ARGV[1]}
 """
@@ -52,6 +55,7 @@ local stop = ARGV[1] .. id .. ':stop'
 if ARGV[6] == '1' or redis.call('EXISTS', stop) == 0 then
   redis.call('SET', stop, ARGV[2], 'EX', ARGV[3])
 end
+redis.call('SADD', KEYS[4], id)
 return id
 """
 # Only the hint that was looked into: a command may have come meanwhile.
@@ -67,5 +71,6 @@ return 1
 # Removes from the active set what can never be finished: its record is gone or already final.
 FORGET: Final = """
 redis.call('SREM', KEYS[1], ARGV[1])
+redis.call('SREM', KEYS[3], ARGV[1])
 if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 """

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Self, cast
 
 from redis.asyncio import ConnectionPool, Redis
+from redis.exceptions import ResponseError
 
-from bot.storage.client import connection_pool, open_redis, waiting_client
-from bot.storage.cursors import Cursors
+from bot.redis_url import tag_prefix
+from bot.storage.active_runs import ActiveRuns
+from bot.storage.client import connection_pool, open_redis, plain_client, waiting_client
 from bot.storage.history import History, RunQueries
-from bot.storage.keys import Keys
+from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
 from bot.storage.progress import ProgressReports
 from bot.storage.pulls import PullRecords
-from bot.storage.quota import QuotaCounter, Refusals
+from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import Runs
-from bot.storage.turns import Turns
+from bot.storage.turns import Cursors, Turns
+from bot.storage.workers import Workers
+from bot.types import Lane, RunId
 
 if TYPE_CHECKING:
-    from bot.storage.checkpoints import EnvironmentStore, RedisStore
+    from collections.abc import AsyncIterator
+
+    from bot.storage.checkpoints import CacheStore, RedisStore
     from bot.storage.draining import InFlightWork
+    from bot.types import RepoRef
 
 
 class Storage:
@@ -33,6 +43,7 @@ class Storage:
         self.redis = redis
         self.keys = keys = Keys(prefix)
         self.runs = Runs(redis, keys)
+        self.active_runs = ActiveRuns(redis, keys)
         self.run_queries = RunQueries(redis, keys)
         self.pulls = PullRecords(redis, keys)
         self.requests = Requests(redis, keys)
@@ -42,6 +53,7 @@ class Storage:
         self.refusals = Refusals(redis, keys)
         self.cursors = Cursors(redis, keys)
         self.turns = Turns(redis, keys)
+        self.workers = Workers(redis, keys)
 
     @classmethod
     def open(cls, url: str, prefix: str, *, timeout: float) -> Storage:
@@ -50,7 +62,8 @@ class Storage:
         Raises:
             SettingsError: `url` is not the address of a Redis.
         """
-        return cls(open_redis(url, timeout=timeout), prefix)
+        prefix = tag_prefix(url, prefix)
+        return cls(open_redis(url, timeout=timeout, prefix=prefix), prefix)
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,8 +72,21 @@ class Storage:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self.redis.aclose()
+        """Close all connections, also in a task that is cancelled again meanwhile."""
+        closing = asyncio.ensure_future(self.redis.aclose())
+        await asyncio.shield(closing)
+
+    async def save_only_findings(self) -> None:
+        """Delete all but what is known of environment images, then let Redis write its dump file.
+
+        For a Redis of one's own.
+        """
+        redis = plain_client(self.redis)
+        kept = f"{self.keys.prefix}environment:".encode()
+        keys = cast("AsyncIterator[bytes]", redis.scan_iter(count=1000))
+        if doomed := [key async for key in keys if not key.startswith(kept)]:
+            await redis.delete(*doomed)
+        await redis.save()
 
     def waiting(self) -> Storage:
         """The same records; while Redis does not answer, every command waits and tries again.
@@ -74,10 +100,9 @@ class Storage:
         """What every key begins with."""
         return self.keys.prefix
 
-    @property
-    def nudge_queue(self) -> str:
-        """The key of arq's queue."""
-        return self.keys.queue
+    def nudge_queue(self, lane: Lane) -> str:
+        """The key of arq's queue for a lane."""
+        return self.keys.nudges(lane)
 
     @property
     def connection_pool(self) -> ConnectionPool:
@@ -93,18 +118,57 @@ class Storage:
         facts = await self.redis.info("server")
         return f"{facts['redis_version']}"
 
+    def open_writes(
+        self, repo: RepoRef, *, most: int, seconds: float, render: RenderNotice
+    ) -> HourlyWrites:
+        """The budget of writes to a repository. See `HourlyWrites`."""
+        key = self.keys.writes(repo)
+        return HourlyWrites(self.redis, key, most=most, seconds=seconds, render=render)
+
+    async def find_dangers(self) -> list[str]:
+        """What in Redis's own settings may lose runs, one phrase each; empty where it hides them.
+
+        Raises redis-py's errors.
+        """
+        dangers: list[str] = []
+        with suppress(ResponseError):  # a hosted Redis may hide its configuration
+            kept = await self.redis.config_get("*")
+            if kept.get("appendonly") == "no" and not kept.get("save"):
+                dangers.append("it keeps nothing on disk: a restart loses every run")
+        memory = await self.redis.info("memory")
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if memory.get("maxmemory") and policy != "noeviction":
+            dangers.append(f"it evicts keys when its memory is full ({policy})")
+        return dangers
+
     # Imported when used: checkpoints know the pipeline, which the web process never loads.
 
-    def checkpoints(self, run_id: str, in_flight: InFlightWork | None = None) -> RedisStore:
+    def checkpoints(self, run_id: RunId, in_flight: InFlightWork | None = None) -> RedisStore:
         """What the pipeline saves for a run. It waits while Redis does not answer."""
         from bot.storage.checkpoints import RedisStore
 
         return RedisStore(self.redis, self.keys, run_id, in_flight)
 
     def environment(
-        self, image: str, run_id: str, in_flight: InFlightWork | None = None
-    ) -> EnvironmentStore:
-        """What runs with the same environment image share; a new result is progress of `run_id`."""
-        from bot.storage.checkpoints import EnvironmentStore
+        self, image: str, run_id: RunId, in_flight: InFlightWork | None = None
+    ) -> CacheStore:
+        """What runs with the same environment image share, for seven days; a new result is progress
+        of `run_id`."""
+        from bot.storage.checkpoints import CacheStore
 
-        return EnvironmentStore(self.redis, self.keys, run_id, in_flight, image=image)
+        name_key, seconds = partial(self.keys.environment, image), CHECKPOINT_SECONDS
+        return CacheStore(
+            self.redis, self.keys, run_id, in_flight, name_key=name_key, seconds=seconds
+        )
+
+    def repository(
+        self, repo: RepoRef, run_id: RunId, in_flight: InFlightWork | None = None
+    ) -> CacheStore:
+        """What the runs of `repo` share, such as how it is installed, for thirty days; a new result
+        is progress of `run_id`."""
+        from bot.storage.checkpoints import CacheStore
+
+        name_key, seconds = partial(self.keys.repository, repo), RECORD_SECONDS
+        return CacheStore(
+            self.redis, self.keys, run_id, in_flight, name_key=name_key, seconds=seconds
+        )

@@ -1,14 +1,19 @@
-"""What only one worker does at a time, or what is done at most once in a while."""
+"""What only one worker does at a time or at most once in a while, and how far it has come."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import cast
 
 from redis.asyncio import Redis
 
+from bot.github.models import Cursor
 from bot.storage.client import UNREACHABLE, plain_client
-from bot.storage.keys import Keys
+from bot.storage.keys import DAY, RECORD_SECONDS, SUMMARY_SECONDS, Keys
+from bot.storage.records import read_or_skip
+from bot.types import RepoRef, RunId, now
+from pipeline.records import encode_record
 
 
 class Turns:
@@ -23,17 +28,46 @@ class Turns:
         return await self._take(self._keys.queue_turn, seconds)
 
     async def take_missed_webhooks_turn(self, seconds: float) -> bool:
-        """True for one caller in `seconds`: the worker that looks for missed webhooks."""
-        return await self._take(self._keys.missed_webhooks_turn, seconds)
+        """True for one caller in `seconds`: the worker that looks for missed webhooks.
 
-    async def wait_for_edit(self, run_id: str, seconds: float) -> None:
+        Workers that look often do not wait for those that look seldom.
+        """
+        return await self._take(f"{self._keys.missed_webhooks_turn}:{seconds:g}", seconds)
+
+    async def take_summaries_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that writes monthly summaries."""
+        return await self._take(self._keys.summaries_turn, seconds)
+
+    async def is_summary_due(self, repo: RepoRef, month: str) -> bool:
+        """Whether nobody has lately looked into the summary of `month` (`YYYY-MM`)."""
+        return not await self._redis.exists(self._keys.summary(repo, month))
+
+    async def mark_summary(self, repo: RepoRef, month: str, *, written: bool) -> None:
+        """Remember that the summary is written, or for a day that none is wanted."""
+        seconds = SUMMARY_SECONDS if written else DAY
+        await self._redis.set(self._keys.summary(repo, month), "1", ex=seconds)
+
+    async def mark_served(self, owner: str) -> None:
+        """A run of the owner has just begun."""
+        key, at = self._keys.owners_served, now().timestamp()
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.zadd(key, {owner: at})
+            pipe.zremrangebyscore(key, "-inf", at - DAY)
+            await pipe.execute()
+
+    async def list_served(self) -> dict[str, float]:
+        """When a run of each owner last began, in seconds; only owners of the last day."""
+        served = await self._redis.zrange(self._keys.owners_served, 0, -1, withscores=True)
+        return {owner.decode(): at for owner, at in cast("list[tuple[bytes, float]]", served)}
+
+    async def wait_for_edit(self, run_id: RunId, seconds: float) -> None:
         """Return when the last edit of the run's status comment was `seconds` ago."""
         key = self._keys.edit_turn(run_id)
         while seconds and not await self._take(key, seconds):
             left = await self._redis.pttl(key)
             await asyncio.sleep(max(left, 1) / 1000)
 
-    async def mark_edited(self, run_id: str, seconds: float) -> None:
+    async def mark_edited(self, run_id: RunId, seconds: float) -> None:
         """The status comment has been edited now. Lost while Redis does not answer."""
         if seconds:
             key, pause = self._keys.edit_turn(run_id), int(seconds * 1000)
@@ -42,3 +76,23 @@ class Turns:
 
     async def _take(self, key: str, seconds: float) -> bool:
         return bool(await self._redis.set(key, "1", nx=True, px=int(seconds * 1000)))
+
+
+class Cursors:
+    """Up to which time each repository was searched for missed webhooks.
+
+    Every method raises redis-py's errors.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def get(self, repo: RepoRef) -> Cursor | None:
+        """None for a repository that was not searched in the last 30 days."""
+        kept = await self._redis.get(self._keys.cursor(repo))
+        return read_or_skip(Cursor, kept, f"The cursor of {repo.full_name}")
+
+    async def set(self, repo: RepoRef, cursor: Cursor) -> None:
+        """To be called once everything that the search found is dealt with."""
+        await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)

@@ -18,6 +18,7 @@ SIMILARITY_CUTOFF: Final = 0.6
 """How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
 
 _REST_OF_LINE = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
+_LETTERS = re.compile(r"`?([A-Za-z]{1,2})`?[.,;]?")
 _NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
 SYNONYMS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
 """Verbs of other bots that mean one of ours."""
@@ -41,9 +42,16 @@ class Command(Frozen):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers among the words, `#` or not: candidates, pull requests."""
+        """The numbers among the words, `#` or not, such as those of pull requests."""
         found = (_NUMBER.fullmatch(word) for word in self.words)
         return tuple(int(one[1]) for one in found if one)
+
+    @property
+    def letter(self) -> str | None:
+        """The one word of one or two letters, as edits are named, in upper case; else None."""
+        found = (_LETTERS.fullmatch(word) for word in self.words)
+        names = [one[1].upper() for one in found if one]
+        return names[0] if len(names) == 1 else None
 
 
 def parse_command(text: str, name: str) -> Command | None:

@@ -41,7 +41,7 @@ from bot.triggers.requests import (
     StopRequest,
 )
 from bot.types import CHECK_NAME as SETTINGS_CHECK
-from bot.types import CommentLocation, Mode, StopReason
+from bot.types import CommentLocation, Login, Mode, StopReason, replace
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def decide(event: Event, names: BotNames) -> AnyRequest | Ignored:
 
 
 def _decide_labeled(event: IssueLabeled, names: BotNames) -> AnyRequest | Ignored:
-    if names.labels.is_opt_out(event.label):  # whoever put it on: it is looked at, not who
+    if names.labels.is_opt_out(event.label):  # no matter who added it
         return _to_opt_out(event, event.issue)
     mode = names.labels.mode_of(event.label)
     if mode is None:
@@ -159,7 +159,8 @@ def _decide_comment(event: CommentCreated, names: BotNames) -> AnyRequest | Igno
         return Ignored(reason="a bot's comment")
     command = parse_command(event.text, names.app)
     if command is None and event.location is CommentLocation.REVIEW:
-        return _to_pull_update(event, event.issue, Delay.DEBOUNCED)
+        update = _to_pull_update(event, event.issue, Delay.DEBOUNCED)
+        return replace(update, comment=event.comment)
     if command is None:
         return Ignored(reason="no command")
     return CommandRequest(
@@ -191,7 +192,7 @@ def _to_pull_update(
         number=pull,
         delay=delay,
         again=again,
-        by="" if event.by_bot else event.actor,
+        by=Login("") if event.by_bot else event.actor,
         delivery=event.delivery,
     )
 

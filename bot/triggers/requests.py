@@ -7,7 +7,16 @@ from enum import StrEnum
 from typing import Literal
 
 from bot.triggers.command_text import Command
-from bot.types import CommentLocation, Frozen, IssueVersion, Mode, RepoRef, StopReason
+from bot.types import (
+    CommentLocation,
+    CommitSha,
+    Frozen,
+    IssueVersion,
+    Login,
+    Mode,
+    RepoRef,
+    StopReason,
+)
 
 
 class Delay(StrEnum):
@@ -25,7 +34,7 @@ class RunRequest(Frozen):
 
     repo: RepoRef
     issue: int
-    asked_by: str
+    asked_by: Login
     delivery: str
     mode: Mode = Mode.FIX
     label: str = ""
@@ -52,7 +61,7 @@ class StopRequest(Frozen):
 
     repo: RepoRef
     issue: int
-    by: str
+    by: Login
     why: StopReason
     label: str = ""
     """For UNLABELED: what was taken off. For DISABLED: what was put on."""
@@ -68,7 +77,7 @@ class CommandRequest(Frozen):
     issue: int
     location: CommentLocation
     comment: int
-    by: str
+    by: Login
     at: datetime
     """When it was written, by GitHub's clock."""
     command: Command
@@ -87,7 +96,7 @@ class ConfigCheckRequest(Frozen):
 
     repo: RepoRef
     pull: int
-    head: str
+    head: CommitSha
     again: bool = False
     """Somebody asked for its check to be made anew."""
     with_evidence: bool = False
@@ -114,7 +123,9 @@ class PullUpdate(Frozen):
     delay: Delay = Delay.IMMEDIATE
     again: bool = False
     """The evidence is to be gathered again, even if it is up to date."""
-    by: str = ""
+    by: Login = Login("")
+    comment: int = 0
+    """The comment on a line that asks for it; 0: something else does."""
     delivery: str
 
     @property

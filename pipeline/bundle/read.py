@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import IO, Any, Final, cast
 
 import zstandard
 
@@ -20,6 +20,9 @@ LARGEST: Final = 512 * 1024 * 1024
 """Bytes of all documents together, unpacked."""
 MOST_DOCUMENTS: Final = 100_000
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_EXTENSION: Final = 64 * 1024
+"""Bytes of an extension header, which holds one name."""
+_LONG_NAME: Final = re.compile(rb"\A\d{1,6} path=([^\n]*)\n\Z")
 _WINDOW: Final = 128 * 1024 * 1024
 """Bytes of memory that the compressed stream may ask for."""
 
@@ -72,25 +75,58 @@ def _unpack(path: Path) -> dict[str, bytes]:
     with (
         path.open("rb") as raw,
         zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(raw) as packed,
-        tarfile.open(fileobj=packed, mode="r|") as tar,
     ):
-        for member in tar:
-            name = member.name
-            if not member.isreg() or not _NAME.fullmatch(name) or name in found:
+        while (member := _read_header(path, packed)) is not None:
+            name, size = member
+            if not _NAME.fullmatch(name) or name in found:
                 raise BadBundle(f"{path} holds {name[:80]!r}, which no bundle does.")
-            left -= member.size
-            if member.size > LARGEST_DOCUMENT or left < 0 or len(found) >= MOST_DOCUMENTS:
+            left -= size
+            if size > LARGEST_DOCUMENT or left < 0 or len(found) >= MOST_DOCUMENTS:
                 raise BadBundle(f"{path} is larger than a bundle may be.")
-            file = tar.extractfile(member)
-            assert file is not None
-            found[name] = file.read()
+            found[name] = _read_body(packed, size)
     return found
+
+
+def _read_header(path: Path, packed: IO[bytes]) -> tuple[str, int] | None:
+    """Name and size of the next document; None at the end.
+
+    `tarfile` itself reads extension headers of any size into memory.
+    """
+    name = ""
+    while True:
+        block = packed.read(tarfile.BLOCKSIZE)
+        if not block.strip(b"\0"):
+            return None
+        info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if info.isreg():
+            return name or info.name, info.size
+        if info.type != tarfile.XHDTYPE or name:
+            raise BadBundle(f"{path} holds {info.name[:80]!r}, which no bundle does.")
+        if info.size > _EXTENSION:
+            raise BadBundle(f"{path} is larger than a bundle may be.")
+        name = _parse_long_name(_read_body(packed, info.size))
+
+
+def _parse_long_name(extension: bytes) -> str:
+    """The name in a pax header, which the format has for names of more than 100 characters."""
+    found = _LONG_NAME.search(extension)
+    if found is None:
+        raise tarfile.HeaderError
+    return found[1].decode("utf-8", "surrogateescape")
+
+
+def _read_body(packed: IO[bytes], size: int) -> bytes:
+    """What follows a header; the format fills it up to whole blocks."""
+    data = packed.read(size + -size % tarfile.BLOCKSIZE)
+    if len(data) < size:
+        raise EOFError
+    return data[:size]
 
 
 def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadBundle(f"{path} is no bundle: it has no {MANIFEST} that can be read.") from None
     known = cast("dict[str, Any]", manifest) if isinstance(manifest, dict) else {}
     found = known.get("format")

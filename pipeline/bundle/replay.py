@@ -1,4 +1,4 @@
-"""A verdict made again from what a run kept: nothing is executed, and no model is asked."""
+"""Repeats a run's verdict from its bundle, without executing anything or asking a model."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from pipeline.codebase.commit import Codebase
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
 from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
-from pipeline.types import Issue, replace
+from pipeline.store import decode_document
+from pipeline.types import CommitSha, Issue, NoFix, Selection, replace
+from pipeline.workflows.outcome import load_end
 from sandbox.base import Execution
+from sandbox.command_run import CommandRun
 from sandbox.program import Program
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class NotInBundle(Exception):
-    """A result that the run did not keep would be needed; `str(error)` says which."""
+    """The replay needs a result that the run did not keep; `str(error)` says which."""
 
 
 class BundleStore:
-    """A store over documents in memory, by their names in a bundle; what is saved lies over them.
+    """A store over the documents of a bundle, in memory; saving overlays them.
 
-    The documents are as they came: one that does not validate is as good as absent.
+    Documents are not checked on the way in: one that does not validate counts as absent.
     """
 
     def __init__(self, documents: Mapping[str, bytes]) -> None:
@@ -40,10 +43,8 @@ class BundleStore:
         saved = self._saved.get(key)
         if isinstance(saved, kind):
             return saved
-        try:
-            return kind.model_validate_json(self._documents[f"{key}.json"])
-        except (KeyError, ValidationError):
-            return None
+        found = self._documents.get(f"{key}.json")
+        return None if found is None else decode_document(kind, found, key)
 
     async def save(self, key: str, value: BaseModel) -> None:
         """See `pipeline.store.Store`."""
@@ -51,7 +52,7 @@ class BundleStore:
 
 
 class UnavailableSandbox:
-    """A sandbox in which nothing is run."""
+    """A sandbox that refuses to run anything."""
 
     async def run(self, program: Program) -> Execution:
         """Raises `NotInBundle`."""
@@ -62,9 +63,13 @@ class UnavailableSandbox:
         )
         raise NotInBundle(what)
 
+    async def run_command(self, program: Program) -> CommandRun:
+        """Raises `NotInBundle`."""
+        raise NotInBundle(f"a command ({program.argv[0]})")
+
 
 class _UnavailableModel:
-    """A model whose conversations must be there already."""
+    """A model that refuses every request: the bundle must hold the conversation."""
 
     profile = ModelProfile(
         provider="openai", name="none", window=1, max_output=1, sampling=False, price=Price()
@@ -75,7 +80,7 @@ class _UnavailableModel:
 
 
 class _UnavailableReward:
-    """A reward model whose scores must be there already."""
+    """A reward model that refuses every request: the bundle must hold the score."""
 
     async def score(self, issue: Issue, diff: str) -> float:
         raise NotInBundle(f"a reward model's score ({len(issue.title) + len(diff)} characters)")
@@ -83,16 +88,18 @@ class _UnavailableReward:
 
 @dataclass(frozen=True)
 class Replay:
-    """The verdict made again, beside the one that was kept."""
+    """The repeated verdict beside the recorded one."""
 
     judged: Judgement
     question: SelectionQuestion
     recorded: Verdict | None
-    """None: this way of choosing was not the run's."""
+    """None: the run did not use this method."""
+    end: Selection | NoFix | None = None
+    """How the run itself ended; None where the bundle does not say."""
 
     @property
     def equal(self) -> bool | None:
-        """Whether it is the recorded verdict; None where there is none to compare."""
+        """Whether both are the same; None where there is no recorded one."""
         if self.recorded is None:
             return None
         return _comparable(self.judged.verdict) == _comparable(self.recorded)
@@ -101,10 +108,10 @@ class Replay:
 async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None) -> Replay:
     """The verdict by `method`, or by the method that the run used; see `Judge`.
 
-    By another way than the run's, the last word is the executions' and no model's.
+    With another method than the run's, executions decide, and no model.
 
     Raises:
-        NotInBundle: the run did not get so far, or another way needs what it did not do.
+        NotInBundle: the run ended too early, or the method needs a result that it does not have.
     """
     store = BundleStore(documents)
     question, way = await _load_question(store)
@@ -115,7 +122,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
     judge = Judge(
         _UnavailableModel() if question.model and same else None,
         UnavailableSandbox(),
-        Codebase(Path(), "", {}),
+        Codebase(Path(), CommitSha(""), {}),
         store,
         options,
         reward=_UnavailableReward() if question.reward and same else None,
@@ -126,7 +133,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         tests=question.tests,
         reproduced=question.reproduced,
     )
-    return Replay(judged, question, recorded)
+    return Replay(judged, question, recorded, await load_end(store))
 
 
 async def _load_question(store: BundleStore) -> tuple[SelectionQuestion, SelectionMethod]:
@@ -137,11 +144,11 @@ async def _load_question(store: BundleStore) -> tuple[SelectionQuestion, Selecti
 
 
 def _comparable(verdict: Verdict) -> tuple[object, ...]:
-    """What a verdict says. Sentences may be worded otherwise by another version."""
+    """The parts of a verdict that must be equal; another version may word its sentences anew."""
     return (
         verdict.chosen,
         verdict.order,
         verdict.reason,
         verdict.decided_by,
-        round(verdict.confidence, 6),
+        round(verdict.confidence, 6) if verdict.chosen is not None else None,
     )

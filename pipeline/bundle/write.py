@@ -1,4 +1,4 @@
-"""Everything a run asked, was told, executed and counted, in one archive: `run.tar.zst`."""
+"""Writes `run.tar.zst`: every request, reply, execution and count of a run in one archive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import zstandard
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 
 
@@ -24,7 +24,18 @@ def write_bundle(
     `manifest.json` comes first: the format, our version, `facts`, and the SHA-256 of every other
     file. Documents lie under `store/`, `extra` beside it. The same content makes the same bytes.
     """
-    files = {**extra, **_read_documents(store)}
+    pack_bundle(path, _read_documents(store), facts=facts, extra=extra)
+
+
+def pack_bundle(
+    path: Path,
+    documents: Mapping[str, bytes],
+    *,
+    facts: Mapping[str, object],
+    extra: Mapping[str, bytes],
+) -> None:
+    """As `write_bundle`, with the documents in memory, by their names in the store and `.json`."""
+    files = {**extra, **{f"store/{name}": data for name, data in documents.items()}}
     manifest = {
         "format": FORMAT,
         "capuchin": version("capuchin-bot"),
@@ -46,9 +57,9 @@ def write_bundle(
 
 
 def _read_documents(store: Path) -> dict[str, bytes]:
-    """A document that is half written has a name that begins with a dot."""
+    """All complete documents; the name of a half-written one begins with a dot."""
     return {
-        f"store/{file.relative_to(store).as_posix()}": file.read_bytes()
+        file.relative_to(store).as_posix(): file.read_bytes()
         for file in sorted(store.rglob("*.json"))
         if not file.name.startswith(".")
     }

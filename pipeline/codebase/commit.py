@@ -1,4 +1,5 @@
-"""One commit read from git's objects: no worktree, so no hook, filter or symbolic link acts."""
+"""Reads one commit from git's objects: without a worktree, no hook, filter or symbolic link
+acts."""
 
 from __future__ import annotations
 
@@ -6,36 +7,52 @@ import asyncio
 import io
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from sys import intern
 
-from pipeline.codebase.git import GitFailed, git, read_git_entries
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
+from pipeline.codebase.recent import RecentBytes
 from pipeline.codebase.text import decode_text
+from pipeline.types import CommitSha
 from sandbox.archive import Archive
 from sandbox.tree import Tree
 
 SYMLINK = "120000"
 SUBMODULE = "160000"
 _BATCH_BYTES = 16 * 1024 * 1024
-"""How much file content is asked of git at once, to bound memory on a big repository."""
+"""File content requested from git at once, in bytes: bounds memory on a big repository."""
+RECENT_BYTES = 4 * 1024 * 1024
+"""The total size of the file contents that a codebase keeps in memory."""
 _ABSENT = "BAD"
-"""What `ls-tree -l` gives as the size of an object that is not there."""
+"""The size that `ls-tree -l` prints for a missing object."""
+MOST_FILES = 300_000
+MOST_PATH_BYTES = 64 * 1024 * 1024
+"""The total bytes of all paths."""
+LONGEST_PATH = 4_096
+"""Bytes; Linux cannot open a longer path."""
+MOST_BYTES = 4 * 1024 * 1024 * 1024
+"""The total bytes of all files, counted per path: equal files are one blob in git."""
+LARGEST_FILE = 256 * 1024 * 1024
+"""Bytes; GitHub accepts no file above 100 MiB."""
+MOST_SECONDS = 300.0
+"""The time limit of one listing. A tree of empty folders can take forever and list nothing."""
 _MTIME = 1_000_000_000
-"""Every file in a tree's tar is this old, so that equal trees make equal tars."""
+"""The modification time of every file in a tree's tar, so that equal trees make equal tars."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     path: str
     mode: str
-    """As git writes it: `100644`, `100755`, `120000` (link) or `160000` (submodule)."""
+    """Git's mode: `100644`, `100755`, `120000` (link) or `160000` (submodule)."""
     size: int
     """Bytes; 0 for a submodule."""
     blob: str
-    """git's name of the content."""
+    """Git's name of the content."""
 
     @property
     def regular(self) -> bool:
@@ -44,7 +61,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class SkippedEntry:
-    """An entry that is not in `Codebase.files`, and why."""
+    """An entry that is not in `Codebase.files`, with the reason."""
 
     path: str
     why: str
@@ -55,19 +72,24 @@ class Codebase:
     """Every file of one commit. `files` is empty for an empty repository."""
 
     git_dir: Path
-    commit: str
-    """Full name of the commit; empty when the repository has no commit at all."""
+    commit: CommitSha
+    """The full name of the commit; empty if the repository has no commit."""
     files: Mapping[str, File]
     skipped: tuple[SkippedEntry, ...] = ()
+    _recent: RecentBytes = field(
+        default_factory=lambda: RecentBytes(RECENT_BYTES), repr=False, compare=False
+    )
+    """Contents by blob: the steps of a run read the same files."""
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:
-        """The files at `commit` (any name git understands) of the repository at `git_dir`.
+        """Open the files at `commit` (any name git understands) of the repository at `git_dir`.
 
-        A repository without any commit is an empty codebase, whatever `commit` is.
+        A repository without commits is an empty codebase for any `commit`.
 
         Raises:
             GitFailed: there are commits, but not this one, or the clone is not whole.
+            CodebaseTooLarge: the number or size of its files exceeds the limits.
         """
         name = f"{commit}^{{commit}}"
         try:
@@ -75,8 +97,8 @@ class Codebase:
         except GitFailed:
             if await git(git_dir, "for-each-ref", "--count=1"):
                 raise
-            return cls(git_dir, "", {})
-        full = found.decode().split()[-1]
+            return cls(git_dir, CommitSha(""), {})
+        full = CommitSha(found.decode().split()[-1])
         files, skipped = await _list_files(git_dir, full)
         return cls(git_dir, full, files, skipped)
 
@@ -89,16 +111,28 @@ class Codebase:
         file = self.files[path]
         if file.mode == SUBMODULE:
             return b""
-        return await git(self.git_dir, "cat-file", "blob", file.blob)
+        if (known := self._recent.get(file.blob)) is not None:
+            return known
+        content = await git(self.git_dir, "cat-file", "blob", file.blob)
+        self._recent.add(file.blob, content)
+        return content
 
     async def read_all(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of many files, in few calls of git. Raises as `read` does."""
-        contents: dict[str, bytes] = {}
-        for batch in _batches(self.files[path] for path in paths):
+        """Read the contents of many files, in few calls of git.
+
+        Raises:
+            KeyError: a file does not exist.
+        """
+        wanted = {path: self.files[path] for path in paths}
+        known = {path: self._recent.get(file.blob) for path, file in wanted.items()}
+        contents = {path: content for path, content in known.items() if content is not None}
+        for batch in _batches(file for path, file in wanted.items() if path not in contents):
             names = "".join(f"{file.blob}\n" for file in batch).encode()
             output = await git(self.git_dir, "cat-file", "--batch", input=names)
-            contents.update(zip((file.path for file in batch), _parse_objects(output), strict=True))
-        return contents
+            for file, content in zip(batch, _parse_objects(output), strict=True):
+                contents[file.path] = content
+                self._recent.add(file.blob, content)
+        return {path: contents[path] for path in wanted if path in contents}
 
     async def read_text(self, path: str) -> str | None:
         """The content as text, line endings kept; None for a link, a submodule or binary content.
@@ -111,8 +145,27 @@ class Codebase:
         text = decode_text(path, await self.read(path))
         return text.text if text else None
 
+    async def read_date(self) -> date | None:
+        """The day of the commit, by its committer; None without a commit."""
+        if not self.commit:
+            return None
+        stated = await git(self.git_dir, "show", "-s", "--format=%cs", self.commit)
+        try:
+            return date.fromisoformat(stated.decode("ascii", "replace").strip())
+        except ValueError:
+            return None  # git stores any year that the committer claims
+
+    async def describe(self) -> str:
+        """The output of `git describe --tags --long`; empty if no tag with a number is
+        reachable."""
+        if not self.commit:
+            return ""
+        words = ("describe", "--tags", "--long", "--match", "*[0-9]*", self.commit)
+        said = await git(self.git_dir, *words, accept=(0, 128))
+        return said.decode("utf-8", "replace").strip()
+
     async def build_tree(self) -> Tree:
-        """Everything but submodules as a tar with owner 0 and one fixed time."""
+        """A tar of everything but submodules, with owner 0 and a fixed time."""
         with tempfile.TemporaryFile() as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
                 for batch in _batches(self.files.values()):
@@ -123,25 +176,68 @@ class Codebase:
 
 
 async def _list_files(
-    git_dir: Path, commit: str
+    git_dir: Path, commit: CommitSha
 ) -> tuple[dict[str, File], tuple[SkippedEntry, ...]]:
     files: dict[str, File] = {}
     skipped: list[SkippedEntry] = []
-    listing = read_git_entries(git_dir, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+    left = MOST_BYTES
+    listing = list_tree(git_dir, commit, "-l")
     async with aclosing(listing):
-        async for entry in listing:
-            facts, _, name = entry.partition(b"\t")
-            mode, _, blob, size = facts.decode("ascii").split()
-            why = _name_problem(name)
-            if why:
-                skipped.append(SkippedEntry(name.decode("utf-8", "backslashreplace"), why))
-                continue
-            path = name.decode("utf-8")
-            if size == _ABSENT:
-                raise GitFailed("ls-tree", 0, f"{path}: the clone lacks its object {blob}")
-            # There are four modes: one string each, however many files there are.
-            files[path] = File(path, intern(mode), 0 if size == "-" else int(size), blob)
+        async for entries in listing:
+            for entry in entries:
+                file = _parse_entry(entry)
+                if isinstance(file, SkippedEntry):
+                    skipped.append(file)
+                    continue
+                files[file.path] = file
+                left -= file.size
+            if left < 0:
+                raise CodebaseTooLarge(f"Its files hold more than {MOST_BYTES >> 30} GiB.")
     return files, tuple(skipped)
+
+
+def _parse_entry(entry: bytes) -> File | SkippedEntry:
+    facts, _, name = entry.partition(b"\t")
+    mode, _, blob, size = facts.decode("ascii").split()
+    if why := _name_problem(name):
+        return SkippedEntry(name.decode("utf-8", "backslashreplace"), why)
+    path = name.decode("utf-8")
+    if size == _ABSENT:
+        raise GitFailed("ls-tree", 0, f"{path}: the clone lacks its object {blob}")
+    # There are four modes: intern them, however many files there are.
+    file = File(path, intern(mode), 0 if size == "-" else int(size), blob)
+    if file.size > LARGEST_FILE:
+        raise CodebaseTooLarge(f"{path} is larger than {LARGEST_FILE >> 20} MiB.")
+    return file
+
+
+async def list_tree(git_dir: Path, commit: str, *options: str) -> AsyncGenerator[list[bytes], None]:
+    """List the entries of `git ls-tree -r -z` in batches; close the generator to end early.
+
+    Raises:
+        GitFailed: the commit or one of its trees is missing.
+        CodebaseTooLarge: there are too many entries, or git takes too long.
+    """
+    listing = read_git_entries(git_dir, "ls-tree", "-r", "-z", *options, "--full-tree", commit)
+    count, left = 0, MOST_PATH_BYTES
+    until = asyncio.get_running_loop().time() + MOST_SECONDS
+    async with aclosing(listing):
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    entries = await anext(listing, None)
+            except TimeoutError:
+                raise CodebaseTooLarge(
+                    f"Its files could not be listed in {MOST_SECONDS:.0f} seconds."
+                ) from None
+            if entries is None:
+                return
+            count, left = count + len(entries), left - sum(map(len, entries))
+            if count > MOST_FILES:
+                raise CodebaseTooLarge(f"It has more than {MOST_FILES:,} files.")
+            if left < 0:
+                raise CodebaseTooLarge(f"Its paths are longer than {MOST_PATH_BYTES >> 20} MiB.")
+            yield entries
 
 
 def _name_problem(name: bytes) -> str:
@@ -151,8 +247,10 @@ def _name_problem(name: bytes) -> str:
         return "its name is not UTF-8"
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in path):
         return "its name holds a control character"
+    if len(name) > LONGEST_PATH:
+        return f"its path is longer than {LONGEST_PATH:,} bytes"
     parts = path.split("/")
-    # git refuses to write such trees, but anybody can make one by hand and push it.
+    # git refuses to write such trees, but anybody can build and push one.
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
         return "its name leads out of the repository"
     return ""
@@ -174,7 +272,7 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
 
 
 def _parse_objects(output: bytes) -> Iterator[bytes]:
-    """The contents in the output of `git cat-file --batch`, in order."""
+    """Split the output of `git cat-file --batch` into the contents, in order."""
     at = 0
     while at < len(output):
         end = output.index(b"\n", at)

@@ -1,15 +1,16 @@
-"""How a repository tests itself: its runner, its test folder, the names of its test files."""
+"""Detects how a repository tests itself: its runner, test folder, and names of test files."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.globs import Globs
 from pipeline.codebase.text import decode_text
 
 Runner = Literal["pytest", "unittest"]
@@ -22,31 +23,49 @@ _NAME_OF_TEST = re.compile(
 )
 """`test_a.py`, `a_test.go`, `a-test.js`, `a_spec.rb`, `a.test.ts`, `ATest.java`, `ATests.cs`."""
 _LARGEST = 200_000
-"""Bytes; a test file larger than this is not read to learn from."""
+"""Bytes; larger test files are not read as examples."""
 _MOST_READ = 2000
 """How many files with a test's name are read."""
 _TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
 _PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
+_PYTEST_REQUIREMENT = re.compile(r"^[ \t]*pytest\b(?!-)", re.M | re.I)
 _UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
-_PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=")
+_PYTEST = ("python", "-m", "pytest")
+_CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
+_LONGEST_LINE = 2000
+_MOST_REQUIREMENTS = 20
+_UNREADABLE = {
+    r"--cov\b": ("--no-cov",),
+    r"-n\b|--numprocesses": ("-n", "0"),
+    r"-x\b|--exitfirst|--maxfail": ("--maxfail=0",),
+    r"-q\b|--quiet|-[a-z]*qq": ("-v", "-v"),
+}
+"""Options in a repository's `addopts` that hide a single test's outcome, and the overrides by
+name."""
 
 
 class Conventions(BaseModel):
-    """What a new test file should look like here."""
+    """The form of a new test file in this repository."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     runner: Runner
     folder: str
-    """Where test files live, without a slash at the end; empty for the root."""
+    """The folder of test files, without a trailing slash; empty for the root."""
     suffix: bool
-    """Whether files are called `x_test.py` rather than `test_x.py`."""
+    """Whether files are named `x_test.py` rather than `test_x.py`."""
     tests: int
-    """How many test files there are."""
+    """The number of test files."""
     packaged: bool
     """Whether `folder` is a package (has `__init__.py`)."""
     example: str | None
-    """Path of a test file that shows the style."""
+    """The path of a test file that shows the style."""
+    overrides: tuple[str, ...] = ()
+    """Options of pytest that undo those of the repository that hide a single test's outcome."""
+    pattern: str = ""
+    """For `unittest discover`, if its own pattern would miss test files."""
+    spread: bool = False
+    """Whether test files lie in several top-level folders."""
 
     def fresh_path(self, words: str, taken: Sequence[str] | frozenset[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
@@ -61,26 +80,27 @@ class Conventions(BaseModel):
         raise AssertionError("more names than paths")
 
     def command_for(self, path: str) -> tuple[str, ...]:
-        """Runs one test file."""
+        """The command that runs one test file."""
         if self.runner == "pytest":
-            return (*_PYTEST, path)
+            return (*_PYTEST, *self.overrides, path)
         return ("python", "-m", "unittest", "-v", path)
 
     def suite_command(self) -> tuple[str, ...] | None:
-        """Runs all tests; None when there are none."""
+        """The command that runs all tests; None if there are none."""
         if not self.tests:
             return None
         if self.runner == "pytest":
-            return (*_PYTEST, "--tb=short")
-        if not self.folder:
-            return ("python", "-m", "unittest", "discover", "-v")
+            return _PYTEST
+        pattern = ("-p", self.pattern) if self.pattern else ()
+        if not self.folder or self.spread:
+            return ("python", "-m", "unittest", "discover", "-v", *pattern)
         top = self.folder.split("/")[0]
         start = ("-s", top, "-t", ".") if self.packaged else ("-s", self.folder)
-        return ("python", "-m", "unittest", "discover", "-v", *start)
+        return ("python", "-m", "unittest", "discover", "-v", *start, *pattern)
 
 
 def is_test(path: str) -> bool:
-    """Whether a path is a test's by its name or folder, in any language."""
+    """Whether a path's name or folder marks a test, in any language."""
     *folders, name = path.split("/")
     if any(folder.lower() in _FOLDERS_OF_TESTS for folder in folders):
         return True
@@ -88,22 +108,27 @@ def is_test(path: str) -> bool:
 
 
 def is_runnable(path: str) -> bool:
-    """Whether a Python file is named as runners expect of those that hold tests."""
+    """Whether runners expect tests in a Python file with this name."""
     return bool(_TEST_NAME.fullmatch(path.rsplit("/", 1)[-1]))
 
 
 def has_tests(text: str) -> bool:
-    """Whether Python source defines tests, by its looks."""
+    """Whether Python source appears to define tests."""
     return bool(_TEST_DEFINITION.search(text))
 
 
 async def detect_conventions(codebase: Codebase) -> Conventions:
-    """The conventions of `codebase`; unittest in `tests` for one without tests."""
+    """Detect the conventions of `codebase`; unittest in `tests` if it has no tests."""
     texts = await read_test_files(codebase)
     paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
-    configured = await _has_pytest_config(codebase)
+    settings = await _read_texts(codebase, [n for n in _CONFIGURATIONS if n in codebase.files])
+    listed = sorted(path for path in codebase.files if _lists_requirements(path))
+    required = await _read_texts(codebase, listed[:_MOST_REQUIREMENTS])
+    configured = _has_pytest_config(codebase, settings) or any(
+        _PYTEST_REQUIREMENT.search(text) for text in required.values()
+    )
     return Conventions(
         runner=_runner(texts, configured),
         folder=folder,
@@ -111,15 +136,23 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
         tests=len(paths),
         packaged=f"{folder}/__init__.py".lstrip("/") in codebase.files,
         example=_example(near or paths, texts),
+        overrides=_overrides(settings),
+        pattern=_discovery_pattern(paths),
+        spread=len({path.split("/")[0] for path in paths}) > 1,
     )
 
 
-async def read_test_files(codebase: Codebase) -> dict[str, str]:
-    """The files that hold tests, by path, in the order of their names."""
+async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
+    """Read the files that contain tests, by path, in the order of their names, but those that match
+    a glob pattern of `exclude`."""
+    left_out = Globs(exclude)
     named = sorted(
         path
         for path, file in codebase.files.items()
-        if file.regular and file.size < _LARGEST and is_runnable(path)
+        if file.regular
+        and file.size < _LARGEST
+        and is_runnable(path)
+        and not left_out.first_match(path)
     )
     read = await _read_texts(codebase, named[:_MOST_READ])
     return {path: text for path, text in read.items() if has_tests(text)}
@@ -132,10 +165,10 @@ def _parent(path: str) -> str:
 def _folder(paths: Sequence[str], codebase: Codebase) -> str:
     if paths:
         folders = Counter(map(_parent, paths))
-        # Most files; then the shallowest, so that a tie goes to `tests` rather than `tests/unit`.
+        # Most files, then the shallowest: a tie goes to `tests` rather than `tests/unit`.
         return min(folders, key=lambda f: (-folders[f], f.count("/"), f))
     tops = {path.split("/")[0] for path in codebase.files if "/" in path}
-    # A file, link or submodule of that name has no room for a file of ours.
+    # A file, link or submodule of that name cannot contain a file of ours.
     free = [name for name in ("tests", "test") if name not in codebase.files]
     return next((name for name in free if name in tops), free[0] if free else "")
 
@@ -149,9 +182,17 @@ def _runner(texts: dict[str, str], configured: bool) -> Runner:
 
 
 def _example(paths: Sequence[str], texts: dict[str, str]) -> str | None:
-    """A file of middling size: enough to show the style, not too much to read."""
+    """A file of medium size: enough to show the style, not too much to read."""
     sized = [path for path in paths if "def test" in texts.get(path, "")]
     return min(sized, key=lambda path: abs(len(texts[path]) - 4000), default=None)
+
+
+def _lists_requirements(path: str) -> bool:
+    """Whether `path` is named as files of requirements are: `requirements-test.txt` at the top, or
+    `requirements/test.in`."""
+    folder, name = _parent(path), path.rsplit("/", 1)[-1]
+    named = folder == "requirements" or (folder == "" and "requirements" in name)
+    return named and name.endswith((".txt", ".in"))
 
 
 async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
@@ -160,12 +201,36 @@ async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str
     return {path: text.text for path, text in texts.items() if text}
 
 
-async def _has_pytest_config(codebase: Codebase) -> bool:
+def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:
     if any(path.rsplit("/", 1)[-1] == "conftest.py" for path in codebase.files):
         return True
-    names = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
-    texts = await _read_texts(codebase, [name for name in names if name in codebase.files])
-    if "pytest.ini" in texts or ".pytest.ini" in texts:
+    if "pytest.ini" in settings or ".pytest.ini" in settings:
         return True
-    sections = "\n".join(texts.values())
+    sections = "\n".join(settings.values())
     return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
+
+
+def _overrides(settings: dict[str, str]) -> tuple[str, ...]:
+    found = " ".join(line for text in settings.values() for line in _addopts(text))
+    hidden = (
+        words for what, words in _UNREADABLE.items() if re.search(rf"(?<![\w-])({what})", found)
+    )
+    return tuple(word for words in hidden for word in words)
+
+
+def _addopts(text: str) -> Iterator[str]:
+    """The lines of pytest's `addopts` option, in an INI or a TOML file."""
+    inside = False
+    for line in text.split("\n"):
+        starts = re.match(r"[ \t]{0,8}addopts[ \t]{0,8}=", line)
+        inside = bool(starts) or (inside and line[:1] in " \t]" and bool(line.strip()))
+        if inside:
+            yield line[:_LONGEST_LINE]
+
+
+def _discovery_pattern(paths: Sequence[str]) -> str:
+    """The pattern for discovery; empty if unittest's own, `test*.py`, finds every test file."""
+    names = [path.rsplit("/", 1)[-1] for path in paths]
+    if all(name.startswith("test") for name in names):
+        return ""
+    return "*_test.py" if all(name.endswith("_test.py") for name in names) else "*test*.py"

@@ -1,12 +1,14 @@
-"""Runs the git binary: an argument list, an environment of its own, and an error in git's words."""
+"""Runs the git binary: with an argument list, its own environment, and errors in git's words."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _ENVIRONMENT = {
@@ -22,6 +24,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
 }
 _CONFIG = (
     "core.hooksPath=/dev/null",
@@ -30,17 +33,25 @@ _CONFIG = (
     "credential.helper=",
     "gc.auto=0",
     "maintenance.auto=false",
+    # A folder in someone's repository can be laid out as a repository.
+    "safe.bareRepository=explicit",
+    # A missing object may name a program that fetches it. Calls that need a connection allow it.
+    "protocol.allow=never",
 )
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WORDS = 4000
-"""How many characters of git's complaint are kept: enough for a person, too few to fill a log."""
+"""Characters kept of git's error output: enough for a person, too few to fill a log."""
 
 _READ = 256 * 1024
-"""How many bytes of a long listing are taken at once."""
+"""Bytes of a long listing read at once."""
+
+
+class CodebaseTooLarge(Exception):
+    """A commit exceeds the limits on what is read; `str(error)` is a sentence."""
 
 
 class GitFailed(Exception):
-    """git ended with a status that was not expected; `words` is the end of what it complained."""
+    """git ended with an unexpected status; `words` is the end of its error output."""
 
     def __init__(self, command: str, status: int, words: str) -> None:
         super().__init__(f"git {command} ended with status {status}: {words}")
@@ -58,19 +69,22 @@ async def git(
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
     accept: Sequence[int] = (0,),
+    memory: int = 0,
 ) -> bytes:
-    """What `git *args` prints on standard output.
+    """Run `git *args` and return its standard output.
 
-    Nothing of the caller's environment or of the machine's git configuration is seen; no hook,
-    prompt or credential helper runs. `config` holds `name=value` pairs for this call alone, `env`
-    further variables, `pass_fds` descriptors that git inherits. `git_dir` None is for commands
-    that need no repository (`init`, `ls-remote`). When the call is cancelled, git and all that it
-    started are killed.
+    git sees neither the caller's environment nor the machine's git configuration; no hook, prompt
+    or credential helper runs. `config` holds `name=value` pairs for this call only, `env` further
+    variables, `pass_fds` descriptors that git inherits. `git_dir` is None for commands that need no
+    repository (`init`, `ls-remote`). `memory` limits the bytes that git may allocate, for data that
+    can unpack to more; 0: no limit. If the call is cancelled, git and all its children are killed.
 
     Raises:
         GitFailed: the status is not in `accept`.
     """
     process = await _start(git_dir, args, input is not None, env, config, pass_fds, cwd)
+    if memory:
+        _limit_memory(process.pid, memory)
     try:
         output, complaint = await process.communicate(input)
     except BaseException:
@@ -80,13 +94,21 @@ async def git(
     return output
 
 
-async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, None]:
-    """What `git *args` prints, entry by entry as it comes, each ended by a NUL that is cut off.
+def _limit_memory(pid: int, most: int) -> None:
+    try:
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+    except ProcessLookupError:
+        return  # it has already ended
 
-    Otherwise as `git`; close the generator (`contextlib.aclosing`) to end early.
+
+async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[bytes], None]:
+    """Run `git *args` and yield its NUL-terminated entries in batches, without the NUL.
+
+    The event loop runs between batches. The environment is that of `git`. Close the generator
+    (`contextlib.aclosing`) to end early.
 
     Raises:
-        GitFailed: git ended with another status than 0, after what it printed.
+        GitFailed: git ended with a status other than 0; raised after all its output.
     """
     process = await _start(git_dir, args, False, None, (), (), None)
     assert process.stdout is not None
@@ -96,8 +118,8 @@ async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[bytes, N
         rest = b""
         while data := await process.stdout.read(_READ):
             *whole, rest = (rest + data).split(b"\0")
-            for entry in whole:
-                yield entry
+            yield whole
+            await asyncio.sleep(0)  # data that has already arrived is read without a pause
         words = await complaint
         await process.wait()
     except BaseException:
@@ -116,17 +138,30 @@ async def _start(
     pass_fds: Sequence[int],
     cwd: Path | None,
 ) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *_command(git_dir, config),
-        *args,
-        stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=_environment(env or {}),
-        cwd=cwd,
-        pass_fds=pass_fds,
-        start_new_session=True,
+    binary = shutil.which("git") or "/usr/bin/git"
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            binary,
+            *_command(git_dir, config),
+            *args,
+            stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=_environment(binary, env or {}),
+            # Without a repository argument, git must not find one: its configuration would apply.
+            cwd=cwd or (None if git_dir else "/"),
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
     )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio would kill git alone, and wait for ever for children that hold its pipes.
+        await asyncio.wait([starting])
+        if not starting.cancelled() and starting.exception() is None:
+            await _kill(starting.result())
+        raise
 
 
 def _raise_on_failure(
@@ -142,25 +177,19 @@ def _raise_on_failure(
 
 
 def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:
-    where = [f"--git-dir={git_dir}"] if git_dir is not None else []
+    # Absolute: a call may run in another folder, and the data folder may be a relative path.
+    where = [f"--git-dir={git_dir.absolute()}"] if git_dir is not None else []
     settings = [word for pair in (*_CONFIG, *config) for word in ("-c", pair)]
-    return [_binary(), *where, *settings]
+    return [*where, *settings]
 
 
-def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    path = f"{Path(_binary()).parent}:{_SYSTEM_PATH}"
-    return {**_ENVIRONMENT, "PATH": path, **more}
-
-
-def _binary() -> str:
-    return shutil.which("git") or "/usr/bin/git"
+def _environment(binary: str, more: Mapping[str, str]) -> dict[str, str]:
+    return {**_ENVIRONMENT, "PATH": f"{Path(binary).parent}:{_SYSTEM_PATH}", **more}
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill the whole session: git leaves its transport helpers behind otherwise."""
+    """Kill the whole session: otherwise git leaves its transport helpers behind."""
     if process.returncode is None:
-        try:
+        with suppress(ProcessLookupError):  # it has ended, and the loop does not know yet
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
         await process.wait()

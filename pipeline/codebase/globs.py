@@ -1,4 +1,4 @@
-"""Glob patterns of paths, as `.github/capuchin.yml` writes them."""
+"""Glob patterns of paths, in the syntax of `.github/capuchin.yml`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fnmatch import translate
 
 
 class Globs:
-    """`*` crosses slashes, a pattern of a folder covers what is in it, and case does not matter."""
+    """`*` matches slashes, a folder's pattern covers its contents, and case does not matter."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._compiled = [(pattern, _compile(pattern)) for pattern in patterns]
@@ -17,7 +17,7 @@ class Globs:
         return bool(self._compiled)
 
     def first_match(self, path: str) -> str | None:
-        """The first pattern that covers `path`, as it was written."""
+        """The first pattern that covers `path`, in its original form."""
         folded = path.casefold()
         return next((text for text, regex in self._compiled if regex.fullmatch(folded)), None)
 
@@ -25,5 +25,5 @@ class Globs:
 def _compile(pattern: str) -> re.Pattern[str]:
     pattern = pattern.casefold().removeprefix("./").removeprefix("/").rstrip("/")
     forms = (pattern, f"{pattern}/*", pattern.replace("**/", ""))
-    # An empty pattern covers nothing, as an empty line of a .gitignore does.
+    # An empty pattern covers nothing, like an empty line of a .gitignore.
     return re.compile("|".join(translate(form) for form in forms if pattern and form) or r"(?!)")

@@ -1,4 +1,4 @@
-"""Which tree-sitter grammar reads a file, and what in its trees is comment, text or local."""
+"""The tree-sitter grammar of a file, and which of its nodes are comments, strings or locals."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ import tree_sitter_typescript
 from tree_sitter import Language, Query
 
 Layout = Literal["indented", "lines", "free"]
-"""Whether indentation carries meaning, only the ends of lines do, or neither."""
+"""Whether indentation has meaning, only line ends do, or neither."""
 
 
 @dataclass(frozen=True)
 class Grammar:
     """One language. Captures of `query`: `drop` (comments, docstrings), `text` (strings), `bound`
-    (a variable is bound), `local` (one that is local wherever it stands), `kept` (a parameter or
-    a global: part of an interface)."""
+    (binds a variable), `local` (a name that is local anywhere), `kept` (a parameter or a global:
+    part of an interface)."""
 
     name: str
     language: Language
@@ -156,7 +156,7 @@ _SUFFIXES = {
 
 
 def grammar_of(path: str) -> Grammar | None:
-    """The grammar for a file of this name; None where there is none."""
+    """The grammar for a file with this name; None if there is none."""
     kind = _SUFFIXES.get(PurePosixPath(path).suffix.lower())
     return _grammar(kind) if kind else None
 

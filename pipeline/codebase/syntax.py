@@ -1,4 +1,4 @@
-"""Whether Python files parse, found out in a process of its own: a parser can be made to crash."""
+"""Checks whether Python files parse, in a separate process: hostile text can crash a parser."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ERRORS = TypeAdapter(dict[str, str])
 
 
 async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
-    """For each Python file that does not parse: the line, and what this Python says of it.
+    """Find the Python files that do not parse, each with the line and this Python's message.
 
-    `files` are contents by path; those that are not `.py` are not looked at. Empty when nothing
-    can be told, as when the parser gives up or takes longer than 20 s.
+    `files` are contents by path; those that are not `.py` are ignored. Empty if there is no result:
+    the parser crashed or took longer than 20 s.
     """
     python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
     if not python:

@@ -1,4 +1,4 @@
-"""Text in and out of a file's bytes without changing what was not touched."""
+"""Decodes a file's bytes and encodes them back without changing anything else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pluralize(number: int, thing: str) -> str:
 
 @dataclass(frozen=True)
 class Text:
-    """A file's text, and how to turn text back into such a file's bytes."""
+    """A file's text, and how to encode it again."""
 
     text: str
     """With the file's own line endings; without its byte order mark."""
@@ -30,7 +30,7 @@ class Text:
     """Whether the file begins with the byte order mark of its encoding."""
 
     def encode(self, text: str) -> bytes:
-        """`text` as bytes of the same kind of file.
+        """Encode `text` for the same kind of file.
 
         Raises:
             UnicodeEncodeError: the file's encoding cannot express it.
@@ -39,9 +39,10 @@ class Text:
 
 
 def decode_text(path: str, data: bytes) -> Text | None:
-    """`data` as text: UTF-8, UTF-16 with a mark, what a Python file declares (PEP 263), or Latin-1.
+    """Decode `data`: UTF-8, UTF-16 with a mark, a Python file's declared encoding (PEP 263), or
+    Latin-1.
 
-    None for binary content, known by a NUL among its first 8000 bytes (as git does).
+    None for binary content: a NUL among the first 8000 bytes, which is git's rule.
     """
     for encoding, mark in _BOMS.items():
         if data.startswith(mark) and (
@@ -57,7 +58,7 @@ def decode_text(path: str, data: bytes) -> Text | None:
 
 
 def _decode_as(encoding: str, data: bytes, *, mark: bool) -> Text | None:
-    """None where `data` is not of this encoding, so that it would not come back the same."""
+    """None unless `data` decodes and encodes back to the same bytes."""
     try:
         text = data.decode(encoding)
         whole = text.encode(encoding) == data and not (mark and "\0" in text[:8000])

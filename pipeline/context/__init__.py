@@ -1,1 +1,1 @@
-"""Which files matter: relevance by the scout, ranking by the solver, cut to a token budget."""
+"""Finds the files that matter: the scout judges relevance, the solver ranks, a budget cuts."""

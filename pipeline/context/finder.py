@@ -1,4 +1,4 @@
-"""From a codebase to the files that are shown to the solver."""
+"""Chooses the files of a codebase that the solver sees."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CONTEXT_KEY = "context/files"
 SECONDS_KEY = "context/seconds"
 
 _TESTS = 4
-"""One in so many of the files that are ranked may be a test, where not all can be."""
+"""If not all files can be ranked, at most one in this many is a test."""
 _ISSUE_SHARE = 4
-"""An issue may take one in so many parts of the window beside the files to be ranked."""
+"""The divisor of the window that gives the issue's share of a ranking request."""
 _FRAME = 30
-"""Tokens around a file's summary in the question for a ranking."""
+"""Tokens around a file's summary in a ranking request."""
 _SUMMARY = 1500
-"""Characters of a summary that the question for a ranking shows at most."""
+"""The most characters of a summary that a ranking request shows."""
 _WHY = 400
 """Characters of the reason for a file in the report."""
 
@@ -67,7 +67,7 @@ class ContextFinder:
         scout_counter: TokenCounter = ESTIMATOR,
         embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
-        """`counter` counts as the solver does, `scout_counter` as the scout."""
+        """`counter` counts the solver's tokens, `scout_counter` the scout's."""
         self._solver = solver
         self._search = Search(
             scout,
@@ -83,12 +83,13 @@ class ContextFinder:
         self._counter = counter
 
     async def find(self, codebase: Codebase, issue: Issue) -> Context | None:
-        """The context, saved under `context/files` (and under `context/seconds` how long this call
-        took, which is no part of it: equal runs have equal contexts).
+        """The context, saved under `context/files`; None when no file that fits is relevant.
 
-        None when no file that fits concerns the issue.
+        The duration is saved apart, under `context/seconds`: equal runs have equal contexts.
 
-        Raises what models raise, and BudgetSpent.
+        Raises:
+            ModelError: a model call failed.
+            BudgetSpent: the ceiling is reached.
         """
         saved = await self._store.load(CONTEXT_KEY, Context)
         if saved:
@@ -110,15 +111,15 @@ class ContextFinder:
         tokens = {file.path: file.tokens for file in sources.files}
         tests = frozenset(file.path for file in sources.files if file.test)
         named = frozenset(find_named_files(issue, tokens))
-        # Exact where it decides what fits; all others are only read, and there a guess will do.
+        # Count exactly where the count decides what fits; elsewhere an estimate is enough.
         close = [*found.paths[:MOST_RANKED], *sorted(named)]
         tokens.update(await sources.count_tokens(close, self._counter))
         # The other half of the window is for the conversation and the replies.
         half = self._solver.profile.window // 2
         cap = min(self._options.context_cap, half)
         asked = min(self._options.context_tokens, cap)
-        ranking = await self._rank(found, tokens, tests, issue, asked)
-        # What a stack trace names is in, whatever the scout and the solver say of it.
+        ranking = await self._rank(found, tokens, tests, issue, asked, cap)
+        # Files in a stack trace are always shown, whatever the scout and the solver say.
         order = list(dict.fromkeys((*ranking.order, *sorted(named & set(found.paths)))))
         order += _unknown_that_fit(found, order, tokens, asked)
         budget = cap if ranking.from_solver else asked
@@ -151,8 +152,9 @@ class ContextFinder:
         tests: frozenset[str],
         issue: Issue,
         budget: int,
+        cap: int,
     ) -> _Ranking:
-        """The merged order, of sources and tests apart; that of the verdicts when none came."""
+        """The merged ranking, sources and tests apart; without a ranking, the verdicts' order."""
         verdicts = _files_to_rank(found, tests, self._solver.profile.window // 2)
         paths = [verdict.path for verdict in verdicts]
         if len(paths) == 1:
@@ -168,7 +170,7 @@ class ContextFinder:
         ]
         short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
         states = await gather_all(
-            self._run_ranking(rows, short, budget, number)
+            self._run_ranking(rows, short, budget, cap, number)
             for number in range(self._options.rankings)
         )
         orders = [state.order for state in states]
@@ -181,9 +183,9 @@ class ContextFinder:
         return _Ranking(merged or paths, invented, from_solver=bool(merged))
 
     async def _run_ranking(
-        self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, number: int
+        self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, cap: int, number: int
     ) -> RankingState:
-        machine = RankingMachine(self._solver, issue, rows, budget=budget, number=number)
+        machine = RankingMachine(self._solver, issue, rows, budget=budget, cap=cap, number=number)
         return await drive(machine, RankingState, self._store, f"context/ranking-{number}")
 
 
@@ -201,7 +203,7 @@ def _files_to_rank(found: SearchResult, tests: frozenset[str], room: int) -> lis
 def _first_that_fit(
     verdicts: Sequence[RelevanceVerdict], most: int, room: int
 ) -> list[RelevanceVerdict]:
-    """At least one, where there is one."""
+    """The first files that fit; at least one if there is any."""
     filled = accumulate(map(_row_tokens, verdicts))
     fit = sum(tokens <= room for tokens in filled)
     return list(verdicts[: min(most, max(1, fit))])
@@ -214,9 +216,9 @@ def _row_tokens(verdict: RelevanceVerdict) -> int:
 def _unknown_that_fit(
     found: SearchResult, order: Sequence[str], tokens: Mapping[str, int], budget: int
 ) -> list[str]:
-    """Files without a verdict that fit beside `order`: nobody knows that they are needless.
+    """Files without a verdict that fit beside `order`: they may matter.
 
-    None where most files have no verdict: then the scout is of no use, and words have chosen.
+    Empty if most files have no verdict: then the scout failed, and words have chosen.
     """
     unknown = [verdict.path for verdict in found.verdicts if verdict.answer == "unknown"]
     if len(unknown) > len(found.read) // 2:

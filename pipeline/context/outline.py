@@ -1,4 +1,4 @@
-"""Where the definitions of a file start, how deep they lie, and what stands at their head."""
+"""Where the definitions of a file start, how deeply they are nested, and their headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_HEAD = 160
 """Characters."""
 MOST_WITHIN = _MOST_HEADS * (_LONGEST_HEAD + len(" ...\n"))
 _DEEPEST = 12
-"""Levels of the tree that are looked at; what lies deeper is not worth a cut."""
+"""Levels of the tree that are searched; deeper definitions are no useful place to cut."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Definition:
     first: int
     last: int
     head: str
-    """What stands before the body, as `class A(B):`, clipped."""
+    """The text before the body, such as `class A(B):`, clipped."""
 
 
 @dataclass(frozen=True)
 class Outline:
-    """Empty where no grammar reads the file."""
+    """The definitions of one file; empty if no grammar reads it."""
 
     starts: dict[int, int] = field(default_factory=dict[int, int])
     """The lines (from 0) where a definition starts, with its depth: 0 for the outermost.
@@ -48,8 +48,9 @@ class Outline:
     definitions: list[Definition] = field(default_factory=list[Definition])
 
     def heads_at(self, row: int) -> str:
-        """The heads of the definitions that begin before line `row` and go on in it, each with a
-        line break, the innermost last: the last few of them, at most `MOST_WITHIN` characters."""
+        """The headers of the definitions around line `row`, outermost first, a line each.
+
+        Cut from the outside to at most `MOST_WITHIN` characters."""
         around = [scope for scope in self.definitions if scope.first < row <= scope.last]
         around.sort(key=lambda scope: (scope.first, -scope.last))
         heads = [f"{scope.head}\n" for scope in around[-_MOST_HEADS:]]
@@ -57,7 +58,7 @@ class Outline:
 
 
 def outline_of(path: str, text: str) -> Outline:
-    """What a grammar says of a file of this name."""
+    """The outline of a file, by the grammar for its name."""
     grammar = grammar_of(path)
     if grammar is None:
         return Outline()
@@ -84,7 +85,7 @@ def _parse_definition(lines: list[str], node: Node) -> Iterator[Definition]:
     if body is None:
         return
     first, last = node.start_point[0], node.end_point[0]
-    # A brace on the line of the head is worth its place; a statement there is not looked for.
+    # Keep a brace on the header's line; a statement there is not searched for.
     head = "\n".join(lines[first : max(first + 1, body.start_point[0])])
     yield Definition(
         first, last, head if len(head) <= _LONGEST_HEAD else f"{head[:_LONGEST_HEAD]} ..."

@@ -1,4 +1,4 @@
-"""Files into a token budget: whole where they fit, in their relevant parts where they cannot."""
+"""Packs files into a token budget: whole if they fit, else their relevant parts."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pipeline.context.tokens import estimate_tokens
 from pipeline.types import SourceFile
 
 _SHARE_OF_TESTS = 8
-"""One in so many parts of the budget is kept for tests, whose style a new test follows."""
+"""The divisor of the budget that gives the tests' share; a new test follows their style."""
 _LEAST = 400
-"""Tokens; less room than this is no room for parts of a file."""
+"""Tokens; with less room, no part of a file is shown."""
 _PARTS = 12
-"""Into about how many parts the room for a file is divided."""
+"""About how many parts of a file fill its room."""
 _WORD = re.compile(r"[^\W\d]\w{2,79}")
 _SCOUT_WEIGHT = 3.0
-"""What it counts that the scout found a part relevant: about as much as a rare word."""
+"""The weight of a scout's verdict that a part is relevant: about that of a rare word."""
 
 
 @dataclass(frozen=True)
 class FileBudget:
-    """What one file may take."""
+    """How many tokens one file may take."""
 
     path: str
     tokens: int
-    """As many as the file has, or less: then it enters in parts."""
+    """At most the file's own tokens; with fewer, only parts of it are shown."""
 
 
 def pack(
@@ -42,11 +42,11 @@ def pack(
     tests: AbstractSet[str] = frozenset(),
     named: AbstractSet[str] = frozenset(),
 ) -> tuple[list[FileBudget], list[str]]:
-    """Which of `order` enter into `budget` tokens, sources before tests, and which are left.
+    """Which files of `order` fit `budget` tokens, sources before tests, and which are left out.
 
-    Files that the issue names always enter, with at least an equal share of the budget each; they
-    keep their place in the order. Of the others each enters whole in turn when it fits, or in parts
-    when it alone exceeds the budget. What sources leave free goes to the tests.
+    Files that the issue names always fit, with at least an equal share of the budget each; they
+    keep their place in the order. The others follow in turn: whole if they fit, in parts if they
+    alone exceed the budget. Room that the sources leave goes to the tests.
     """
     sources = [path for path in order if path not in tests]
     rest = [path for path in order if path in tests]
@@ -64,7 +64,7 @@ def _fill(
     sure = sorted((path for path in order if path in named), key=lambda path: tokens[path])
     given: dict[str, int] = {}
     free = budget
-    for at, path in enumerate(sure):  # the small first: what they do not need goes to the large
+    for at, path in enumerate(sure):  # small files first: large ones get the room that they leave
         given[path] = min(tokens[path], max(free // (len(sure) - at), min(free, 1)))
         free -= given[path]
     for path in order:
@@ -83,10 +83,10 @@ def _fill(
 async def fit_file(
     file: SourceFile, room: int, *, about: str, lines: Sequence[tuple[int, int]] = ()
 ) -> SourceFile:
-    """`file`, or of a file with more than `room` tokens the parts that matter, saying so.
+    """`file` whole if it has at most `room` tokens, else its relevant parts, marked as such.
 
-    Parts are cut at definitions; those that share the most with `about` (the issue and the
-    verdict) or lie within `lines` are shown, in the file's order, with what is left out told.
+    Parts are cut at definitions. Those that share most words with `about` (issue and verdict) or
+    lie within `lines` are shown in the file's order; a line stands for each gap.
     """
     if file.tokens <= room:
         return file
@@ -125,7 +125,7 @@ def _worth(
 
 
 def _join_parts(parts: Sequence[Piece], end: int) -> str:
-    """The parts without what neighbours repeat, each gap told in a line of its own."""
+    """The parts joined, without the lines that neighbours repeat, and with a line for each gap."""
     sections: list[str] = []
     last = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""The solver orders the relevant files; several orders are merged and cut to a token budget."""
+"""The solver ranks the relevant files; several rankings are merged into one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ATTEMPTS = 3
 
 class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
-    """Paths, the most important first; empty when the model never gave an order."""
+    """Paths, most important first; empty if the model never gave a ranking."""
     invented: int = 0
-    """Lines of the order that are no path of the list."""
+    """How many lines of the ranking are no path of the list."""
 
 
 class RankingMachine(Machine[RankingState]):
@@ -33,13 +33,18 @@ class RankingMachine(Machine[RankingState]):
         files: Sequence[Mapping[str, object]],
         *,
         budget: int,
+        cap: int,
         number: int,
     ) -> None:
-        """`files` have the keys path, summary, tokens and test; `budget` is in tokens."""
-        super().__init__(model, call=f"ranking/{number}", attempts=_ATTEMPTS)
+        """`files` have the keys path, summary, tokens and test.
+
+        `budget` is how many tokens of files are wanted, `cap` how many are possible.
+        """
+        # Table 4 of CodeMonkeys: rankings are greedy.
+        super().__init__(model, call=f"ranking/{number}", attempts=_ATTEMPTS, temperature=0.0)
         self._issue = issue
         self._files = files
-        self._budget = budget
+        self._budget, self._cap = budget, cap
 
     @property
     def system(self) -> str:
@@ -48,7 +53,11 @@ class RankingMachine(Machine[RankingState]):
     def start(self) -> RankingState:
         return RankingState(
             pending=render(
-                "ranking/order", issue=self._issue, files=self._files, budget=self._budget
+                "ranking/order",
+                issue=self._issue,
+                files=self._files,
+                budget=self._budget,
+                cap=self._cap,
             )
         )
 
@@ -71,7 +80,7 @@ class RankingMachine(Machine[RankingState]):
 
 
 def parse_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
-    """The paths of `body` that are in `known`, once each, and how many others there are."""
+    """The distinct paths of `body` that are in `known`, and the number of other lines."""
     allowed = set(known)
     found: list[str] = []
     invented = 0
@@ -86,10 +95,10 @@ def parse_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
 
 
 def merge(orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order by the mean of relative ranks.
+    """One ranking by the mean of relative ranks.
 
-    The place of a path in an order is its index over the order's length; in an order without it,
-    it counts as just past the end: 1 (the rule of the paper's code). Ties keep the earlier order.
+    The relative rank of a path is its index over the ranking's length, and 1 in a ranking without
+    it (the rule of the paper's code). Ties keep the earlier ranking's order.
     """
     full = [order for order in orders if order]
     paths = list(dict.fromkeys(path for order in full for path in order))

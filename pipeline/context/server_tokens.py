@@ -56,7 +56,7 @@ class ServerTokenCounter:
 
 @asynccontextmanager
 async def open_counter(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCounter, None]:
-    """What counts tokens for the model: its server where that offers it, else an estimate."""
+    """A token counter for the model: its server's if it has one, else an estimate."""
     if spec.base_url is None or spec.provider != "openai":
         yield ESTIMATOR
         return

@@ -1,4 +1,4 @@
-"""How many tokens a text has: asked of the model's server, or estimated, rather too many."""
+"""How many tokens a text has: counted by the model's server, or estimated, rather too high."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|\s+|[^\x00-\x7f]+|[^\w\s]|_")
 
 
 class CountUnavailable(Exception):
-    """The server that should count did not; `str(error)` says where."""
+    """The server could not count; `str(error)` says which one."""
 
 
 class TokenCounter(Protocol):
@@ -19,14 +19,14 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """What is counted by: counts of one name may be kept and used again."""
+        """Identifies the counter: counts under one name may be cached."""
         ...
 
     async def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, without those of a chat's frame around it.
+        """The tokens of each text, without those of a chat template around it.
 
         Raises:
-            NotCounted: the server does not answer; an estimate has to do.
+            CountUnavailable: the server does not answer; use an estimate.
         """
         ...
 
@@ -54,7 +54,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def weight_for(tokens: int) -> int:
-    """The weight of text that is estimated to have so many tokens."""
+    """The weight of text that is estimated at this many tokens; the inverse of the estimate."""
     return tokens * 10 // 11
 
 
@@ -72,6 +72,6 @@ def _weight(piece: str) -> int:
         return -(-2 * len(piece.encode("utf-8", "replace")) // 3)
     if not piece.isalpha():
         return 1
-    if len(piece) == 2 and piece.istitle():  # random letters are full of these, words are not
+    if len(piece) == 2 and piece.istitle():  # random letters contain many of these, words few
         return 2
     return -(-len(piece) // (2 if piece.isupper() else 5))

@@ -1,4 +1,4 @@
-"""Search/replace blocks in a model's reply (the edit format of CodeMonkeys, section 2.2)."""
+"""Parses search/replace blocks in a model's reply (the edit format of CodeMonkeys, section 2.2)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ _RENAME = re.compile(r"<{5,9} ?RENAME\b(?: to(?= ))?(?P<to>.*?)(?: ?>{5,9})?")
 _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
 _MARKER = re.compile(r"<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b")
 _MOST_DIVIDERS = 20
-"""Places at which one block is tried to be cut; more are tried for nothing but to waste time."""
+"""Dividers at which one block may be split; more would only waste time."""
+MOST_BLOCKS = 500
+"""Of one edit; each is searched in a whole file."""
 _ORNAMENT = " \t*`#"
 
 
 @dataclass(frozen=True)
 class Block:
-    """One replacement in one file, or the end or the move of the whole of it."""
+    """One replacement in a file, or the deletion or renaming of a whole file."""
 
     path: str
     lines: tuple[str, ...] = ()
-    """What stands between the SEARCH and the REPLACE marker, dividers included."""
+    """The lines between the SEARCH and the REPLACE marker, dividers included."""
     deletes: bool = False
     renamed: str = ""
-    """The path that the file gets; empty for any other block."""
+    """The new path of the file; empty for any other block."""
 
     def splits(self) -> list[tuple[list[str], list[str]]]:
-        """Every way to cut `lines` at a divider into what to search and what to put there.
+        """Every way to split `lines` at a divider into search and replacement.
 
-        There is more than one when the code itself has a line of seven equals signs, as
-        reStructuredText headings do. The longest search comes first: if its lines are in the file,
-        it is the one that was meant.
+        There are several if the code itself has a line of seven equals signs, as in
+        reStructuredText headings. The longest search comes first: if the file has its lines, it is
+        the intended one.
         """
         dividers = [at for at, line in enumerate(self.lines) if _DIVIDER.fullmatch(line)]
         return [
@@ -45,9 +47,9 @@ class Block:
 
 
 def parse_blocks(body: str) -> list[Block] | Malformed:
-    """The blocks in the body of an <edit>, in order.
+    """Parse the blocks in the body of an <edit>, in order.
 
-    A block without a path is for the last one; after a RENAME that is the new path.
+    A block without a path applies to the previous path; after a RENAME, to the new path.
     """
     blocks: list[Block] = []
     path = ""
@@ -71,6 +73,8 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
                 "marker."
             )
         blocks.append(block)
+        if len(blocks) > MOST_BLOCKS:
+            return Malformed(f"The <edit> holds more than {MOST_BLOCKS} blocks. Make larger ones.")
         path = block.renamed or path
     if not blocks:
         return Malformed(
@@ -95,10 +99,10 @@ def _parse_replacement(
 
 
 def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed | None:
-    """The block that a line is by itself; None for a line between blocks.
+    """Parse a line that is a block by itself; None for a line between blocks.
 
-    A marker on its own there is malformed: it may be the rest of a block that ended early, as one
-    whose code holds a marker does.
+    A lone marker is malformed: it may be the rest of a block that ended early because its code
+    contains a marker.
     """
     if _DELETE.fullmatch(line.rstrip()):
         return Block(path, deletes=True)
@@ -116,7 +120,7 @@ def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed |
 
 
 def _parse_path(line: str) -> str:
-    """The path that a line between blocks names, or nothing for a fence or an empty line."""
+    """The path in a line between blocks; empty for a fence or an empty line."""
     if _FENCE.fullmatch(line):
         return ""
     return line.strip(_ORNAMENT + "\r").removesuffix(":").strip(_ORNAMENT)

@@ -1,6 +1,6 @@
-"""Edits from anywhere become candidates: read as git reads them, and written anew by git.
+"""Turns edits from any source into candidates: git reads and rewrites them.
 
-What they say is data: a path, a link or a workflow in them is never opened here.
+Their contents are data: a path, link or workflow in them is never opened here.
 """
 
 from __future__ import annotations
@@ -8,51 +8,61 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.codebase.conventions import Conventions, is_test
-from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.git import GitFailed, git, read_git_entries
 from pipeline.edits.external_tests import build_test_script
 from pipeline.edits.patches import create_scratch_repository, diff_to_tree, is_utf8, mark_binary
 from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript
 from sandbox.scratch import scratch_folder
 
 LARGEST: Final = 8 * 1024 * 1024
-"""Bytes; a diff larger than this does not take part."""
+"""Bytes; a larger diff is rejected."""
 MOST_FILES: Final = 2_000
 _TOO_LARGE: Final = f"It is larger than {LARGEST // 1024 // 1024} MiB."
+_TOO_MANY: Final = f"It changes more than {MOST_FILES:,} files."
+_CONTENT: Final = 64 * 1024 * 1024
+"""Bytes of the files that an edit changes, before and after together."""
+_CONTENT_TOO_LARGE: Final = f"The files that it changes are larger than {_CONTENT >> 20} MiB."
+_APPLY_MEMORY: Final = 512 * 1024 * 1024
+"""Bytes that git may use to apply a diff: a binary part unpacks to a thousand times its size."""
+_COMPARE_SECONDS: Final = 120.0
+_TOO_SLOW: Final = f"It could not be compared in {_COMPARE_SECONDS:.0f} seconds."
 _NOTHING: Final = "It changes nothing."
+_NO_MEMORY: Final = re.compile(r"out of memory|cannot allocate memory", re.IGNORECASE)
 _MODES: Final = ("100644", "100755")
 _WORDS = 500
 
 
 @dataclass(frozen=True)
 class ExternalEdit:
-    """A diff as somebody else made it."""
+    """A diff from outside."""
 
     name: str
-    """What people call it. Untrusted."""
+    """Its display name. Untrusted."""
     diff: bytes
-    """As git or diff(1) writes it: renames, binary parts, modes, either line ending."""
+    """The output of git or diff(1): renames, binary parts, modes, either line ending."""
     problem: str = ""
-    """Why there is no diff: it was never read. Untrusted."""
+    """Why the diff could not be read. Untrusted."""
 
 
 class ImportedEdits(Frozen):
-    """What can take part, and what cannot."""
+    """The edits that can be candidates, and those that cannot."""
 
     candidates: tuple[Candidate, ...]
-    """Each with a script that runs the tests that it brings, where it brings some."""
+    """Each with a script that runs the tests it contains, if any."""
     rejected: tuple[RejectedEdit, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was left out of an edit, in sentences. Untrusted."""
+    """Omitted parts of edits, in sentences. Untrusted."""
 
 
 class UnfitEdit(Exception):
-    """An edit cannot take part; `str(error)` says why. Untrusted."""
+    """An edit cannot be a candidate; `str(error)` says why. Untrusted."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class _Change:
 async def import_edits(
     codebase: Codebase, edits: Sequence[ExternalEdit], conventions: Conventions
 ) -> ImportedEdits:
-    """The edits as candidates, numbered in their order; those that do not apply are `rejected`."""
+    """Turn the edits into candidates, numbered in order; edits that do not apply are `rejected`."""
     candidates: list[Candidate] = []
     rejected: list[RejectedEdit] = []
     notes: list[str] = []
@@ -80,28 +90,48 @@ async def import_edits(
     return ImportedEdits(candidates=tuple(candidates), rejected=tuple(rejected), notes=tuple(notes))
 
 
-async def diff_commits(
-    git_dir: Path | None, old: str, new: str, name: str, *, cwd: Path | None = None
-) -> ExternalEdit:
-    """What the commit `new` changes of the commit `old`; its blobs are measured before it is made.
+async def diff_commits(git_dir: Path, old: str, new: str, name: str) -> ExternalEdit:
+    """The diff from commit `old` to commit `new`; the blobs are measured before the diff is made.
 
     Raises:
-        GitFailed: one of them is not there.
+        GitFailed: a commit is missing.
     """
-    raw = await git(
-        git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--end-of-options", old, new,
-        cwd=cwd,
-    )  # fmt: skip
-    blobs = {blob for facts in raw.split(b"\0")[:-1:2] for blob in facts.split()[2:4]}
-    names = b"".join(blob + b"\n" for blob in sorted(blobs))
-    listed = await git(git_dir, "cat-file", "--batch-check=%(objectsize)", input=names, cwd=cwd)
-    if sum(int(line) for line in listed.split(b"\n") if line.isdigit()) > LARGEST:
-        return ExternalEdit(name, b"", _TOO_LARGE)
-    diff = await git(
-        git_dir, "diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
-        "--no-textconv", "--no-color", "--end-of-options", old, new, cwd=cwd,
-    )  # fmt: skip
+    try:
+        async with asyncio.timeout(_COMPARE_SECONDS):
+            blobs = await _list_changed_blobs(git_dir, old, new)
+            if len(blobs) > 2 * MOST_FILES:
+                return ExternalEdit(name, b"", _TOO_MANY)
+            if await _measure(git_dir, blobs) > LARGEST:
+                return ExternalEdit(name, b"", _TOO_LARGE)
+            diff = await git(
+                git_dir, "diff-tree", "-p", "--binary", "--full-index", "--no-renames",
+                "--no-ext-diff", "--no-textconv", "--no-color", "--end-of-options", old, new,
+            )  # fmt: skip
+    except TimeoutError:
+        return ExternalEdit(name, b"", _TOO_SLOW)
     return ExternalEdit(name, diff)
+
+
+async def _list_changed_blobs(git_dir: Path, old: str, new: str) -> list[str]:
+    """The blobs before and after each changed path; slightly too many if there are too many."""
+    fields: list[bytes] = []
+    listing = read_git_entries(
+        git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--end-of-options", old, new
+    )  # fmt: skip
+    async with aclosing(listing):
+        async for entries in listing:
+            fields += entries
+            if len(fields) > 4 * MOST_FILES:
+                break
+    # A path follows each entry.
+    return [blob for facts in fields[::2] for blob in facts.decode("ascii").split()[2:4]]
+
+
+async def _measure(git_dir: Path, blobs: Sequence[str]) -> int:
+    """The total bytes; a repeated blob counts each time, as each of its paths is in the diff."""
+    names = "".join(f"{blob}\n" for blob in blobs).encode()
+    listed = await git(git_dir, "cat-file", "--batch-check=%(objectsize)", input=names)
+    return sum(int(line) for line in listed.split(b"\n") if line.isdigit())
 
 
 async def _import_edit(
@@ -121,10 +151,7 @@ async def _import_edit(
         if any(SUBMODULE in change.modes for change in changes):
             notes.append("what it does to submodules is left out.")
             tree, changes = await _drop_submodules(scratch, codebase, changes)
-        if not changes:
-            raise UnfitEdit(_NOTHING)
-        if len(changes) > MOST_FILES:
-            raise UnfitEdit(f"It changes more than {MOST_FILES:,} files.")
+        await _check_size(scratch, changes)
         contents = await _read_contents(scratch, changes)
         binary = [
             change.path
@@ -133,6 +160,8 @@ async def _import_edit(
         ]
         await asyncio.to_thread(mark_binary, scratch, binary)
         patch = await diff_to_tree(scratch, codebase, tree)
+    if len(patch.diff) > 2 * LARGEST:  # as git writes it, with more lines around each change
+        raise UnfitEdit(_TOO_LARGE)
     brought = {
         change.path: contents[change.blobs[1]]
         for change in changes
@@ -142,22 +171,36 @@ async def _import_edit(
     return patch, test, [*notes, *([problem] if problem else [])]
 
 
+async def _check_size(scratch: Path, changes: Sequence[_Change]) -> None:
+    """Raise `UnfitEdit` if there is no change, or more than the limits allow."""
+    if not changes:
+        raise UnfitEdit(_NOTHING)
+    if len(changes) > MOST_FILES:
+        raise UnfitEdit(_TOO_MANY)
+    blobs = [blob for change in changes for blob in change.blobs if blob.strip("0")]
+    if await _measure(scratch, blobs) > _CONTENT:
+        raise UnfitEdit(_CONTENT_TOO_LARGE)
+
+
 async def _apply_diff(scratch: Path, codebase: Codebase, diff: bytes) -> None:
-    """The index with the diff applied, in the first of several readings that fits."""
+    """Apply the diff to the index, in the first reading that fits."""
     readings = [(diff, ()), (diff, ("--3way",))]
     if b"\r\n" in diff:
         readings.append((diff.replace(b"\r\n", b"\n"), ()))
     else:
-        readings.append((_to_crlf(diff), ()))
+        readings.append((await asyncio.to_thread(_to_crlf, diff), ()))
     readings.append((diff, ("-p0",)))
     words = ""
     for data, options in readings:
         await git(scratch, "read-tree", codebase.commit)
         try:
             await git(
-                scratch, "apply", "--cached", "--whitespace=nowarn", *options, "-", input=data
-            )
+                scratch, "apply", "--cached", "--whitespace=nowarn", *options, "-", input=data,
+                memory=_APPLY_MEMORY,
+            )  # fmt: skip
         except GitFailed as failure:
+            if _NO_MEMORY.search(failure.words):
+                raise UnfitEdit(_CONTENT_TOO_LARGE) from None
             words = words or failure.words
             continue
         return
@@ -165,8 +208,17 @@ async def _apply_diff(scratch: Path, codebase: Codebase, diff: bytes) -> None:
 
 
 def _to_crlf(diff: bytes) -> bytes:
-    """For files with the line ends of Windows, whose carriage returns a mail or form has lost."""
-    return re.sub(rb"(?m)^(?!(?:---|\+\+\+) )([ +-][^\r\n]*)$", rb"\1\r", diff)
+    """Restore the carriage returns of Windows line endings, which mail or a form has removed."""
+    lines = diff.split(b"\n")
+    return b"\n".join(line + b"\r" if _is_lf_line(line) else line for line in lines)
+
+
+def _is_lf_line(line: bytes) -> bool:
+    return (
+        line.startswith((b" ", b"+", b"-"))
+        and not line.startswith((b"--- ", b"+++ "))
+        and b"\r" not in line
+    )
 
 
 async def _write_tree(scratch: Path, codebase: Codebase) -> tuple[str, list[_Change]]:
@@ -199,7 +251,7 @@ async def _drop_submodules(
 
 
 async def _read_contents(scratch: Path, changes: Sequence[_Change]) -> Mapping[str, bytes]:
-    """By blob. One that is not there, as for what is new or gone, is left out."""
+    """The contents by blob. Missing blobs, such as those of new or deleted files, are left out."""
     blobs = dict.fromkeys(b for change in changes for b in change.blobs if b.strip("0"))
     names = "".join(f"{blob}\n" for blob in blobs).encode()
     output = await git(scratch, "cat-file", "--batch", input=names)

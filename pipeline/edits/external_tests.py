@@ -1,4 +1,4 @@
-"""Test files that somebody brings, as one script that keeps the protocol of `TestScript`."""
+"""Turns test files from outside into one script that follows the protocol of `TestScript`."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ sys.exit({{0: 0, 1: 2}}.get(ended, 3))
 def build_test_script(
     files: Mapping[str, bytes], conventions: Conventions
 ) -> tuple[TestScript | None, str]:
-    """A script that runs those of `files` that hold Python tests, with the others beside them.
+    """Build a script that runs the Python tests in `files`, with the other files beside them.
 
-    None where none does, or they are too large; then with the reason, in the second place.
+    Without Python tests, or if they are too large: None, and the reason.
     """
     run = [path for path, data in sorted(files.items()) if _is_test_file(path, data)]
     if not run:
@@ -60,9 +60,10 @@ def build_test_script(
 def to_test_script(
     name: str, text: str, conventions: Conventions, taken: frozenset[str]
 ) -> TestScript:
-    """A script as it is; a test file as a script that runs it among the repository's own.
+    """Return a script unchanged; turn a test file into a script that runs it among the
+    repository's.
 
-    A script ends itself by its exit code; what does not, and holds tests, is a test file.
+    A script ends with an exit code of its own; other text that contains tests is a test file.
     """
     if _EXITS.search(text) or not has_tests(text):
         return TestScript(text=text)

@@ -1,4 +1,4 @@
-"""Finding the lines of a search block in a file, and putting others in their place."""
+"""Finds the lines of a search block in a file and replaces them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from dataclasses import dataclass
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _SIMILAR = 0.6
-"""How alike lines must be to be quoted as what was perhaps meant."""
+"""How similar lines must be to be quoted as the probable target."""
 _COMPARED = 300
-"""Characters of a line that are compared for likeness, which takes the square of their number."""
+"""Characters of a line that are compared; the time grows with their square."""
 _MOST_SCANNED = 2_000
-"""Lines up to which all are compared; in a longer file, those that share the rarest words."""
+"""Up to this many lines, all are compared; in a longer file, those that share the rarest words."""
 _MOST_LIKELY = 200
 """How many lines of a longer file are compared."""
 _WORD = re.compile(r"[A-Za-z]+|\d+|[^\W\d_]+")
+_MOST_FOUND = 50
+"""Places of a block that are found; the second makes it ambiguous."""
 _MOST_PAIRS = 4_000_000
-"""Lines sought times lines put, beyond which they are not compared one by one."""
+"""Searched lines times replacement lines, above which they are not compared individually."""
 
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """The lines are there more than once; `at` holds the line numbers, from 1."""
+    """The lines occur more than once; `at` holds the line numbers, from 1."""
 
     at: tuple[int, ...]
 
 
 class Unchanged:
-    """The replacement is what is there already."""
+    """The replacement equals the existing text."""
 
 
 class Missing:
@@ -40,13 +42,12 @@ class Missing:
 def replace_once(
     text: str, search: Sequence[str], replacement: Sequence[str]
 ) -> str | Ambiguous | Unchanged | Missing:
-    """`text` with the lines `search` replaced, if they are there exactly once.
+    """Replace the lines `search` in `text` if they occur exactly once.
 
-    Tried in turn, the first that finds anything counts: the very lines; white space at line ends
-    ignored; blank lines around the block ignored; the whole block indented by one and the same
-    prefix more or less, which the replacement then gets too. Lines that both parts share keep the
-    file's bytes; new lines get the file's line ending. A file without a final line break keeps
-    having none.
+    The first method that finds a match is used: the exact lines; ignoring white space at line ends;
+    ignoring blank lines around the block; the whole block with one common indentation added or
+    removed, also in the replacement. Lines that both parts share keep the file's bytes; new lines
+    get the file's line ending. A file without a final line break stays without one.
     """
     lines = _LINE.findall(text)
     bare = [line.rstrip("\r\n") for line in lines]
@@ -63,7 +64,8 @@ def replace_once(
 
 
 def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
-    """The lines of `text` most like `search` and the number of the first, if any are alike."""
+    """The lines of `text` most similar to `search` and the number of the first; None if too
+    different."""
     lines = text.splitlines()
     wanted = [line.strip() for line in search if line.strip()]
     if not wanted or not lines:
@@ -88,7 +90,7 @@ def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _likely_lines(lines: list[str], anchor: str) -> Sequence[int]:
-    """Numbers of the lines worth comparing with `anchor`, in the order of the file."""
+    """The numbers of the lines worth comparing with `anchor`, in file order."""
     if len(lines) <= _MOST_SCANNED:
         return range(len(lines))
     wanted = set(_WORD.findall(anchor))
@@ -101,7 +103,7 @@ def _likely_lines(lines: list[str], anchor: str) -> Sequence[int]:
 
 
 Matches = list[tuple[int, int, list[str]]]
-"""Where the match begins, how many of the file's lines it takes, and what is put there."""
+"""The start of the match, how many of the file's lines it covers, and the replacement."""
 
 
 def _match_exactly(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
@@ -140,7 +142,7 @@ def _match_shifted(bare: list[str], search: list[str], replacement: list[str]) -
 
 
 def _reindent(there: list[str], search: list[str], lines: list[str]) -> list[str] | None:
-    """`lines` with the indentation by which `there` differs from `search`, if it is but one."""
+    """Shift `lines` by the indentation between `there` and `search`, if it is uniform."""
     real, written = there[0].rstrip(), search[0].rstrip()
     more = real.removesuffix(written) if real.endswith(written) else None
     less = written.removesuffix(real) if written.endswith(real) else None
@@ -161,7 +163,7 @@ def _reindent(there: list[str], search: list[str], lines: list[str]) -> list[str
 def _restore_own_lines(
     there: list[str], search: list[str] | None, replacement: list[str]
 ) -> list[str]:
-    """`replacement`, with the file's own form of the lines that it shares with `search`."""
+    """The `replacement`, with the file's own form of the lines that it shares with `search`."""
     if search is None:
         return replacement
     put: list[str] = []
@@ -173,7 +175,7 @@ def _restore_own_lines(
 
 
 def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | Unchanged:
-    """The whole text; a line whose words stay keeps its very bytes."""
+    """Insert the lines into the text; a line whose words stay keeps its exact bytes."""
     old = lines[start : start + taken]
     bare = [line.rstrip("\r\n") for line in old]
     ended = sum(line.endswith("\n") for line in lines)
@@ -197,7 +199,7 @@ def _splice(lines: list[str], start: int, taken: int, put: list[str]) -> str | U
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """How `old` becomes `new`, as difflib says it."""
+    """The changes from `old` to `new`, as difflib's opcodes."""
     if len(old) * len(new) > _MOST_PAIRS:
         return [("replace", 0, len(old), 0, len(new))]
     steps = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -205,15 +207,34 @@ def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, i
 
 
 def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -> list[int]:
+    """Where the lines of `search` begin in `bare`, in linear time (Knuth, Morris and Pratt)."""
     wanted = [form(line) for line in search]
-    there = [form(line) for line in bare]
-    size = len(wanted)
     if not any(wanted):
         return []
-    return [at for at in range(len(there) - size + 1) if there[at : at + size] == wanted]
+    borders = [0]
+    for line in wanted[1:]:
+        borders.append(_advance(wanted, borders, borders[-1], line))
+    found: list[int] = []
+    matched = 0
+    for at, line in enumerate(bare):
+        if matched == len(wanted):
+            matched = borders[-1]
+        matched = _advance(wanted, borders, matched, form(line))
+        if matched == len(wanted):
+            found.append(at + 1 - matched)
+            if len(found) == _MOST_FOUND:
+                break
+    return found
+
+
+def _advance(wanted: list[str], borders: list[int], matched: int, line: str) -> int:
+    """How many lines of `wanted` match after one more line, where `matched` did before it."""
+    while matched and wanted[matched] != line:
+        matched = borders[matched - 1]
+    return matched + (wanted[matched] == line)
 
 
 def _strip_blank_edges(lines: list[str]) -> list[str]:
-    """`lines` without the blank ones at either end."""
+    """Remove the blank lines at both ends."""
     filled = [at for at, line in enumerate(lines) if line.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []

@@ -1,4 +1,4 @@
-"""Turns changed contents into a diff made by git, so that it always applies to the base commit."""
+"""Turns changed contents into a diff made by git, which always applies to the base commit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
@@ -24,6 +26,9 @@ _DIFF = (
     "--src-prefix=a/",
     "--dst-prefix=b/",
 )
+_CHANGED = "refs/heads/changed"
+_KEEP_PACK = ("fastimport.unpackLimit=0",)
+"""Otherwise fast-import starts a second process that unpacks what it wrote."""
 
 
 async def create_patch(
@@ -31,7 +36,7 @@ async def create_patch(
     changes: Mapping[str, bytes | None],
     modes: Mapping[str, str] | None = None,
 ) -> Patch:
-    """The diff from `codebase` to it with `changes` made; None deletes a file.
+    """Create the diff that makes `changes` in `codebase`; None deletes a file.
 
     `modes` are git's modes of new files that are not ordinary ones; a file there is keeps its own.
 
@@ -42,18 +47,51 @@ async def create_patch(
     binary = [
         path for path, data in changes.items() if not (is_utf8(data) and is_utf8(before.get(path)))
     ]
+    known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
+    commit = _write_commit(codebase.commit, changes, known)
     with scratch_folder("patch") as scratch:
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await asyncio.to_thread(mark_binary, scratch, binary)
-        known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
-        index = [
-            await _write_entry(scratch, codebase, path, data, known.get(path, "100644"))
-            for path, data in changes.items()
-        ]
+        # One process, which reads only the folders that change: an index would list every file.
+        await git(scratch, "fast-import", "--quiet", input=commit, config=_KEEP_PACK)
+        return await diff_to_tree(scratch, codebase, _CHANGED)
+
+
+class PatchedFile(NamedTuple):
+    """A file as a patch leaves it."""
+
+    content: bytes
+    mode: str
+
+
+NO_CHANGES: Final[Mapping[str, PatchedFile | None]] = MappingProxyType({})
+
+
+async def read_patched(codebase: Codebase, diff: str) -> dict[str, PatchedFile | None]:
+    """The files that a diff made by `create_patch` changes, as it leaves them; None: deleted.
+
+    Raises:
+        GitFailed: the diff does not apply to `codebase`.
+    """
+    if not diff:
+        return {}
+    found: dict[str, PatchedFile | None] = {}
+    with scratch_folder("patched") as scratch:
+        await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await git(scratch, "read-tree", codebase.commit)
-        await git(scratch, "update-index", "-z", "--index-info", input=b"".join(index))
+        data = diff.encode("utf-8", "surrogateescape")
+        await git(scratch, "apply", "--cached", "--whitespace=nowarn", "-", input=data)
         tree = (await git(scratch, "write-tree")).decode().strip()
-        return await diff_to_tree(scratch, codebase, tree)
+        raw = await git(
+            scratch, "diff-tree", "-r", "-z", "--raw", "--no-renames", codebase.commit, tree
+        )
+        fields = raw.split(b"\0")[:-1]
+        for facts, name in zip(fields[::2], fields[1::2], strict=True):
+            _, mode, _, blob, _ = facts.decode("ascii").split()
+            deleted = not blob.strip("0")
+            content = b"" if deleted else await git(scratch, "cat-file", "blob", blob)
+            found[name.decode("utf-8")] = None if deleted else PatchedFile(content, mode)
+    return found
 
 
 async def diff_to_tree(scratch: Path, codebase: Codebase, tree: str) -> Patch:
@@ -78,26 +116,31 @@ def create_scratch_repository(scratch: Path, codebase: Codebase) -> None:
 
 
 def mark_binary(scratch: Path, binary: Sequence[str]) -> None:
-    """Have the paths `binary` shown as binary parts, and every other as text."""
-    # These come before any .gitattributes: no attribute of the repository hides a change.
+    """Show the paths `binary` as binary parts, and all others as text."""
+    # These take precedence over any .gitattributes: no attribute of the repository hides a change.
     lines = ["* !diff !text !eol !filter\n"]
     lines += [f"{_pattern(path)} -diff\n" for path in binary]
     (scratch / "info/attributes").write_text("".join(lines), encoding="utf-8")
 
 
-async def _write_entry(
-    scratch: Path, codebase: Codebase, path: str, data: bytes | None, mode: str
+def _write_commit(
+    parent: str, changes: Mapping[str, bytes | None], modes: Mapping[str, str]
 ) -> bytes:
-    if data is None:
-        blob, mode = "0" * len(codebase.commit), "0"
-    else:
-        output = await git(scratch, "hash-object", "-w", "--no-filters", "--stdin", input=data)
-        blob = output.decode().strip()
-    return f"{mode} {blob}\t{path}\0".encode()
+    """The commit on `parent` that makes `changes`, in the format of `git fast-import`."""
+    lines = [f"commit {_CHANGED}\ncommitter nobody <> 0 +0000\ndata 0\nfrom {parent}\n".encode()]
+    # Deletions first: a file may become a folder.
+    for path, data in sorted(changes.items(), key=lambda change: change[1] is not None):
+        if data is None:
+            lines.append(f"D {_quote(path)}\n".encode())
+        else:
+            mode = modes.get(path, "100644")
+            lines.append(f"M {mode} inline {_quote(path)}\ndata {len(data)}\n".encode())
+            lines += [data, b"\n"]
+    return b"".join(lines)
 
 
 def is_utf8(data: bytes | None) -> bool:
-    """Whether a file of this content, or none, can stand in a diff as text."""
+    """Whether a file with this content (None: no file) can be text in a diff."""
     try:
         (data or b"").decode("utf-8")
     except UnicodeDecodeError:
@@ -107,6 +150,9 @@ def is_utf8(data: bytes | None) -> bool:
 
 def _pattern(path: str) -> str:
     """An attribute pattern for exactly this path."""
-    plain = re.sub(r"([\\*?\[\]])", r"\\\1", path)
-    quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"/{quoted}"'
+    return _quote("/" + re.sub(r"([\\*?\[\]])", r"\\\1", path))
+
+
+def _quote(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

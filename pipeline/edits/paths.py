@@ -1,4 +1,4 @@
-"""Which paths an edit may name. A model is hostile: only ordinary files are in reach."""
+"""Decides which paths an edit may name. A model is hostile: only ordinary files are permitted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ _LONGEST_NAME = 255
 _CI = """
     .github .circleci .buildkite .gitlab-ci.yml .gitlab .travis.yml .drone.yml .cirrus.yml
     .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile .woodpecker
-    .woodpecker.yml .semaphore
+    .woodpecker.yml .semaphore .tekton .teamcity .azure-pipelines ci/jenkinsfile .buddy .jenkins
+    .harness .codefresh codefresh.yml .codeship codeship-steps.yml buildspec.yml cloudbuild.yaml
+    cloudbuild.yml .prow.yaml zuul.yaml .zuul.yaml .zuul.d
 """
-_CONTROL_FILES = frozenset([*_CI.split(), ".capuchin.yml"])
-"""At the root: what CI services and Capuchin itself are told. A hostile issue could ask for it."""
+_EDITORS = """
+    .vscode .idea .devcontainer .devcontainer.json .gitpod.yml .gitpod.dockerfile .envrc .lfsconfig
+    .fleet .zed .theia .cursor .replit .mise.toml mise.toml .tool-versions
+"""
+_BOTS = """
+    .mergify.yml .mergify renovate.json renovate.json5 .renovaterc .renovaterc.json
+    .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml .lefthook.yml .husky .kodiak.toml
+    .snyk .sourcery.yaml .coderabbit.yaml .travis
+"""
+_CONTROL_FILES = frozenset([*_CI.split(), *_EDITORS.split(), *_BOTS.split(), ".capuchin.yml"])
+"""At the root: instructions for CI services, editors, bots and Capuchin itself. A hostile issue
+could ask to change them."""
 
 
 # fmt: off
@@ -42,7 +54,7 @@ def refusal(
     *,
     allow_lock_files: bool = False,
 ) -> str | None:
-    """Why `path` may not be edited, as a sentence for the model; None when it may."""
+    """Why `path` may not be edited, as a sentence for the model; None if it may be."""
     return (
         _check_form(path)
         or _check_guarded(path)
@@ -68,7 +80,7 @@ def _check_form(path: str) -> str | None:
 
 
 def _check_guarded(path: str) -> str | None:
-    # Windows and macOS see .GIT, ".git ", .git::$INDEX_ALLOCATION and GIT~1 as .git too.
+    # Windows and macOS also treat .GIT, ".git ", .git::$INDEX_ALLOCATION and GIT~1 as .git.
     parts = [part.casefold().split(":")[0].rstrip(" .") for part in path.split("/")]
     if any(part == ".git" or part.startswith("git~") for part in parts):
         return f"The path {path!r} is git's own: no edit may touch it."
@@ -76,7 +88,7 @@ def _check_guarded(path: str) -> str | None:
         return f"No edit may touch {parts[-1]}."
     if parts[:2] == [".github", "workflows"]:
         return f"The path {path!r} is a workflow: no edit may touch .github/workflows."
-    if parts[0] in _CONTROL_FILES or parts[-1] == "codeowners":
+    if _CONTROL_FILES & {parts[0], "/".join(parts[:2])} or parts[-1] == "codeowners":
         return f"The path {path!r} steers what runs or who reviews: no edit may touch it."
     return None
 

@@ -1,4 +1,4 @@
-"""An edit as the model writes it, to a diff made by git, or to a sentence the model can act on."""
+"""Turns an edit as the model writes it into a diff made by git, or into a hint for the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import Text, decode_text
 from pipeline.edits.blocks import Block, parse_blocks
 from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
-from pipeline.edits.patches import create_patch
+from pipeline.edits.patches import NO_CHANGES, PatchedFile, create_patch
 from pipeline.edits.paths import refusal
 from pipeline.replies import Malformed
 from pipeline.types import Patch
@@ -27,11 +27,11 @@ _QUOTED = 1500
 
 @dataclass(frozen=True)
 class ParsedEdit:
-    """An edit that can be made."""
+    """An edit that can be applied."""
 
     patch: Patch
     contents: Mapping[str, bytes | None]
-    """The new content of every changed file; None for one that goes."""
+    """The new content of every changed file; None for a deleted file."""
 
 
 async def read_edit(
@@ -41,18 +41,21 @@ async def read_edit(
     known: Sequence[str] = (),
     never_touch: Iterable[str] = (),
     allow_lock_files: bool = False,
+    current: Mapping[str, PatchedFile | None] = NO_CHANGES,
 ) -> ParsedEdit | Malformed:
-    """What the body of an <edit> asks for; its diff applies to `codebase` as it is.
+    """Read the body of an <edit>; the resulting diff applies to `codebase`.
 
-    `known` are the paths the model has seen, where text that is not in the named file is looked
-    for; `never_touch` are globs of paths that may not change. Nothing is ever guessed: a block
-    that does not say one thing is answered with a sentence, and then none of the edit is done.
+    `known` are the paths the model has seen, searched for text that is not in the named file;
+    `never_touch` are globs of protected paths; `current` are the files as an earlier edit left
+    them, which this one continues (see `read_patched`). Nothing is guessed: an ambiguous block is
+    answered with a sentence, and the whole edit is rejected.
     """
     match parse_blocks(body):
         case Malformed() as malformed:
             return malformed
         case blocks:
             draft = _Draft(codebase, tuple(known), tuple(never_touch), allow_lock_files)
+            draft.continue_from(current)
     for number, block in enumerate(blocks, 1):
         complaint = await draft.apply(block)
         if complaint:
@@ -72,7 +75,7 @@ async def read_edit(
 
 @dataclass
 class _Draft:
-    """The files as they stand after the blocks so far."""
+    """The state of the files after the blocks so far."""
 
     codebase: Codebase
     known: tuple[str, ...]
@@ -86,8 +89,22 @@ class _Draft:
     modes: dict[str, str] = field(default_factory=dict[str, str])
     """git's modes of the files that have a new path."""
 
+    def continue_from(self, current: Mapping[str, PatchedFile | None]) -> None:
+        """Take the files as an earlier edit left them; None: deleted."""
+        for path, file in current.items():
+            if file is None:
+                self.texts[path] = None
+                continue
+            kind = decode_text(path, file.content)
+            if kind is None:
+                self.binary.add(path)
+            self.kinds[path] = kind or Text(file.content.decode("latin-1"), "latin-1")
+            self.texts[path] = self.kinds[path].text
+            if path not in self.codebase.files:
+                self.modes[path] = file.mode
+
     async def apply(self, block: Block) -> str | None:
-        """Make the block's change, or say what is wrong with it."""
+        """Make the block's change, or return what is wrong with it."""
         path = block.path
         if refused := self._refusal(path):
             return refused
@@ -121,7 +138,7 @@ class _Draft:
         kind = decode_text(path, data)
         if kind is None:
             self.binary.add(path)
-        # Latin-1 gives every byte back as it was, so that a binary file can be moved too.
+        # Latin-1 round-trips every byte, so that a binary file can be moved too.
         self.kinds[path] = kind or Text(data.decode("latin-1"), "latin-1")
         self.texts[path] = self.kinds[path].text
 
@@ -216,27 +233,28 @@ class _Draft:
                 return Malformed(f"{path} would be larger than {MAX_FILE_BYTES} bytes.")
             if data is not None or path in self.codebase.files:
                 contents[path] = data
-        return _check_conflicts(contents, self.codebase)
+        return check_conflicts(contents, self.codebase)
 
 
 def _whole_content(block: Block) -> str | None:
-    """The content of a whole file, if the block searches for nothing."""
+    """The content of a whole file, if the block searches for nothing; else None."""
     for search, content in block.splits():
         if not any(line.strip() for line in search):
             return "".join(f"{line}\n" for line in content)
     return None
 
 
-def _check_conflicts(
+def check_conflicts(
     contents: dict[str, bytes | None], codebase: Codebase
 ) -> dict[str, bytes | None] | Malformed:
-    """`contents`, unless a new file stands where another needs a folder."""
+    """Return `contents`, unless a new file's path collides with a folder that another file
+    needs."""
     new = [path for path, data in contents.items() if data is not None]
     for path in new:
         for other in new:
             if other.startswith(f"{path}/"):
                 return Malformed(f"{path} cannot be both a file and a folder.")
-    # A file name that differs only by case is one file on other systems.
+    # A file name that differs only by case is the same file on other systems.
     lower = {path.lower(): path for path in codebase.files if contents.get(path, b"") is not None}
     for path in new:
         there = lower.get(path.lower(), path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
@@ -18,7 +18,7 @@ class Hunk:
     start: int
     """Number of the first old line, from 1; 0 in a new file."""
     heading: str
-    """What the header names after its second `@@`: often the enclosing definition."""
+    """The text after the second `@@` of the header: often the enclosing definition."""
     lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Marker (a space, `-` or `+`) and text."""
 
@@ -160,3 +160,24 @@ def _unquote(text: str) -> str:
 
     raw = re.sub(r"\\([0-7]{1,3}|.)", one, plain)
     return raw.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+def split_diff(diff: str, is_first: Callable[[FileDiff], bool]) -> tuple[str, str]:
+    """The files of a diff by git that `is_first` picks, and the others: two diffs, each whole."""
+    parts = re.split(r"^(?=diff --git )", diff, flags=re.MULTILINE)
+    picked: list[str] = []
+    others: list[str] = []
+    for part in parts:
+        files = parse_diff(part)
+        (picked if files and is_first(files[0]) else others).append(part)
+    return "".join(picked), "".join(others)
+
+
+def list_paths(diff: str) -> frozenset[str]:
+    """The paths that `diff` names, before and after."""
+    return frozenset(path for file in parse_diff(diff) for path in (file.old, file.new) if path)
+
+
+def remove_files(diff: str, paths: frozenset[str]) -> str:
+    """`diff` without what it does to `paths`."""
+    return split_diff(diff, lambda file: file.old in paths or file.new in paths)[1]

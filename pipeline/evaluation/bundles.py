@@ -1,21 +1,32 @@
-"""Reads what finished runs left: run folders and `run.tar.zst` bundles."""
+"""Reads finished runs: run folders and `run.tar.zst` bundles."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from pydantic import ValidationError
+
 from pipeline.bundle.read import BadBundle, read_bundle
 from pipeline.bundle.replay import BundleStore, NotInBundle, UnavailableSandbox
+from pipeline.bundle.write import MANIFEST
+from pipeline.errors import OtherFormat
 from pipeline.evaluation.dataset import BadData
+from pipeline.evaluation.dollars import SampleCost, cost_of
 from pipeline.generation.editing import EditingState
+from pipeline.generation.testing import TestingState
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.options import SelectionMethod
+from pipeline.search.tree import SEARCH_STAGES
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable, replace
+from pipeline.workflows.outcome import load_context
+from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
 
 _BUNDLE = "run.tar.zst"
 _ISSUE = "issue.json"
@@ -28,18 +39,22 @@ class FinishedRun:
     instance: str
     """The name of the run's folder, or of its bundle."""
     issue: str
-    """Title and body, empty where they were not kept."""
+    """Title and body; empty if the run did not keep them."""
     table: VoteTable
-    """Without tests where the votes were not counted to the end."""
+    """Has no tests if voting did not finish."""
     verdicts: Mapping[str, Verdict]
-    """What was chosen in the run, by the way of choosing."""
+    """The run's choices, by selection method."""
     revisions: Mapping[int, tuple[Patch, ...]]
-    """Of each sample, its edits one after the other."""
+    """Each sample's successive edits."""
     revision_passes: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
-    """Of each sample and edit of it, whether it passes each of the table's tests; None where that
-    was not run (`Options.all_revisions`)."""
-    context_files: frozenset[str] | None = None
-    """The files that the editing machines were shown; None where that was not kept."""
+    """For each sample's edits, whether they pass each of the table's tests; None if they did not
+    run (`Options.all_revisions`)."""
+    context: Context | None = None
+    """What the editing machines saw; None if the run did not keep it."""
+    costs: Mapping[int, SampleCost] | None = None
+    """By sample with an edit; None if the run did not keep what each reply used."""
+    search_dollars: float = 0.0
+    """What the search for the lines to change cost, its reward model included."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -50,25 +65,45 @@ async def read_runs(folder: Path) -> list[FinishedRun]:
     """Every run in `folder`: `NAME.tar.zst`, `NAME/run.tar.zst`, or a folder `NAME/run`.
 
     Raises:
-        BadData: there is no run, or a bundle is broken.
+        BadData: there is no run, a bundle is broken, or another version of Capuchin saved a run.
     """
-    found = [
-        await _read_run(entry.name.removesuffix(".tar.zst"), documents)
-        for entry in await asyncio.to_thread(_entries, folder)
-        if (documents := await asyncio.to_thread(_read_documents, entry)) is not None
-    ]
+    found: list[FinishedRun] = []
+    for entry in await asyncio.to_thread(list_entries, folder):
+        if run := await read_run(entry):
+            found.append(run)
     if not found:
         raise BadData(f"{folder} holds no run: neither {_BUNDLE} nor a run's folder.")
     return found
 
 
-def _entries(folder: Path) -> list[Path]:
+async def read_run(entry: Path) -> FinishedRun | None:
+    """The run in `entry`, one of the forms of `read_runs`; None if it is no run.
+
+    Raises:
+        BadData: the bundle is broken, or another version of Capuchin saved the run.
+    """
+    documents = await asyncio.to_thread(read_documents, entry)
+    if documents is None:
+        return None
+    try:
+        return await _restore_run(entry.name.removesuffix(".tar.zst"), documents)
+    except OtherFormat as error:
+        raise BadData(f"{entry}: {error}") from None
+
+
+def list_entries(folder: Path) -> list[Path]:
+    """What lies in a folder of runs, in order. Raises BadData if it is no folder."""
     if not folder.is_dir():
         raise BadData(f"{folder} is no folder.")
     return sorted(folder.iterdir())
 
 
-def _read_documents(entry: Path) -> dict[str, bytes] | None:
+def read_documents(entry: Path) -> dict[str, bytes] | None:
+    """The documents of a run in one of the forms of `read_runs`, by name; None if it is no run.
+
+    Raises:
+        BadData: the bundle is broken.
+    """
     if entry.is_file():
         return _read_bundle(entry) if entry.name.endswith(".tar.zst") else None
     if (entry / _BUNDLE).is_file():
@@ -81,16 +116,17 @@ def _read_documents(entry: Path) -> dict[str, bytes] | None:
 
 
 def _read_bundle(path: Path) -> dict[str, bytes]:
-    """The documents of a bundle by the store's names, and its `issue.json`."""
+    """A bundle's documents by store key, its `issue.json` and its manifest."""
     try:
         bundle = read_bundle(path)
     except BadBundle as problem:
         raise BadData(str(problem)) from None
     kept = {name: data for name, data in bundle.files.items() if name == _ISSUE}
+    kept[MANIFEST] = json.dumps(dict(bundle.manifest)).encode()
     return {**kept, **bundle.documents}
 
 
-async def _read_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
+async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
     store = BundleStore(documents)
     samples = sorted(
         int(key[8:-5])
@@ -99,18 +135,22 @@ async def _read_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
     )
     candidates: list[Candidate] = []
     revisions: dict[int, tuple[Patch, ...]] = {}
+    costs: dict[int, SampleCost | None] = {}
+    setup = await store.load(EFFECTIVE_KEY, EffectiveSetup)
     for sample in samples:
         state = await store.load(f"editing/{sample}", EditingState)
         if state and (candidate := state.candidate(sample)):
             candidates.append(candidate)
             revisions[sample] = tuple(state.patches)
+            test = await store.load(f"testing/{sample}", TestingState)
+            costs[sample] = cost_of(test, state, setup.solver.price) if setup else None
     verdicts = {
         method: verdict
         for method in get_args(SelectionMethod)
         if (verdict := await store.load(f"verdict/{method}", Verdict))
     }
-    issue = await store.load("issue", Issue)
-    context = await store.load("context/files", Context)
+    issue = _read_issue(documents.get(_ISSUE))
+    known = {sample: cost for sample, cost in costs.items() if cost is not None}
     table = await _replay_votes(candidates, store, verdicts)
     return FinishedRun(
         instance=name,
@@ -119,8 +159,23 @@ async def _read_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun:
         revision_passes=await _replay_revisions(table, revisions, store),
         verdicts=verdicts,
         revisions=revisions,
-        context_files=frozenset(file.path for file in context.files) if context else None,
+        context=await load_context(store),
+        search_dollars=await _load_search_dollars(store),
+        costs=known if len(known) == len(costs) else None,
     )
+
+
+async def _load_search_dollars(store: BundleStore) -> float:
+    ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
+    return sum(account.dollars for account in ledger.accounts if account.stage in SEARCH_STAGES)
+
+
+def _read_issue(data: bytes | None) -> Issue | None:
+    """None where it is missing or damaged; the format of a bundle covers its `issue.json`."""
+    try:
+        return None if data is None else Issue.model_validate_json(data)
+    except ValidationError:
+        return None
 
 
 async def _replay_revisions(

@@ -1,4 +1,4 @@
-"""How far stated probabilities are from how often they come true."""
+"""How far stated probabilities are from observed frequencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pipeline.selection.scoring.confidence import CalibrationBin
 
 StatedOutcome = tuple[float, float]
-"""A stated probability, and the share of right edits among those chosen with it."""
+"""A stated probability, and the share of right edits among choices with it."""
 
 
 def reliability_curve(points: Iterable[StatedOutcome], bins: int = 10) -> list[CalibrationBin]:
@@ -27,20 +27,20 @@ def reliability_curve(points: Iterable[StatedOutcome], bins: int = 10) -> list[C
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
-    """The expected calibration error: the mean distance of curve and diagonal, by choices."""
+    """The expected calibration error: the mean distance of curve and diagonal, over choices."""
     total = sum(b.choices for b in bins)
     return sum(abs(b.confidence - b.right) * b.choices for b in bins) / total if total else 0.0
 
 
 def brier_score(points: Sequence[StatedOutcome]) -> float:
-    """The mean squared distance of confidence and outcome, 0 to 1. There must be a point."""
+    """The mean squared distance of confidence and outcome, 0 to 1. Needs at least one point."""
     return sum((stated - right) ** 2 for stated, right in points) / len(points)
 
 
 def chance_error(confidences: Sequence[float], times: int = 200) -> float:
-    """The mean calibration error when every confidence is exactly the chance to be right.
+    """The mean calibration error of a perfectly calibrated confidence.
 
-    It is not 0, because few choices fall into each range. The same each time.
+    It is not 0, because few choices fall into each range. Deterministic.
     """
     draw = random.Random(0)  # noqa: S311
     drawn = (

@@ -1,4 +1,4 @@
-"""Each instance with its candidates, normalised and compared, and with its members' records."""
+"""Evaluation cases: an instance's normalised candidates, with their members' records."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
 
 _PRIOR = 6.0
-"""Right and wrong edits that every member is credited with before its own are counted."""
+"""Pseudo-counts: right and wrong edits that each member starts with."""
 
 MemberRecords = Mapping[str, Mapping[str, float]]
-"""Of each repository, the log-odds of each member on all other repositories."""
+"""By repository: each member's log-odds on all other repositories."""
 
 
 @dataclass(frozen=True)
 class EnsembleCase:
-    """The members that gave an edit for one instance, in the ensemble's order."""
+    """One instance, with the members that have an edit for it, in the ensemble's order."""
 
     instance: Instance
     members: tuple[str, ...]
@@ -31,17 +31,17 @@ class EnsembleCase:
 
     @cached_property
     def evidence(self) -> TextEvidence:
-        """Without telling the members apart."""
+        """The evidence without the members' identities."""
         return compute_text_evidence(self.forms, self.instance.problem_statement)
 
     @cached_property
     def evidence_with_records(self) -> TextEvidence:
-        """With the members' records on other repositories."""
+        """The evidence with the members' records on other repositories."""
         return compute_text_evidence(self.forms, self.instance.problem_statement, self.record)
 
 
 class CanonicalEdits:
-    """Normalised edits of a dataset, each made once."""
+    """The normalised edits of a dataset, each computed once."""
 
     def __init__(self, data: Dataset) -> None:
         self._data = data
@@ -54,7 +54,7 @@ class CanonicalEdits:
         return self._forms[key]
 
     def add(self, case: EnsembleCase) -> None:
-        """Forms that are known already."""
+        """Add forms that are known already."""
         for member, form in zip(case.members, case.forms, strict=True):
             self._forms[member, case.instance.instance_id] = form
 
@@ -72,7 +72,7 @@ def member_records(data: Dataset) -> MemberRecords:
 
 
 def log_odds_of_right(right: int, of: int) -> float:
-    """Of being right, a little drawn towards even."""
+    """The log-odds of being right, shrunk a little towards even."""
     return math.log((right + _PRIOR) / (of - right + _PRIOR))
 
 
@@ -83,7 +83,7 @@ def case_of(
     instance: Instance,
     members: Sequence[str],
 ) -> EnsembleCase:
-    """The case of one instance with those of `members` that gave an edit for it."""
+    """The case of one instance, with those of `members` that have an edit for it."""
     name = instance.instance_id
     given = tuple(m for m in members if name in data.patches[m])
     return EnsembleCase(
@@ -97,6 +97,6 @@ def case_of(
 
 
 def cases(data: Dataset) -> list[EnsembleCase]:
-    """All instances, in order; one that nobody gave an edit for has no members."""
+    """All instances, in order; one without any edit has no members."""
     forms, known = CanonicalEdits(data), member_records(data)
     return [case_of(data, forms, known, i, data.members) for i in data.instances]

@@ -1,4 +1,4 @@
-"""Reads SWE-bench instances, predictions, labels, ensembles, and says what is wrong with them."""
+"""Reads SWE-bench instances, predictions, labels and ensembles, and explains what is wrong."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.edits.unified_diff import parse_diff
+from pipeline.types import CommitSha
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
@@ -21,11 +22,11 @@ InstanceT = TypeVar("InstanceT", bound="Instance")
 
 
 class BadData(Exception):
-    """A file that cannot be used; the sentence is for the person who named it."""
+    """A file is unusable; the sentence is for the person who named it."""
 
 
 class Instance(BaseModel):
-    """The fields of a SWE-bench instance that choosing may read, and its repository."""
+    """The fields of a SWE-bench instance that selection may read, and its repository."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,9 +36,9 @@ class Instance(BaseModel):
 
 
 class LocatedInstance(Instance):
-    """With its place in the repository's history, and the edit that solved it."""
+    """An instance with its base commit and its reference edit."""
 
-    base_commit: str
+    base_commit: CommitSha
     patch: str
 
 
@@ -53,14 +54,14 @@ class Prediction(BaseModel):
 
 @dataclass(frozen=True)
 class Dataset:
-    """Edits of several members for the same instances, and which resolve theirs."""
+    """Edits of several members for the same instances, and which of them resolve theirs."""
 
     instances: tuple[Instance, ...]
     members: tuple[str, ...]
     patches: Mapping[str, Mapping[str, str]]
-    """Of each member, instance to diff; no entry where it gave none."""
+    """By member: instance to diff; no entry if it has none."""
     resolved: Mapping[str, frozenset[str]]
-    """Of each member, the instances that its edit resolves."""
+    """By member: the instances that its edit resolves."""
 
     def is_right(self, member: str, instance: str) -> bool:
         return instance in self.resolved[member]
@@ -69,7 +70,7 @@ class Dataset:
 def read_dataset(
     instances: Path, predictions: Path, labels: Path, ensemble: str | None = None
 ) -> Dataset:
-    """The data that the files hold.
+    """Read a dataset.
 
     `predictions` is a folder of `MEMBER.jsonl[.gz]` or one such file; `labels` maps members to
     lists of resolved instances; `ensemble` is `FILE:NAME`, else every member counts.
@@ -96,15 +97,16 @@ def read_dataset(
 
 def read_instances(path: Path) -> tuple[Instance, ...]:
     """The instances of a file of JSON lines. Raises BadData."""
-    return _instances(path, Instance)
+    return read_rows(path, Instance)
 
 
 def read_located(path: Path) -> tuple[LocatedInstance, ...]:
-    """The same with base commits and edits. Raises BadData."""
-    return _instances(path, LocatedInstance)
+    """The instances with base commits and reference edits. Raises BadData."""
+    return read_rows(path, LocatedInstance)
 
 
-def _instances(path: Path, kind: type[InstanceT]) -> tuple[InstanceT, ...]:
+def read_rows(path: Path, kind: type[InstanceT]) -> tuple[InstanceT, ...]:
+    """The instances of a file, as `kind`. Raises BadData."""
     rows = tuple(_rows(path, kind))
     if not rows:
         raise BadData(f"{path} holds no instance.")
@@ -140,13 +142,13 @@ def read_ensemble(named: str) -> list[str]:
 
 
 SampleLabels = Mapping[str, Mapping[int, Sequence[int] | None]]
-"""Of each instance the samples that resolve it, each with its revisions that do, from 0; None where
-only the last is known, which then does."""
+"""By instance: the samples that resolve it, each with its resolving revisions, counted from 0; None
+if only the last revision is known to resolve it."""
 
 
 def read_samples(path: Path) -> SampleLabels:
-    """The labels of runs: `{"INSTANCE": [SAMPLE, ...]}`, or with `{"SAMPLE": [REVISION, ...]}` in
-    the place of the list. Raises BadData."""
+    """The labels of runs: `{"INSTANCE": [SAMPLE, ...]}`, or `{"SAMPLE": [REVISION, ...]}` in place
+    of the list. Raises BadData."""
     kind = TypeAdapter(dict[str, list[int] | dict[int, list[int]]])
     found = _read_json(path, kind, "labels of samples")
     return {
@@ -160,16 +162,28 @@ class _Reference(BaseModel):
     patch: str = ""
 
 
-def read_references(path: Path) -> dict[str, frozenset[str]]:
-    """The files that each instance's reference edit changes, as they are named before it.
+def read_references(path: Path) -> dict[str, str]:
+    """The diff of each instance's reference edit; instances without one are left out.
 
-    Instances without one are left out. Nothing that chooses may see this. Raises BadData.
+    Selection must never see this. Raises BadData.
     """
+    return {row.instance_id: row.patch for row in _rows(path, _Reference) if row.patch}
+
+
+def list_changed_files(references: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """The files that each reference edit changes, by their names before it."""
     return {
-        row.instance_id: frozenset(file.old for file in parse_diff(row.patch) if file.old)
-        for row in _rows(path, _Reference)
-        if row.patch
+        name: frozenset(file.old for file in parse_diff(patch) if file.old)
+        for name, patch in references.items()
     }
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """The edits of one file of predictions by instance, without empty ones. Raises BadData."""
+    rows = list(_rows(path, Prediction))
+    _check_unique(path, (row.instance_id for row in rows))
+    patches = {row.instance_id: row.model_patch or "" for row in rows}
+    return {name: patch for name, patch in patches.items() if patch.strip()}
 
 
 def _patches(path: Path, known: set[str]) -> dict[str, str]:

@@ -62,23 +62,23 @@ _UNSIGNED = frozenset({"irrelevant_files", "bias", "candidates"})
 
 Vector = NDArray[np.floating[Any]]
 Loss = Callable[[Vector], tuple[float, Vector]]
-"""The value and the gradient, of n, at a point of n weights."""
+"""A function that returns the value and the gradient at a point of n weights."""
 _GRADIENT_TOLERANCE = 1e-7
 
 SIZES = (2, 3, 5, 5, 10, 10, 20, 20)
-"""How many members each random ensemble has. Twice over for ranks, once for probabilities."""
+"""How many members each random ensemble has; drawn twice for ranks, once for probabilities."""
 STRONG_SHARE = 0.7
-"""The share of members, by labels, that half the ensembles for ranks are drawn from."""
+"""The best share of members, by labels, from which half the ensembles for ranks are drawn."""
 UPPER_SHARE: dict[Kind, float] = {"anonymous": 0.5, "record": 1.0}
-"""The share of members, by labels, that ensembles of like strength are drawn from. Where nothing
-tells how good the sources are, they are taken for as good as those of today: the better half."""
+"""The best share of members, by labels, from which ensembles of similar strength are drawn. Unknown
+sources are assumed to be as good as today's: the better half."""
 NEIGHBOUR_RATIO = 1.3
-"""Out of how many neighbours in strength, for each member of an ensemble for probabilities."""
+"""How many neighbours in strength each member of such an ensemble is drawn from."""
 RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
-"""On squared standardised weights, per mean log-likelihood of a choice."""
+"""The ridge penalty on squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
 FOLDS = 4
-"""Parts that ranks are fitted without, when probabilities are fitted to them."""
+"""Folds: probabilities are fitted to ranks that were fitted without the fold."""
 CHOSEN_FEATURES = (
     "share",
     "support",
@@ -97,13 +97,13 @@ class EnsembleSample:
 
     repo: str
     equal_strength: bool
-    """Whether the members are of like strength, as the samples of one system are."""
+    """Whether the members are of similar strength, as samples of one system are."""
     evidence: TextEvidence
     right: tuple[bool, ...]
 
 
 def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
-    """Random ensembles for every instance. Those for ranks are the same for both kinds."""
+    """Draw random ensembles for every instance. Those for ranks are the same for both kinds."""
     draw = random.Random(2026)  # noqa: S311
     forms, known = CanonicalEdits(data), member_records(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
@@ -128,7 +128,7 @@ def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
 def _pick_neighbours(
     ordered: Sequence[str], size: int, upper: float, draw: random.Random
 ) -> Sequence[str]:
-    """Members of like strength, a few more than `size`; `ordered` is strongest first."""
+    """Draw members of similar strength, a few more than `size`; `ordered` is strongest first."""
     among = ordered[: _share_count(ordered, upper)]
     width = min(round(size * NEIGHBOUR_RATIO) + 1, len(among))
     first = draw.randrange(len(among) - width + 1)
@@ -146,7 +146,7 @@ def _evidence(case: EnsembleCase, kind: Kind) -> TextEvidence:
 def fit_rank(
     found: Sequence[EnsembleSample], penalty: float, names: Sequence[str]
 ) -> dict[str, float]:
-    """Conditional logit: the right candidates of a sample against its wrong ones."""
+    """Fit a conditional logit: the right candidates of a sample against its wrong ones."""
     mixed = [s for s in found if not s.equal_strength and 0 < sum(s.right) < len(s.right)]
     rows: Vector = np.array([[row[n] for n in names] for s in mixed for row in s.evidence.rows])
     scale = rows.std(axis=0) + 1e-9
@@ -171,7 +171,7 @@ def fit_rank(
 def fit_probability(
     rows: Sequence[dict[str, float]], right: Sequence[float], names: Sequence[str]
 ) -> dict[str, float]:
-    """Logistic regression of whether the chosen edit is right."""
+    """Fit a logistic regression of whether the chosen edit is right."""
     table = np.array([[row[n] for n in names] for row in rows])
     target = np.array(right)
     scale = np.where(table.std(axis=0) > 1e-9, table.std(axis=0), 1.0)
@@ -190,10 +190,9 @@ def fit_probability(
 
 
 def weight_sign(name: str) -> int:
-    """-1: the weight must not be positive; 1: not negative; 0: it may be either.
+    """The sign a weight must have: -1 not positive, 1 not negative, 0 any.
 
-    `chosen_` before a name makes no difference. Raises KeyError for a name of which nothing is
-    known.
+    A `chosen_` prefix makes no difference. Raises KeyError for an unknown name.
     """
     name = name.removeprefix("chosen_")
     if name in _NEGATIVE:
@@ -239,7 +238,7 @@ def _by_name(names: Sequence[str], weights: Vector) -> dict[str, float]:
 
 
 def fit_weights(found: Sequence[EnsembleSample], kind: Kind) -> Weights:
-    """Both steps; probabilities see ranks that were fitted on other repositories."""
+    """Fit both steps; probabilities see ranks that were fitted on other repositories."""
     names = [n for n in found[0].evidence.rows[0] if kind == "record" or "record" not in n]
     rows: list[dict[str, float]] = []
     right: list[float] = []
@@ -276,7 +275,7 @@ def _repository_folds(
 
 
 def fit(data: Dataset, data_note: str, command: str) -> ConfidenceModel:
-    """All weights: on everything, and without each repository."""
+    """Fit all weights: on everything, and without each repository."""
     fits: dict[Kind, Fit] = {}
     curves: dict[Kind, list[tuple[float, float]]] = {"anonymous": [], "record": []}
     kinds: tuple[Kind, ...] = ("anonymous", "record")

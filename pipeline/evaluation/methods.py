@@ -1,4 +1,4 @@
-"""The ways of choosing that are compared. Each says which candidates it cannot tell apart."""
+"""The selection methods that are compared. Each returns the candidates that it prefers equally."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Method = Callable[[EnsembleCase], Sequence[int]]
 
 
 def majority(case: EnsembleCase) -> Sequence[int]:
-    """Most candidates equal after normalisation (Agentless's voting)."""
+    """The most frequent edit after normalisation (Agentless's voting)."""
     most = case.evidence.groups[0].support
     return [m for g in case.evidence.groups if g.support == most for m in g.members]
 
 
 def medoid(case: EnsembleCase) -> Sequence[int]:
-    """Most like all others, by tokens."""
+    """The edit most similar to all others, by tokens."""
     return best(range(len(case.members)), means(case.evidence.similarity["tokens"]))
 
 
@@ -31,12 +31,12 @@ def shortest(case: EnsembleCase) -> Sequence[int]:
 
 
 def support_medoid(case: EnsembleCase) -> Sequence[int]:
-    """`majority`, ties to the one most like all others."""
+    """`majority`, ties to the edit most similar to all others."""
     return best(majority(case), means(case.evidence.similarity["tokens"]))
 
 
 def record(case: EnsembleCase) -> Sequence[int]:
-    """The member that resolves most in other repositories."""
+    """The edit of the member that resolves most in other repositories."""
     return best(range(len(case.members)), case.record)
 
 
@@ -71,7 +71,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 
 def chance_of_right(case: EnsembleCase, method: Method) -> float:
-    """The chance that the method's choice is right, ties broken by lot; 0 without candidates."""
+    """The chance that the method's choice is right, ties broken at random; 0 without candidates."""
     return fmean(case.right[c] for c in method(case)) if case.members else 0.0
 
 
@@ -85,7 +85,7 @@ def confidence_point(case: EnsembleCase) -> tuple[float, float] | None:
 
 
 def confidence_point_with_records(case: EnsembleCase) -> tuple[float, float] | None:
-    """As `confidence_point`, of `by_confidence_with_records`."""
+    """The fitted confidence in the choice of `by_confidence_with_records`, and its chance."""
     if not case.members:
         return None
     weights = weights_for(case.instance.repo, "record")
@@ -102,4 +102,4 @@ CONFIDENCE_POINTS: Mapping[str, Callable[[EnsembleCase], tuple[float, float] | N
         }
     )
 )
-"""Of the methods that state a confidence: that, and the chance that the choice is right."""
+"""By method that states a confidence: the confidence, and the chance that the choice is right."""

@@ -1,4 +1,4 @@
-"""Line and bar charts as SVG, drawn by hand: labelled, readable without colour, no dependency."""
+"""Line and bar charts as SVG: labelled, readable without colour, no dependency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Axis:
 def line_chart(
     title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[float, float]]]
 ) -> str:
-    """A chart of one line for each of `series`, with a legend at its right."""
+    """A line chart of `series`, with a legend at the right."""
     parts = [_frame(title, x, y)]
     for number, (name, points) in enumerate(series.items()):
         colour = _COLOURS[number % len(_COLOURS)]
@@ -48,9 +48,9 @@ def bar_chart(
     *,
     left: int = 270,
 ) -> str:
-    """A chart of one bar for each name and value, with its interval where one is given.
+    """A bar chart of names and values, with an interval where one is given.
 
-    `left`: the width, in pixels, that the names have.
+    `left`: the width of the names, in pixels.
     """
     right, step = 56, 26
     height = _TOP + step * len(rows) + _BOTTOM

@@ -1,4 +1,4 @@
-"""Evaluates ways of choosing among members' predictions (CodeMonkeys, section 2.3.1, Table 2)."""
+"""Evaluates selection methods on members' predictions (CodeMonkeys, section 2.3.1, Table 2)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CURVE: Mapping[str, Method] = {
 class Evaluation:
     report: Report
     chosen: Mapping[str, tuple[tuple[str, str], ...]]
-    """Of each method, instance and chosen diff; ties go to the first. Empty: no edit."""
+    """By method: instance to chosen diff; ties go to the first. Empty: no edit."""
 
 
 def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluation:
-    """Every method on every instance of `data`, and its choices."""
+    """Evaluate every method on every instance of `data`; returns the report and the choices."""
     found = cases(data)
     results = {
         name: [chance_of_right(case, method) for case in found] for name, method in methods.items()

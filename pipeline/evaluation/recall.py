@@ -1,11 +1,13 @@
-"""How often everything that must be edited is in the context: CodeMonkeys, Figure 3."""
+"""How often the context contains every file that must be edited (CodeMonkeys, Figure 3)."""
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
@@ -17,43 +19,44 @@ from pipeline.context.search.embeddings import EmbeddingRanker
 from pipeline.context.search.prefilter import prefilter
 from pipeline.evaluation.dataset import LocatedInstance
 from pipeline.evaluation.plots import Axis, line_chart
+from pipeline.evaluation.statistics import percent
 from pipeline.models.base import Model
 from pipeline.store import Store
-from pipeline.types import Frozen, Issue
+from pipeline.types import Context, Frozen, Issue
 
 BUDGETS: Final = (4_000, 8_000, 16_000, 32_000, 60_000, 128_000)
-"""Tokens of context."""
+"""Context budgets in tokens."""
 PREFILTERED_FILES: Final = 100
-"""How many files the prefilter leaves to the scout where both work together."""
+"""How many files the prefilter leaves to the scout when both work together."""
 WITH_EMBEDDINGS: Final = "words and meaning"
-"""The way of the prefilter with an embedding model."""
+"""The name of the prefilter with an embedding model."""
 _EDITED = re.compile(r"^--- a/(.+?)\t?$", re.MULTILINE)
 
 
 class MethodRecall(Frozen):
-    """One way of finding files, over all instances."""
+    """One method of finding files, over all instances."""
 
     recall: dict[int, float]
-    """Budget in tokens to per cent of instances whose edited files are all in it."""
+    """Budget in tokens to the per cent of instances whose edited files all fit in."""
     tokens: dict[int, float]
-    """Budget to the mean tokens that are in it."""
+    """Budget to the mean tokens shown."""
     compression: float
-    """Mean over instances: tokens of all source over tokens shown at the largest budget."""
+    """Mean over instances of all source tokens over tokens shown at the largest budget."""
     read_tokens: float
-    """Mean tokens that a model read to find them."""
+    """Mean tokens that a model read to find the files."""
 
 
 class Recall(Frozen):
     instances: int
-    """Those that were measured."""
+    """The number of instances measured."""
     missing: dict[str, str]
-    """Instance to why it was not: its tree is not there, or its edit changes no source file."""
+    """Instance to the reason it was not measured: no tree, or an edit that changes no source."""
     ways: dict[str, MethodRecall]
 
 
 @dataclass(frozen=True)
 class RecallCase:
-    """One instance with the orders that each way gives."""
+    """One instance with the ranking of each method."""
 
     needed: frozenset[str]
     tokens: Mapping[str, int]
@@ -62,14 +65,16 @@ class RecallCase:
 
 
 class CannotMeasure(Exception):
-    """An instance that cannot be measured; the sentence says why."""
+    """An instance cannot be measured; the sentence says why."""
 
 
 def find_clone(trees: Path, repo: str) -> Path | None:
-    """The bare clone of `owner/name` in a folder of clones, however it is called."""
+    """The bare clone of `owner/name` in a folder of clones, whatever its name."""
     owner, _, name = repo.partition("/")
     stems = (f"{owner}+{name}/repo", f"{owner}+{name}", f"{owner}__{name}", f"{owner}/{name}", name)
     places = [trees / f"{stem}{suffix}" for stem in stems for suffix in ("", ".git", "/.git")]
+    # A fork has the commits too; one that does not is noticed.
+    places += sorted(trees.glob(f"*+{glob.escape(name)}/repo"))
     return next((place for place in places if (place / "objects").is_dir()), None)
 
 
@@ -80,10 +85,11 @@ async def measure_case(
     store: Store,
     ranker: EmbeddingRanker | None = None,
 ) -> RecallCase:
-    """What each way finds for one instance. `store` keeps the scout's verdicts.
+    """Rank the files of one instance by each method. `store` keeps the scout's verdicts.
 
     Raises:
-        Unmeasured: there is nothing to measure it on. Else what the model raises.
+        CannotMeasure: the tree or the edited source is missing.
+        ModelError: a model call failed.
     """
     sources = await _open_sources(row, trees)
     needed = frozenset(_EDITED.findall(row.patch)) & sources.by_path.keys()
@@ -127,7 +133,7 @@ async def _open_sources(row: LocatedInstance, trees: Path) -> Sources:
 
 
 def compute_recall(cases: Sequence[RecallCase], missing: Mapping[str, str]) -> Recall:
-    """The table over `cases`; no ways when there are none."""
+    """The table over `cases`; empty without cases."""
     names = list(cases[0].orders) if cases else []
     ways = {name: _recall_of_method(cases, name) for name in names}
     return Recall(instances=len(cases), missing=dict(missing), ways=ways)
@@ -153,7 +159,7 @@ def _recall_of_method(cases: Sequence[RecallCase], name: str) -> MethodRecall:
 
 
 def _files_within(case: RecallCase, name: str, budget: int) -> set[str]:
-    """Whole files in turn, each that still fits."""
+    """The whole files that fit, in order."""
     taken: set[str] = set()
     for path in case.orders[name]:
         if case.tokens[path] <= budget:
@@ -163,7 +169,7 @@ def _files_within(case: RecallCase, name: str, budget: int) -> set[str]:
 
 
 def render_markdown(found: Recall) -> str:
-    """The table for a person, and what is missing."""
+    """The table in Markdown, with what was not measured."""
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
     rows = [
         f"| {name} | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} "
@@ -189,14 +195,52 @@ def render_markdown(found: Recall) -> str:
 
 
 def render_svg(found: Recall) -> str:
-    """Recall by budget, one line for each way."""
+    """Recall by budget, one line for each method."""
+    lines = {name: way.recall for name, way in found.ways.items()}
+    return render_recall_svg("Recall of the edited files", lines)
+
+
+def render_recall_svg(title: str, lines: Mapping[str, Mapping[int, float]]) -> str:
+    """A chart of recall in per cent by budget in tokens."""
     ticks = tuple(float(n) for n in (0, 32_000, 64_000, 96_000, 128_000))
     return line_chart(
-        "Recall of the edited files",
+        title,
         Axis("context, tokens", 0, BUDGETS[-1], ticks),
         Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20))),
         {
-            name: [(float(budget), value) for budget, value in way.recall.items()]
-            for name, way in found.ways.items()
+            name: [(float(budget), value) for budget, value in recall.items()]
+            for name, recall in lines.items()
         },
     )
+
+
+def recall_by_budget(shown: Sequence[tuple[Context, frozenset[str]]]) -> dict[int, float]:
+    """Budget in tokens to the per cent of instances whose files of the reference edit all fit.
+
+    The files are taken in the order of the ranking, as long as they fit; each instance is its
+    context and those files.
+    """
+    return {
+        budget: percent([float(needed <= _fit(context, budget)) for context, needed in shown])
+        for budget in BUDGETS
+        if shown
+    }
+
+
+def mean_compression(contexts: Sequence[Context]) -> float | None:
+    """The mean of tokens searched over tokens shown; None if no context has both."""
+    factors = [
+        context.findings.read_tokens / size
+        for context in contexts
+        if context.findings and (size := sum(file.tokens for file in context.files))
+    ]
+    return fmean(factors) if factors else None
+
+
+def _fit(context: Context, budget: int) -> set[str]:
+    taken: set[str] = set()
+    for file in context.files:
+        if file.tokens <= budget:
+            taken.add(file.path)
+            budget -= file.tokens
+    return taken

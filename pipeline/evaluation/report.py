@@ -1,4 +1,4 @@
-"""What an evaluation leaves in a folder: report, figures, and the chosen edits as predictions."""
+"""Writes an evaluation: report, figures, and the chosen edits as predictions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from pathlib import Path
 
 from pipeline.codebase.text import pluralize
 from pipeline.evaluation.plots import Axis, bar_chart, line_chart
+from pipeline.evaluation.recall import render_recall_svg
 from pipeline.evaluation.scoring import MethodScore, Report
+from pipeline.evaluation.search.localisation import render_localisation
+from pipeline.evaluation.search.strategies import render_strategies
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 _PERCENTS = tuple(float(n) for n in range(0, 101, 20))
 
 
 def to_json(report: Report) -> dict[str, object]:
-    """The promised document: random, oracle, best member and methods, in per cent; and the rest.
+    """The documented fields (random, oracle, best member, methods, in per cent) and the rest.
 
-    What is null there is not known: the gap closed where random and oracle score the same.
+    Null means unknown: the gap closed when random and oracle score the same.
     """
     return report.model_dump(mode="json")
 
 
 def render_markdown(report: Report) -> str:
-    """The report for a person, with the tables in the form of CodeMonkeys, Table 2."""
+    """The report in Markdown, with tables in the form of CodeMonkeys, Table 2."""
     parts = [
         "# Selection\n",
         f"{pluralize(report.instances, 'instance')}, {pluralize(report.members, 'member')}. "
@@ -47,6 +50,9 @@ def render_markdown(report: Report) -> str:
         ),
         "",
         *_stages(report),
+        *_recall(report),
+        *render_localisation(report.localisation),
+        *render_strategies(report.strategies),
         *_comparison(report),
         *_calibration(report),
         *_curve(report),
@@ -54,6 +60,7 @@ def render_markdown(report: Report) -> str:
         *_serial(
             "Majority voting with tests after so many edits of each machine", report.serial_voted
         ),
+        *_dollars(report),
     ]
     return "\n".join(parts)
 
@@ -73,6 +80,12 @@ def render_figures(report: Report) -> dict[str, str]:
     if report.stages:
         steps = [(name, value, None) for name, value in report.stages.items()]
         found["stages.svg"] = bar_chart("How far each step gets", per_cent, steps, left=460)
+    if report.recall:
+        found["ranked_context.svg"] = render_recall_svg(
+            "Recall of the reference edit's files after ranking", {"ranked": report.recall}
+        )
+    if report.dollars:
+        found["dollars.svg"] = _dollars_chart(report, per_cent)
     if report.serial:
         found["revisions.svg"] = _revisions(
             "Coverage by serial and parallel work", report.serial, per_cent
@@ -100,7 +113,7 @@ def render_figures(report: Report) -> dict[str, str]:
 def write_report(
     folder: Path, report: Report, chosen: Mapping[str, tuple[tuple[str, str], ...]]
 ) -> None:
-    """Everything into `folder`: report.json, report.md, figures, predictions/METHOD.jsonl.
+    """Write report.json, report.md, figures and predictions/METHOD.jsonl to `folder`.
 
     Predictions are in SWE-bench's format, so that its harness can run them. Raises OSError.
     """
@@ -160,8 +173,53 @@ def _stages(report: Report) -> list[str]:
     return ["## How far each step gets\n", "| step | instances, % |", "|---|---|", *rows, ""]
 
 
+def _recall(report: Report) -> list[str]:
+    """CodeMonkeys, Figure 3: recall on the left, compression on the right."""
+    if not report.recall:
+        return []
+    budgets = " | ".join(f"{budget:,}" for budget in report.recall)
+    values = " | ".join(f"{value:.1f}" for value in report.recall.values())
+    squeezed = "" if report.compression is None else f"{report.compression:.1f}"
+    return [
+        "## Context after ranking\n",
+        "Per cent of instances whose files of the reference edit are all within so many tokens.\n",
+        f"| tokens | {budgets} | compression |",
+        "|---|" + "--:|" * (len(report.recall) + 1),
+        f"| recall | {values} | {squeezed} |",
+        "",
+    ]
+
+
+def _dollars(report: Report) -> list[str]:
+    """CodeMonkeys, Figure 5, with its axis of dollars."""
+    if not report.dollars:
+        return []
+    depth = max(len(points) for points in report.dollars.values())
+    replies = " | ".join(str(d) for d in range(1, depth + 1))
+    rows = [
+        f"| {name} | {' | '.join(f'${cost:.2f}: {value:.1f}' for cost, value in points)} |"
+        for name, points in report.dollars.items()
+    ]
+    return [
+        "## Coverage by dollars\n",
+        "Mean cost of an instance's tests and edits, and coverage in per cent, with at most so "
+        "many replies of each editing machine.\n",
+        f"| | {replies} |",
+        "|---|" + "---|" * depth,
+        *rows,
+        "",
+    ]
+
+
+def _dollars_chart(report: Report, y: Axis) -> str:
+    most = max(cost for points in report.dollars.values() for cost, _ in points) or 1.0
+    ticks = tuple(round(most * n / 4, 4) for n in range(5))
+    axis = Axis("US dollars an instance, for tests and edits", 0, most, ticks)
+    return line_chart("Coverage by dollars", axis, y, report.dollars)
+
+
 def _comparison(report: Report) -> list[str]:
-    """CodeMonkeys, Table 2: what was chosen among what each member gives alone."""
+    """CodeMonkeys, Table 2: each method beside each member alone."""
     scores = {"oracle": report.oracle, "random": report.random}
     scores |= {f"**{name}**": m.score for name, m in report.methods.items()}
     scores |= {escape(name): score for name, score in report.member_scores.items()}
@@ -171,7 +229,7 @@ def _comparison(report: Report) -> list[str]:
 
 
 def _serial(title: str, serial: Mapping[str, Sequence[float]]) -> list[str]:
-    """CodeMonkeys, Figure 5: coverage left, voting right."""
+    """CodeMonkeys, Figure 5: coverage on the left, voting on the right."""
     if not serial:
         return []
     depth = max(len(values) for values in serial.values())

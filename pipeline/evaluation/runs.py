@@ -1,4 +1,4 @@
-"""Evaluates ways of choosing among the candidates of finished runs (CodeMonkeys, Figure 6)."""
+"""Evaluates selection methods on the candidates of finished runs (CodeMonkeys, Figure 6)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from statistics import fmean
 from types import MappingProxyType
 
 from pipeline.evaluation.bundles import FinishedRun
-from pipeline.evaluation.dataset import BadData, SampleLabels
+from pipeline.evaluation.dataset import BadData, SampleLabels, list_changed_files
+from pipeline.evaluation.dollars import coverage_by_dollars
 from pipeline.evaluation.predictions import Evaluation
+from pipeline.evaluation.recall import mean_compression, recall_by_budget
 from pipeline.evaluation.scaling import (
     coverage_by_revisions,
     scores_by_samples,
     voting_by_revisions,
 )
 from pipeline.evaluation.scoring import Report, assemble
+from pipeline.evaluation.search.localisation import score_localisation
+from pipeline.evaluation.search.strategies import score_strategies
 from pipeline.evaluation.statistics import percent
 from pipeline.options import SelectionMethod
 from pipeline.selection.methods import best_candidates
@@ -24,12 +28,12 @@ from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.clusters import best, medoid
 from pipeline.selection.scoring.confidence import choose, confidence, weights_for
 from pipeline.selection.scoring.standings import Standings, build_standings
-from pipeline.types import replace
+from pipeline.types import Context, replace
 
 
 @dataclass(frozen=True)
 class RunCase:
-    """A run's candidates, how they stand by all that the run recorded, and the verdict on each."""
+    """A run's candidates, their standings by everything it recorded, and the label of each."""
 
     run: FinishedRun
     standings: Standings
@@ -37,7 +41,7 @@ class RunCase:
 
 
 Method = Callable[[RunCase], Sequence[int]]
-"""The equally preferred candidates of a case that has at least one; empty: it proposes none."""
+"""The equally preferred candidates of a case that has at least one; empty: it abstains."""
 
 
 def _best_by(method: SelectionMethod, case: RunCase) -> Sequence[int]:
@@ -45,12 +49,12 @@ def _best_by(method: SelectionMethod, case: RunCase) -> Sequence[int]:
 
 
 def top_three(case: RunCase) -> Sequence[int]:
-    """By lot among the three that pass most tests, ties to the shorter diff (its methods 3, 4)."""
+    """One of the three that pass most tests, at random; ties to the shorter diff (methods 3, 4)."""
     return case.standings.table.leaders(3)
 
 
 def reporting_tests(case: RunCase) -> Sequence[int]:
-    """Most tests passed of those that fail on the unedited code, as often as they are run."""
+    """The candidates that pass most of the tests that fail on the unedited code."""
     passes = [float(standing.passes) for standing in case.standings.entries]
     return best(range(len(passes)), passes)
 
@@ -62,7 +66,7 @@ def tests_then_support(case: RunCase) -> Sequence[int]:
 
 
 def by_similarity(case: RunCase) -> Sequence[int]:
-    """Most like all others."""
+    """The edit most similar to all others."""
     return medoid([normalise(c.patch.diff) for c in case.run.candidates])
 
 
@@ -84,14 +88,14 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "evidence": partial(_best_by, "evidence"),
     }
 )
-"""By name, as reports print them: what needs no model, made again from what the runs hold."""
+"""By name, as reports print them: the methods that need no model, repeated on the runs' data."""
 REWARD_METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "orm_exec": partial(_best_by, "orm_exec"),
         "dev_search": partial(_best_by, "dev_search"),
     }
 )
-"""Left out unless a reward model was asked in some run."""
+"""Left out unless some run asked a reward model."""
 
 
 def evaluate_runs(
@@ -99,12 +103,12 @@ def evaluate_runs(
     resolved: SampleLabels,
     *,
     repositories: Mapping[str, str] = MappingProxyType({}),
-    references: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    references: Mapping[str, str] = MappingProxyType({}),
 ) -> Evaluation:
-    """Every method on every run: those above, and whatever all runs recorded a verdict of.
+    """Evaluate every method on every run: those above, and those all runs recorded a verdict of.
 
     `repositories`, by instance: whose labels no weights may be fitted on. `references`, by
-    instance: the files of its reference edit, for how often all were shown.
+    instance: the diff of its reference edit, whose files may have been shown and its places named.
 
     Raises:
         BadData: a run has no labels, or is labelled with a sample that it does not have.
@@ -120,8 +124,21 @@ def evaluate_runs(
     asked = any(s.reward is not None for case in cases for s in case.standings.entries)
     methods = {**METHODS, **(REWARD_METHODS if asked else {}), **_methods_from_verdicts(cases)}
     report = _report(cases, methods, resolved)
-    stages = _stages(cases, methods, references)
-    return Evaluation(replace(report, stages=stages), _choices(cases, methods))
+    files = list_changed_files(references)
+    shown = [
+        (context, files[case.run.instance])
+        for case in cases
+        if (context := case.run.context) and case.run.instance in files
+    ]
+    report = replace(
+        report,
+        stages=_stages(cases, methods, shown),
+        recall=recall_by_budget(shown),
+        localisation=score_localisation(runs, references),
+        strategies=score_strategies([(case.run, case.standings, case.right) for case in cases]),
+        compression=mean_compression([context for context, _ in shown]),
+    )
+    return Evaluation(report, _choices(cases, methods))
 
 
 def _check_samples_exist(run: FinishedRun, resolved: SampleLabels) -> None:
@@ -161,7 +178,7 @@ def _restore_standings(run: FinishedRun, repository: str) -> Standings:
 
 
 def _methods_from_verdicts(cases: Sequence[RunCase]) -> dict[str, Method]:
-    """What was chosen when the runs were made, for ways of which every run has a verdict."""
+    """The recorded choices, for the methods of which every run has a verdict."""
 
     def verdict_choice(method: str, case: RunCase) -> Sequence[int]:
         at = case.run.verdicts[method].chosen
@@ -205,6 +222,9 @@ def _report(
     serial = {
         "serial": coverage_by_revisions(revised),
         "serial_voted": voting_by_revisions(revised),
+        "dollars": coverage_by_dollars(
+            [(run.costs, found) if run.costs else None for run, found in revised]
+        ),
     }
     return replace(report, **serial)
 
@@ -226,15 +246,11 @@ def _picks(case: RunCase, method: Method) -> Sequence[int]:
 def _stages(
     cases: Sequence[RunCase],
     methods: Mapping[str, Method],
-    references: Mapping[str, frozenset[str]],
+    shown: Sequence[tuple[Context, frozenset[str]]],
 ) -> dict[str, float]:
     """CodeMonkeys, Figure 2: how far each of the three steps gets, in per cent of instances."""
-    shown = [
-        float(references[case.run.instance] <= case.run.context_files)
-        for case in cases
-        if case.run.context_files is not None and case.run.instance in references
-    ]
-    context = {"context: every file of the reference edit was shown": percent(shown)}
+    whole = [float(needed <= {file.path for file in seen.files}) for seen, needed in shown]
+    context = {"context: every file of the reference edit was shown": percent(whole)}
     scores = {name: percent([_chance_of_right(c, m) for c in cases]) for name, m in methods.items()}
     first = max(scores, key=lambda name: scores[name])
     return {

@@ -18,10 +18,10 @@ DRAWS = 10
 
 
 def scores_by_samples(cases: Sequence[tuple[VoteTable, Sequence[bool]]]) -> list[CurvePoint]:
-    """Coverage, and the score of majority voting with tests, with 1, 2, 3 … samples of each run.
+    """Coverage and the score of majority voting with tests, with 1, 2, 3 … samples of each run.
 
-    Samples vote with their own tests on their own edits alone, as if no other had been drawn. Runs
-    with fewer count with all they have.
+    Only the drawn samples' tests vote, on the drawn samples' edits. Runs with fewer samples count
+    with all of theirs.
     """
     most = max((len(right) for _, right in cases), default=0)
     draw = random.Random(0)  # noqa: S311
@@ -58,8 +58,8 @@ def coverage_by_revisions(
 ) -> dict[str, tuple[float, ...]]:
     """Coverage in per cent after 1, 2, 3 … edits of each machine, by the number of samples.
 
-    A machine that approved early stays where it was. Empty unless the labels name the revisions of
-    every sample that resolves its instance.
+    A machine that approved early keeps its last edit. Empty unless the labels name the resolving
+    revisions of every resolving sample.
     """
     known = [found for _, samples in runs for found in samples.values()]
     if not known or any(found is None for found in known):
@@ -78,10 +78,10 @@ def coverage_by_revisions(
 def voting_by_revisions(
     runs: Sequence[tuple[FinishedRun, Mapping[int, Sequence[int] | None]]],
 ) -> dict[str, tuple[float, ...]]:
-    """As `coverage_by_revisions`, the score of majority voting with tests (Figure 5, right).
+    """The score of majority voting with tests after 1, 2, 3 … edits (Figure 5, right).
 
-    Every edit is voted on by the tests that the machines of the draw ended with. Empty unless
-    every run has run them on every edit.
+    The tests with which the drawn machines ended vote on every edit. Empty unless every run
+    executed them on every edit.
     """
     known = coverage_by_revisions(runs)
     if not known or any(run.revision_passes is None for run, _ in runs):

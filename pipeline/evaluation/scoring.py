@@ -1,4 +1,4 @@
-"""The papers' tables from cases: random, oracle, best member and every method, with intervals."""
+"""Computes the papers' tables: random, oracle, best member and every method, with intervals."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class MethodScore(Frozen):
 
     score: float
     ci: tuple[float, float]
-    """95 %, bootstrap over instances."""
+    """The 95 % interval, by bootstrap over instances."""
     gap_closed: float | None
-    """Of the way from random to oracle; None when these are the same."""
+    """The share of the gap from random to oracle; None if there is no gap."""
     gap_closed_ci: tuple[float, float]
 
 
 class CurvePoint(Frozen):
-    """A figure's points at `k` candidates an instance, in per cent."""
+    """A figure's points at `k` candidates per instance, in per cent."""
 
     k: int
     coverage: float
@@ -37,19 +37,44 @@ class CurvePoint(Frozen):
 
 
 class Calibration(Frozen):
-    """Of the fitted confidence, on instances of repositories it was not fitted on."""
+    """Calibration of the fitted confidence, on repositories that it was not fitted on."""
 
     error: float
     """Expected calibration error, 0 to 1, over ten equal ranges."""
     by_chance: float
-    """The mean error that a perfectly calibrated confidence would show on as many instances."""
+    """The mean error that a perfectly calibrated confidence would show on this many instances."""
     stated: float
-    """The mean confidence; beside `right` it shows a bias, whatever the ranges."""
+    """The mean confidence; compared with `right` it shows a bias."""
     right: float
     """The share of choices that are right."""
     brier: float
     """The mean squared distance of confidence and outcome (Brier 1950); needs no ranges."""
     curve: tuple[CalibrationBin, ...]
+
+
+class LocationScore(Frozen):
+    """In per cent of the instances that have such an answer."""
+
+    instances: int
+    file: float
+    """Every file that the reference edit changes is named."""
+    function: float
+    """Every change of it lies in a definition that is named, or on named lines outside of all."""
+    chunk: float
+    """Every change of it touches lines that are named."""
+
+
+class StrategyScore(Frozen):
+    """One of SWE-Reasoner's strategies with one budget."""
+
+    strategy: str
+    budget: int
+    """Edits drawn for each instance."""
+    instances: int
+    score: float
+    """In per cent of these instances."""
+    dollars: float | None = None
+    """Mean US dollars an instance for tests, edits and a search; None if some run's are unknown."""
 
 
 class Report(Frozen):
@@ -64,14 +89,26 @@ class Report(Frozen):
     member_scores: Mapping[str, float]
     methods: Mapping[str, MethodScore]
     calibration: Mapping[str, Calibration] = {}
-    """By the method whose choice is meant."""
+    """By method."""
     curve: tuple[CurvePoint, ...] = ()
     serial: Mapping[str, tuple[float, ...]] = {}
     """Coverage after 1, 2, 3 … edits of each machine, by the number of machines; runs only."""
     serial_voted: Mapping[str, tuple[float, ...]] = {}
-    """As `serial`, the score of majority voting with tests; where runs voted on every edit."""
+    """The score of majority voting after 1, 2, 3 … edits, if tests voted on every edit."""
+    dollars: Mapping[str, tuple[tuple[float, float], ...]] = {}
+    """Mean US dollars an instance and coverage after 1, 2, 3 … replies of each editing machine, by
+    the number of samples; runs only."""
+    recall: Mapping[int, float] = {}
+    """The share of instances whose files of the reference edit fit into so many tokens of the
+    ranked context; runs only."""
+    compression: float | None = None
+    """Mean tokens searched over tokens shown; runs only."""
+    localisation: Mapping[str, LocationScore] = {}
+    """How often the places of the reference edit were named, by what named them; runs only."""
+    strategies: tuple[StrategyScore, ...] = ()
+    """SWE-Reasoner's strategies by budget; runs only."""
     stages: Mapping[str, float] = {}
-    """How far context, generation and selection get; runs only."""
+    """The share of instances that context, generation and selection each get right; runs only."""
 
 
 def assemble(
@@ -81,10 +118,10 @@ def assemble(
     stated: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
     points: Sequence[CurvePoint] = (),
 ) -> Report:
-    """The report of per-instance results, each 0 to 1 and all in the same order of instances.
+    """Assemble a report from per-instance results, each 0 to 1, all in the same order.
 
-    `random` is the mean over all members, those that gave no edit included, as the mean of their
-    own scores is; `oracle` counts an instance that any member resolves.
+    `random` is the mean over all members, including those without an edit; `oracle` counts an
+    instance if any member resolves it.
     """
     rows = list(zip(*members.values(), strict=True))
     lowest = [fmean(row) for row in rows]

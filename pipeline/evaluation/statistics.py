@@ -1,4 +1,4 @@
-"""Scores in per cent, how sure they are, and what a method closes of the gap."""
+"""Scores in per cent, their intervals, and the gap that a method closes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def percent(values: Sequence[float]) -> float:
 
 
 def gap_closed(score: float, lowest: float, highest: float) -> float | None:
-    """How far `score` is on the way from random to oracle, in per cent; None without a gap."""
+    """The per cent of the gap from random to oracle that `score` closes; None without a gap."""
     gap = highest - lowest
     return 100 * (score - lowest) / gap if gap > 1e-9 else None
 
 
 def bootstrap(count: int, statistic: Callable[[Sequence[int]], float]) -> tuple[float, float]:
-    """The 95 % interval of `statistic` over instances drawn with replacement. The same each time.
+    """The 95 % bootstrap interval of `statistic` over instances. Deterministic.
 
-    `statistic` is given indices below `count`; it is left out where it is not a number.
+    `statistic` receives indices below `count`; draws where it is not a number are skipped.
     """
     draw = random.Random(_SEED)  # noqa: S311
     population = range(count)
@@ -49,7 +49,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def gap_interval(
     values: Sequence[float], lowest: Sequence[float], highest: Sequence[float]
 ) -> tuple[float, float]:
-    """The 95 % interval of the gap closed; all three are resampled together."""
+    """The 95 % interval of the gap closed, with all three scores resampled together."""
 
     def gap_ratio(drawn: Sequence[int]) -> float:
         low, high = sum(lowest[i] for i in drawn), sum(highest[i] for i in drawn)

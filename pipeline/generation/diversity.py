@@ -1,8 +1,13 @@
-"""What makes one sample try something else than the others: an approach, or their edits."""
+"""Makes samples differ: some by an approach, some by showing them the others' edits.
+
+Plain samples get neither. They are independent draws, as the paper's are and as the estimate of a
+chosen edit's probability assumes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pydantic import Field
@@ -10,8 +15,9 @@ from pydantic import Field
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.shown import Located
 from pipeline.store import Store
-from pipeline.types import Frozen, Issue
+from pipeline.types import Frozen
 from prompts import render, shorten
 from sandbox.base import Execution
 
@@ -19,62 +25,75 @@ APPROACHES_KEY = "approaches"
 _LONGEST = 400
 """Characters of one approach."""
 _MOST_OTHERS = 6
-"""Edits of finished samples that an informed one is shown."""
+"""Edits of finished samples shown to an informed one."""
 _DIFF = 3000
 """Characters of each of them."""
+_PLAIN = (0, 4)
 _BULLETS = "0123456789.-*•) \t"
 
 
 class Approaches(Frozen):
-    """Ways to solve the issue, one for each sample from the first on; perhaps fewer, or none."""
+    """Approaches to the issue, one for each sample that is not plain; possibly fewer."""
 
     lines: tuple[str, ...] = ()
 
 
 class TriedEdit(Frozen):
-    """What a finished sample came to."""
+    """The result of a finished sample."""
 
     sample: int
     diff: str
     how: str
-    """How its edit fared, as a sentence."""
+    """The result of its edit, as a sentence."""
 
 
 class Direction(Frozen):
-    """Where one editing machine is sent, after the opening that all of them share."""
+    """The direction of one editing machine, after the opening that all share."""
 
     approach: str = ""
     others: tuple[TriedEdit, ...] = Field(default=())
     """Empty for an independent sample."""
+    located: Located | None = None
+    """Where a search thinks the cause is; None without a search."""
+    agree: bool = False
+    """Whether the others all found a fix: then this sample must check them, not differ."""
 
     def find_repetition(self, diff: str) -> str:
-        """That `diff` is one of the others' edits, as a sentence; else nothing."""
-        if all(other.diff != diff for other in self.others):
+        """A sentence if `diff` repeats one of the others' edits; else empty."""
+        if self.agree or all(other.diff != diff for other in self.others):
             return ""
         return "This is one of the edits you were shown. Send one that differs in what it does."
 
 
-async def draw_approaches(model: Model, issue: Issue, count: int, store: Store) -> Approaches:
-    """Up to `count` different approaches from the issue alone, in one call that is saved.
+def is_plain(sample: int) -> bool:
+    """Whether a sample gets no approach and sees no other edits: two of them, in the first and the
+    second wave."""
+    return sample in _PLAIN
 
-    None at all when the answer is malformed, refused or too dear: samples then differ by chance.
+
+async def draw_approaches(
+    model: Model, opening: ModelRequest, samples: int, store: Store
+) -> dict[int, str]:
+    """Draw different approaches in one call, save them, and assign them to samples.
+
+    `opening`: what every editing machine is told first, so that the provider caches it once; the
+    files that they see are in view. Empty if the answer is malformed, refused or too expensive.
     """
+    takers = [sample for sample in range(samples) if not is_plain(sample)]
     saved = await store.load(APPROACHES_KEY, Approaches)
-    if saved:
-        return saved
-    question = Message(role="user", text=render("approaches/write", issue=issue, count=count))
-    try:
-        reply = await model.complete(
-            ModelRequest(render("approaches/system"), (question,), call="approaches")
-        )
-    except BudgetSpent:
-        return Approaches()
-    except (ModelRefused, ContextTooLong):
-        drawn = Approaches()
-    else:
-        drawn = Approaches(lines=_parse_lines(reply.text)[:count])
-    await store.save(APPROACHES_KEY, drawn)
-    return drawn
+    if saved is None and takers:
+        question = Message(role="user", text=render("approaches/write", count=len(takers)))
+        request = replace(opening, messages=(*opening.messages, question), call="approaches")
+        try:
+            reply = await model.complete(request)
+        except BudgetSpent:
+            return {}
+        except (ModelRefused, ContextTooLong):
+            saved = Approaches()
+        else:
+            saved = Approaches(lines=_parse_lines(reply.text)[: len(takers)])
+        await store.save(APPROACHES_KEY, saved)
+    return dict(zip(takers, saved.lines if saved else (), strict=False))
 
 
 def _parse_lines(reply: str) -> tuple[str, ...]:
@@ -87,22 +106,23 @@ def _parse_lines(reply: str) -> tuple[str, ...]:
 
 
 def is_informed(sample: int, share: float) -> bool:
-    """Whether a sample sees what others tried: `share` of the samples, evenly, never the first."""
-    # Rounded down, so that a share of 0.3 makes one of four and three of ten.
-    return int(share * (sample + 1) + 1e-9) > int(share * sample + 1e-9) and sample > 0
+    """Whether a sample sees the others' edits: `share` of them, evenly, never a plain one."""
+    # Rounded down: a share of 0.3 makes one of four and three of ten.
+    due = int(share * (sample + 1) + 1e-9) > int(share * sample + 1e-9)
+    return due and not is_plain(sample)
 
 
 class FinishedSample(NamedTuple):
     sample: int
     diff: str
     run: Execution | None
-    """Its script with its edit, as both ended."""
+    """Its final script with its final edit."""
     broken: int
-    """Tests of the repository that the edit was seen to break."""
+    """How many tests of the repository the edit broke."""
 
 
 def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
-    """What informed samples are shown of finished ones; of equal edits the first."""
+    """The edits of finished samples for informed ones; of equal edits, the first."""
     distinct: dict[str, TriedEdit] = {}
     for sample, diff, run, broken in finished:
         how = _describe_run(run)
@@ -112,8 +132,14 @@ def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
     return tuple(distinct.values())[:_MOST_OTHERS]
 
 
+def samples_agree(finished: Sequence[FinishedSample]) -> bool:
+    """Whether at least two samples finished, and every edit fixes its script and breaks nothing."""
+    fine = [bool(one.run and one.run.passed and not one.broken) for one in finished]
+    return len(fine) > 1 and all(fine)
+
+
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
-    """For the template."""
+    """The values for the template."""
     return [{"diff": shorten(other.diff, _DIFF), "how": other.how} for other in others]
 
 

@@ -1,4 +1,4 @@
-"""Writes an edit, and may rewrite the script that judges it (CodeMonkeys, section 2.2)."""
+"""Writes an edit, and may rewrite the script that tests it (CodeMonkeys, section 2.2)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pipeline.concurrency import gather_all, gather_two
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import Direction, to_template_values
 from pipeline.machine import Machine
-from pipeline.models.base import Message
-from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.models.base import Message, ModelRequest
+from pipeline.options import Options
+from pipeline.replies import Malformed, Tag, only_tag_or_approval
 from pipeline.resources import Resources
+from pipeline.shown import Habits
 from pipeline.state import ReplyKind, State
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts import render
@@ -22,12 +24,15 @@ from sandbox.base import Execution
 from sandbox.program import python_script
 
 INDEPENDENT = Direction()
+NO_HABITS = Habits()
 _MOST_ERRORS = 5
-"""At most this many files that do not parse are reported."""
+"""Files that do not parse, at most, in a report."""
 _MOST_BROKEN = 20
-"""Tests that the edit breaks which are named."""
-_USABLE = (0, 2)
-"""Exit codes by which a script says something about the issue."""
+"""Tests broken by the edit, at most, that are named."""
+NOT_FIXED = 2
+"""A script's exit code for an unfixed issue."""
+_USABLE = (0, NOT_FIXED)
+"""A script's exit codes for a verdict on the issue."""
 
 
 class EditingState(State):
@@ -37,18 +42,22 @@ class EditingState(State):
     """`base[i]` is `scripts[i]` on the unedited code."""
     patches: list[Patch] = Field(default_factory=list[Patch])
     edited: list[Execution] = Field(default_factory=list[Execution])
-    """Each revision's run: the newest script with the newest edit, as they then were."""
+    """Each revision's run: the newest script with the newest edit at that time."""
     broken: list[tuple[str, ...]] = Field(default_factory=list[tuple[str, ...]])
-    """Beside `edited`: the repository's own tests that the edit was seen to break."""
+    """Parallel to `edited`: the repository's own tests that the edit broke."""
     warnings: list[str] = Field(default_factory=list[str])
-    """What was said of edits that do not parse or repeat another's."""
+    """Warnings about edits that do not parse or repeat another's."""
+    approved_ahead: bool = False
+    """Whether the newest reply approves its block, on condition that the run succeeds."""
     approach: str = ""
-    """The approach that was suggested; empty when none was."""
+    """The suggested approach; empty if there was none."""
     informed_by: tuple[int, ...] = ()
     """The samples whose edits were shown; empty for an independent sample."""
+    machine: str = "fixed"
+    """The kind of machine: `fixed` or `explore`."""
 
     def candidate(self, sample: int) -> Candidate | None:
-        """The last edit, whatever the end, with the last script that says anything on base."""
+        """The last edit, after any ending, with the last script that has a verdict on the base."""
         if not self.patches:
             return None
         ran = list(zip(self.scripts, self.base, strict=False))
@@ -56,7 +65,13 @@ class EditingState(State):
         reporting = [script for script, run in ran if run.exit_code == 2]
         texts = reporting or usable
         test = TestScript(text=texts[-1]) if texts else None
-        return Candidate(sample=sample, patch=self.patches[-1], test=test)
+        return Candidate(
+            sample=sample,
+            patch=self.patches[-1],
+            test=test,
+            machine=self.machine,
+            model=self.models[-1] if self.models else "",
+        )
 
 
 class OwnTests(Protocol):
@@ -65,8 +80,19 @@ class OwnTests(Protocol):
     async def compare(self, diff: str) -> SuiteReport | None: ...
 
 
+def opening(options: Options, issue: Issue, context: Context, habits: Habits) -> ModelRequest:
+    """What every editing machine is told before its own task: the issue and the ranked files."""
+    text = render("editing/context", issue=issue, files=context.files, habits=habits)
+    system = render("editing/system", seconds=f"{options.execution_seconds:g}")
+    return ModelRequest(system, (Message(role="user", text=text),), call="editing")
+
+
 class EditingMachine(Machine[EditingState]):
-    """Replies: `<edit>`, then `<edit>`, `<script>` or `<approve/>`."""
+    """Replies: `<edit>`, then `<edit>`, `<script>` or `<approve/>`.
+
+    An `<approve/>` beside a block counts if the edit turns the script's exit code from 2 to 0 and
+    breaks no test of the repository: it saves one call.
+    """
 
     def __init__(
         self,
@@ -78,6 +104,7 @@ class EditingMachine(Machine[EditingState]):
         sample: int,
         own_tests: OwnTests | None = None,
         direction: Direction = INDEPENDENT,
+        habits: Habits = NO_HABITS,
     ) -> None:
         options = resources.options
         super().__init__(
@@ -89,7 +116,7 @@ class EditingMachine(Machine[EditingState]):
         self._sandbox = resources.sandbox
         self._codebase = resources.codebase
         self._options = options
-        self._issue = issue
+        self._opening = opening(options, issue, context, habits)
         self._context = context
         self._seed = seed
         self._own_tests = own_tests
@@ -97,13 +124,12 @@ class EditingMachine(Machine[EditingState]):
 
     @property
     def system(self) -> str:
-        return render("editing/system", seconds=f"{self._options.execution_seconds:g}")
+        return self._opening.system
 
     def start(self) -> EditingState:
         script, run = self._seed
-        shared = render("editing/context", issue=self._issue, files=self._context.files)
         return EditingState(
-            messages=[Message(role="user", text=shared)],
+            messages=list(self._opening.messages),
             pending=self._render_question(script, run),
             scripts=[script.text],
             base=[run],
@@ -117,12 +143,15 @@ class EditingMachine(Machine[EditingState]):
             script=script.text,
             run=run,
             approach=self._direction.approach,
+            located=self._direction.located,
             others=to_template_values(self._direction.others),
+            agree=self._direction.agree,
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
         allowed = ("edit", "script", "approve") if state.edited else ("edit",)
-        match only_tag(reply, *allowed):
+        tag, state.approved_ahead = only_tag_or_approval(reply, *allowed)
+        match tag:
             case Malformed() as malformed:
                 return malformed
             case Tag("approve"):
@@ -145,9 +174,10 @@ class EditingMachine(Machine[EditingState]):
         return ReplyKind.REVISED
 
     async def _check_syntax(self, edited: ParsedEdit) -> str:
-        """That files do not parse which did, or are new, as a sentence; else nothing.
+        """A sentence if new files, or files that parsed before, do not parse; else empty.
 
-        Said once: the sandbox's Python may be newer than ours, so a model that insists is believed.
+        Reported once: the sandbox's Python may be newer than ours, so a model that insists is
+        trusted.
         """
         new = {path: data for path, data in edited.contents.items() if data is not None}
         errors = await find_syntax_errors(new)
@@ -172,7 +202,7 @@ class EditingMachine(Machine[EditingState]):
             allow_lock_files=self._options.allow_lock_files,
         )
 
-    async def execute(self, state: EditingState) -> str:
+    async def execute(self, state: EditingState) -> str | None:
         new_script = len(state.base) < len(state.scripts)
         diff = state.patches[-1].diff
         batch: list[Sequence[str]] = [(diff,), *([()] if new_script else [])]
@@ -180,6 +210,8 @@ class EditingMachine(Machine[EditingState]):
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
+        if state.approved_ahead and _is_fixed_cleanly(state):
+            return None
         return render(
             "editing/review",
             before=state.base[-1],
@@ -199,3 +231,8 @@ class EditingMachine(Machine[EditingState]):
 
     async def _compare(self, diff: str) -> SuiteReport | None:
         return await self._own_tests.compare(diff) if self._own_tests else None
+
+
+def _is_fixed_cleanly(state: EditingState) -> bool:
+    before, after = state.base[-1], state.edited[-1]
+    return before.exit_code == NOT_FIXED and after.passed and not state.broken[-1]

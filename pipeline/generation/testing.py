@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.generation.nothing_to_fix import NothingToFix, read_no_issue
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
-from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.replies import Malformed, Tag, only_tag_or_approval
 from pipeline.state import ReplyKind, State
 from pipeline.types import Issue, TestScript
 from prompts import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 
-NOT_FIXED = 2  # the exit code by which a script says that the issue is not fixed
+NOT_FIXED = 2  # a script's exit code for an unfixed issue
 
 
 class TestingState(State):
@@ -22,9 +23,16 @@ class TestingState(State):
     scripts: list[str] = Field(default_factory=list[str])
     runs: list[Execution] = Field(default_factory=list[Execution])
     """`runs[i]` is `scripts[i]` on the unedited code."""
+    approved_ahead: bool = False
+    """Whether the reply with the newest script approves it, on condition that it reports the
+    issue."""
+    nothing: NothingToFix | None = None
+    """Set if the model says that no script can show the issue."""
+    why: str = ""
+    """The model's answer to the reporter then. Untrusted."""
 
     def best(self) -> tuple[TestScript, Execution] | None:
-        """The last script that reports the issue; else the last that ran; None if none did."""
+        """The last script that reports the issue; else the last that ran; None if no script ran."""
         ran = list(zip(self.scripts, self.runs, strict=False))
         reporting = [pair for pair in ran if pair[1].exit_code == NOT_FIXED]
         if not ran:
@@ -34,7 +42,11 @@ class TestingState(State):
 
 
 class TestingMachine(Machine[TestingState]):
-    """Replies: `<script>` with a whole script, then `<script>` again or `<approve/>`."""
+    """Replies: `<script>` with a whole script, then `<script>` again or `<approve/>`; `<no_issue>`
+    instead of the first script, or `<fixed/>` for one that passes, if there is nothing to fix.
+
+    An `<approve/>` beside a script counts if the script reports the issue: it saves one call.
+    """
 
     __test__ = False
 
@@ -60,21 +72,30 @@ class TestingMachine(Machine[TestingState]):
         return TestingState(messages=[shared], pending=render("testing/write"))
 
     async def read(self, state: TestingState, reply: str) -> ReplyKind | Malformed:
-        allowed = ("script", "approve") if state.runs else ("script",)
-        match only_tag(reply, *allowed):
+        allowed = ("script", "approve", "fixed") if state.runs else ("script", "no_issue")
+        tag, state.approved_ahead = only_tag_or_approval(reply, *allowed)
+        match tag:
             case Malformed() as malformed:
                 return malformed
-            case Tag("approve"):
-                if state.runs[-1].exit_code != NOT_FIXED:
+            case Tag("approve" | "fixed" as said):
+                if state.runs[-1].exit_code != {"approve": NOT_FIXED, "fixed": 0}[said]:
                     return Malformed(render("testing/not_failing", run=state.runs[-1]))
                 return ReplyKind.APPROVED
-            case tag:
-                if not tag.body.strip():
+            case Tag("no_issue", body):
+                found = read_no_issue(body)
+                if isinstance(found, Malformed):
+                    return found
+                state.nothing, state.why = found
+                return ReplyKind.APPROVED
+            case Tag(_, body):
+                if not body.strip():
                     return Malformed("The <script> block is empty. Send the whole script.")
-                state.scripts.append(tag.body + "\n")
+                state.scripts.append(body + "\n")
                 return ReplyKind.REVISED
 
-    async def execute(self, state: TestingState) -> str:
+    async def execute(self, state: TestingState) -> str | None:
         run = await self._sandbox.run(python_script(state.scripts[-1], seconds=self._seconds))
         state.runs.append(run)
+        if state.approved_ahead and run.exit_code == NOT_FIXED:
+            return None
         return render("testing/review", run=run)

@@ -12,12 +12,12 @@ from pipeline.types import Frozen, Usage
 
 
 class ModelError(Exception):
-    """A model call failed. Branches answer who can do something about it.
+    """A model call failed. The branches say who can do something about it.
 
     ModelError
-    ├── ModelUnavailable    passes by itself: overloaded, rate limited, unreachable
-    ├── ModelMisconfigured  the operator's: bad key, wrong address
-    │   └── ModelRetired    a model that the service does not know, or no longer
+    ├── ModelUnavailable    temporary: overloaded, rate limited, unreachable
+    ├── ModelMisconfigured  for the operator to mend: bad key, wrong address
+    │   └── ModelRetired    the service does not know the model (any more)
     ├── ModelRefused        the model declined to answer
     └── ContextTooLong      the conversation does not fit the model's window
     """
@@ -25,11 +25,11 @@ class ModelError(Exception):
     def __init__(self, message: str, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.usage = usage
-        """Tokens that the service counted before it failed: they are billed all the same."""
+        """Tokens that the service counted before it failed; they are billed."""
 
 
 def usage_of(error: BaseException) -> Usage | None:
-    """What a call that failed or was cancelled had used, as far as the service had told."""
+    """The tokens a failed or cancelled call used, as far as the service reported them."""
     used = vars(error).get("usage")
     return used if isinstance(used, Usage) else None
 
@@ -60,26 +60,26 @@ class Message(Frozen):
 
 
 class ReplyFormat(Frozen):
-    """What a reply shall look like, where the service can see to that; else it is not said."""
+    """The form of the reply, for services that can enforce one; others are not told."""
 
     json_schema: Mapping[str, Any] | None = None
     """The text is a JSON document of this schema."""
     alternatives: int = 0
-    """How many candidates for the first token are told with their probabilities; at most 20."""
+    """How many candidates for the first token to return with their probabilities; at most 20."""
 
 
 class Reply(Frozen):
     text: str
     usage: Usage
     model: str
-    """The name the service answered under; a recording says so here."""
+    """The model name in the service's reply; a recording says here that it is one."""
     stopped: Literal["end", "length"] = "end"
     thinking: str = ""
     """What a reasoning model thought aloud. Never part of `text`, and never sent back."""
     first: tuple[tuple[str, float], ...] = ()
     """The first token's candidates and their probabilities, if `alternatives` asked for them."""
     batched: bool = False
-    """Whether it was asked in a batch, and is paid so."""
+    """Whether it came from a batch, and is billed at the batch price."""
 
 
 class Price(Frozen):
@@ -89,15 +89,15 @@ class Price(Frozen):
     output: float = 0
     cache_read: float = 0
     cache_write: float = 0
-    """Of what the cache keeps as long as the profile says."""
+    """For what the cache keeps as long as the profile says."""
     cache_write_hour: float = 0
-    """Of what it keeps for an hour; only a source for `cache_write`."""
+    """For what the cache keeps for an hour; used only to derive `cache_write`."""
     batch: float = Field(default=1, ge=0)
-    """The share of these prices that is paid for what is asked in a batch; 1: there is no such."""
+    """The factor on these prices for requests in a batch; 1: no discount."""
 
     @property
     def batched(self) -> Price:
-        """The same for what is asked in a batch."""
+        """The prices of a request in a batch."""
         share = self.batch
         return Price(
             input=self.input * share,
@@ -129,15 +129,15 @@ class ModelProfile(Frozen):
     """Whether the service takes a temperature."""
     price: Price
     price_note: str = ""
-    """Where the price is in no list: what it is counted at, in a sentence for people."""
+    """Set when the price is in no list: one sentence that says what we assume."""
     thinking: bool = False
     """Whether the service can be told how many tokens the model may think before it replies."""
     thinking_tokens: int = 0
-    """So many it is told; 0: nothing."""
+    """How many tokens it may think before a reply; 0: not requested."""
     sent_to: tuple[str, ...] = Field(default=(), exclude=True)
-    """The hosts that what it is asked comes to. Not part of a saved profile."""
+    """The hosts that requests are sent to. Not part of a saved profile."""
     cache_seconds: Literal[300, 3600] = 300
-    """How long the prompt cache keeps what was not asked for, where that can be chosen."""
+    """Seconds for which the prompt cache keeps an entry unused, where that can be chosen."""
 
 
 @dataclass(frozen=True)
@@ -152,15 +152,15 @@ class ModelRequest:
     """Names the request in logs, accounts and recordings, in ASCII: `stage/sample`, for example
     `testing/3` or `ranking/0`."""
     temperature: float | None = None
-    """Dropped where the model's profile says that the service accepts no temperature."""
+    """Left out where the model's profile says that the service accepts no temperature."""
     max_tokens: int | None = None
     """The longest reply, in tokens; None: the profile's `max_output`."""
     form: ReplyFormat | None = None
-    """Services keep to it as far as they can: a caller must be able to read any other reply."""
+    """A wish: not every service can enforce it, so callers must be able to read any reply."""
 
     @property
     def is_opening(self) -> bool:
-        """Whether it begins a conversation."""
+        """Whether this request begins a conversation."""
         return all(message.role == "user" for message in self.messages)
 
 
@@ -169,7 +169,7 @@ class Model(Protocol):
     def profile(self) -> ModelProfile: ...
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """Ask for the next message of the conversation.
+        """Request the next message of the conversation.
 
         Raises:
             ModelUnavailable, ModelMisconfigured, ModelRefused, ContextTooLong: see `ModelError`.

@@ -9,16 +9,16 @@ from pipeline.options import Options
 FIVE_MINUTES = 300
 HOUR = 3600
 REPLY_SECONDS = 90.0
-"""What a long reply takes, the wait for a slot included."""
+"""Seconds for a long reply, including the wait for a slot."""
 
 
 def cache_lifetime(options: Options) -> Literal[300, 3600]:
-    """Seconds, by the longest time between two questions of one machine.
+    """Seconds, from the longest pause between two requests of one machine.
 
-    Every read renews what is read, so that only the longest pause counts, not the whole run: one
-    script at its limit, or the near tests without and with an edit at theirs, and a reply. A batch
-    is a longer pause by far. A write
-    for an hour costs 2 times the input price instead of 1.25, a lost cache 1.25 instead of 0.1.
+    Every read renews the entry, so only the longest pause counts, not the whole run: one script at
+    its limit, or the nearby tests without and with an edit at theirs, plus a reply. A batch is a
+    far longer pause. Writing for an hour costs 2 times the input price instead of 1.25; missing the
+    cache costs 1.25 times instead of 0.1.
     https://platform.claude.com/docs/en/build-with-claude/prompt-caching
     """
     if options.batch:

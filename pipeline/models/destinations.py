@@ -1,4 +1,4 @@
-"""Where code goes when a model is asked, and whether that is certain to be the operator's own."""
+"""Where a model request sends code, and whether that host surely belongs to the operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.request import getproxies
 from pipeline.models.profiles import price_table
 
 UNKNOWN_HOST: Final = ""
-"""A destination that nobody has noted."""
+"""Stands for a destination that was not recorded."""
 
 _PRIVATE_NETWORKS: Final = tuple(
     ip_network(network)
@@ -24,7 +24,7 @@ _PRIVATE_NETWORKS: Final = tuple(
 
 
 def destinations(url: str) -> tuple[str, ...]:
-    """The hosts that what is sent to `url` comes to: its own, and the proxy's before it."""
+    """The hosts that receive what is sent to `url`: the URL's own, and a proxy's before it."""
     parts = urlsplit(url)
     host = _normalise_host(parts.hostname or UNKNOWN_HOST)
     proxies = getproxies()
@@ -37,11 +37,11 @@ def destinations(url: str) -> tuple[str, ...]:
 
 
 def is_own(host: str, declared: Collection[str] = ()) -> bool:
-    """Whether `host` is certain to be the operator's own machine, or on the operator's network.
+    """Whether `host` surely is the operator's machine or on the operator's network.
 
-    That is an address that no one else can have, `localhost`, or what the operator has `declared`
-    by name, or as a domain with a dot before it. A name is never looked up: whatever it is today
-    may be elsewhere tomorrow. A host whose models are paid for is nobody's own.
+    That is an address nobody else can have, `localhost`, or a name that the operator has `declared`
+    (a leading dot declares a whole domain). Names are never resolved: they can point elsewhere
+    tomorrow. A host whose models cost money is never the operator's own.
     """
     host = _normalise_host(host)
     if any(host == paid or host.endswith(f".{paid}") for paid in price_table().paid_hosts):

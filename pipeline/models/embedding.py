@@ -1,4 +1,4 @@
-"""What turns texts into vectors that lie near each other where meanings do."""
+"""Embedding models: texts become vectors that are close when their meanings are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 Vector: TypeAlias = "array[float]"
-"""Of type `f`; not of any particular length."""
+"""An array of type `f`, of any length."""
 
 
 class EmbeddingFailed(Exception):
-    """The model gave no vectors that can be used; `str(error)` is a clause that says why.
+    """The model returned no usable vectors; `str(error)` is a clause that says why.
 
-    It names no address, as it is shown in pull requests.
+    It names no address, because pull requests show it.
     """
 
 
@@ -22,7 +22,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What tells it from all others, its address included: vectors are kept by it."""
+        """Identifies the model, including its address: vectors are cached under this name."""
         ...
 
     @property
@@ -31,10 +31,10 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, all of one length. Of a text too long its beginning counts.
+        """A vector for each text, all of one length. Only the beginning of a too long text counts.
 
         Raises:
-            NotEmbedded: the server is away, or answers nonsense.
+            EmbeddingFailed: the server is unreachable or its reply is unusable.
             BudgetSpent: see `Meter.check`.
         """
         ...

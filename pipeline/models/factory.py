@@ -1,4 +1,4 @@
-"""A `ModelSpec` becomes a client; the SDK behind it is imported here and not before."""
+"""Builds a client from a `ModelSpec`, importing only the SDK that it needs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 
 
 MIN_THINKING_TOKENS = 1024
-"""Fewer tokens to think cannot be asked for.
+"""The smallest thinking budget that services accept.
 
 https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 """
 
 
 class ModelOptions(Frozen):
-    """What is asked of a model beside what it is."""
+    """What a caller wants of a model, beside the model's own properties."""
 
     cache_seconds: Literal[300, 3600] = 300
-    """For Anthropic; an hour has its price."""
+    """For Anthropic; keeping entries for an hour costs more."""
     thinking_tokens: int = 0
-    """For models that can be told; at least `MIN_THINKING_TOKENS`, and room is left for a reply."""
+    """For models that accept a thinking budget; at least `MIN_THINKING_TOKENS`, and less than the
+    longest reply."""
     window: int | None = None
     max_output: int | None = None
     price: Price | None = None
-    """These three overrule what `profiles.look_up` says."""
+    """These three override what `profiles.look_up` says."""
 
 
 DEFAULT_OPTIONS = ModelOptions()
@@ -52,18 +53,18 @@ def build_model(
     prices: PriceTable | None = None,
     sdk_retries: int = SDK_RETRIES,
 ) -> AnthropicModel | OpenAIChatModel:
-    """A `Model`, to be closed with `aclose()`.
+    """Build a `Model`; close it with `aclose()`.
 
-    `base_url` counts where the spec has none; `prices` are the shipped ones unless given. With
-    `sdk_retries` 0 an overload is raised at once, without silent retries. An empty
-    `api_key` means none, which only `openai` servers accept.
+    `base_url` applies where the spec has none; `prices` default to the shipped ones. With
+    `sdk_retries` 0 an overload is raised at once, without silent retries. An empty `api_key` means
+    none, which only `openai` servers accept.
 
     Raises:
         ModelMisconfigured: the key is missing or cannot be one.
     """
     where = spec.base_url or base_url
     profile = profile_of(spec, options, prices)
-    # Each SDK costs about a second and 50 MB to import: only the process that asks pays it.
+    # Each SDK takes about a second and 50 MB to import: only processes that use it pay for it.
     if spec.provider == "anthropic":
         from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
 
@@ -79,7 +80,7 @@ def build_model(
 
 
 def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
-    """A `Likelihood`, to be closed with `aclose()`.
+    """Build a `Likelihood`; close it with `aclose()`.
 
     Raises:
         ModelMisconfigured: the key cannot be one, or `spec` names no OpenAI-compatible server.
@@ -94,7 +95,7 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
 
 
 def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None) -> OpenAIEmbedder:
-    """An `Embedder`, paid from `meter` and to be closed with `aclose()`.
+    """Build an `Embedder` that is paid from `meter`; close it with `aclose()`.
 
     Raises:
         ValueError: no server of this kind has embedding models.
@@ -111,7 +112,7 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
 def profile_of(
     spec: ModelSpec, options: ModelOptions = DEFAULT_OPTIONS, prices: PriceTable | None = None
 ) -> ModelProfile:
-    """The profile of `spec`, with what is wanted of it."""
+    """The profile of `spec`, with the caller's options applied."""
     known = look_up(spec, prices).profile
     price = options.price or known.price
     if options.cache_seconds == HOUR:

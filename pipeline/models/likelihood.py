@@ -1,4 +1,4 @@
-"""What a reward model is: how probable it finds an answer, and how good an edit."""
+"""Reward models: how probable a model finds an answer, and how good an edit is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.types import Issue, Usage
 
 
 class ScoreUnavailable(ModelError):
-    """The server answered, but with nothing that a score can be made of."""
+    """The server answered, but no score can be computed from its reply."""
 
 
 class Likelihood(Protocol):
@@ -22,10 +22,11 @@ class Likelihood(Protocol):
     ) -> tuple[Mapping[str, float], Usage]:
         """The log-probabilities of the likeliest first tokens of an answer, by stripped text.
 
-        Tokens that differ only in the space around them are one. `call` as in `Model.complete`.
+        Tokens that differ only in surrounding space are merged. `call` names the request in logs
+        and accounts.
 
         Raises:
-            ModelError: as `Model.complete`; NoScore where there are no log-probabilities.
+            ModelError: the call failed. ScoreUnavailable: the reply has no log-probabilities.
         """
         ...
 
@@ -33,16 +34,17 @@ class Likelihood(Protocol):
         """The log-probability of `text` as the whole answer to `question`.
 
         Raises:
-            ModelError: as `Model.complete`; NoScore where there are no log-probabilities.
+            ModelError: the call failed. ScoreUnavailable: the reply has no log-probabilities.
         """
         ...
 
 
 class Reward(Protocol):
     async def score(self, issue: Issue, diff: str) -> float:
-        """How good an edit is for an issue; only differences within one issue mean anything.
+        """How good an edit is for an issue; scores compare only within one issue.
 
         Raises:
-            ModelError: there is no score. BudgetSpent: before anything is sent.
+            ModelError: there is no score.
+            BudgetSpent: the ceiling is reached; nothing was sent.
         """
         ...

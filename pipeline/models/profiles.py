@@ -1,4 +1,4 @@
-"""What each model is, can do and costs: `prices.json`, and what is assumed of the others."""
+"""What each model can do and costs: `prices.json`, and what we assume of models not in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.models.spec import ModelSpec
 from pipeline.types import Frozen, replace
 
 RECORDED_PREFIX = "recorded-"
-"""Begins the name of a recording; what follows is the model that it stands for."""
+"""The prefix of a recording's name; the model it stands for follows."""
 
 _DATE_SUFFIX = re.compile(r"-\d{8}$")
 
@@ -26,30 +26,49 @@ class ModelFacts(Frozen):
     max_output: int
     sampling: bool
     thinking: bool = False
-    """Whether the service takes a number of tokens to think before a reply."""
+    """Whether the service accepts a thinking budget."""
+
+
+class Compute(Frozen):
+    """The price of one's own hardware: what an hour costs, and how many tokens it processes.
+
+    The paper prices its scout this way (CodeMonkeys, appendix C).
+    """
+
+    dollars_per_hour: float = Field(ge=0, allow_inf_nan=False)
+    tokens_per_second: float = Field(gt=0, allow_inf_nan=False)
+    """As measured at full load, input and output together; what the cache serves is not counted."""
+
+    @property
+    def price(self) -> Price:
+        """Per million tokens. What the server's cache serves needs no computing."""
+        million = self.dollars_per_hour / 3600 / self.tokens_per_second * 1_000_000
+        return Price(input=million, output=million, cache_read=0, cache_write=million)
 
 
 class PriceTable(Frozen):
     version: Literal[1]
-    """Of this format."""
+    """The version of this format."""
     date: str
-    """When the list was taken down, as YYYY-MM."""
+    """When the list was written, as YYYY-MM."""
     source: str
     models: dict[str, ModelFacts]
     unknown: ModelFacts
-    """Assumed of a paid model that is not in the list: dearer than any that is."""
+    """Assumed for a paid model that is not in the list: more than any listed one."""
     local: ModelFacts
-    """Assumed of a model on a server of one's own."""
+    """Assumed for a model on the operator's own server."""
     paid_hosts: tuple[str, ...]
-    """Domains whose models are somebody else's, and so not free."""
+    """Domains of providers that charge for their models."""
     own: tuple[str, ...] = ()
-    """Names in `models` that an operator's file gave."""
+    """Names in `models` that come from the operator's file."""
     own_date: str = ""
-    """When that was taken down."""
+    """When the operator's file was written."""
+    compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
+    """See `OwnPrices.compute`."""
 
 
 class PricedProfile(Frozen):
-    """A profile, and how far its price can be trusted."""
+    """A profile, and where its price comes from."""
 
     profile: ModelProfile
     price_source: Literal["list", "local", "unknown"]
@@ -58,35 +77,39 @@ class PricedProfile(Frozen):
 
 
 class PricesInvalid(Exception):
-    """A file is not a file of prices; the text says where and why."""
+    """A file is no valid price list; the text says where and why."""
 
 
 class OwnPrices(Frozen):
-    """What an operator knows better; the same as the table, and all of it may be left out."""
+    """The operator's own prices: the table's fields, all optional."""
 
     version: Literal[1]
     date: str
-    """When these were taken down, as YYYY-MM."""
+    """When these were written, as YYYY-MM."""
     models: dict[str, ModelFacts] = Field(default_factory=dict[str, ModelFacts])
-    """In place of the table's of the same name, or beside them."""
+    """Added to the table's models; equal names replace them."""
     unknown: ModelFacts | None = None
     local: ModelFacts | None = None
     paid_hosts: tuple[str, ...] = ()
-    """Beside the table's."""
+    """Added to the table's hosts."""
+    compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
+    """What models on the operator's own servers cost, by model; `*`: any other one."""
 
 
 @cache
 def price_table() -> PriceTable:
-    """What is shipped."""
+    """The shipped price list."""
     return PriceTable.model_validate_json(Path(__file__).with_name("prices.json").read_bytes())
 
 
-def read_prices(path: Path) -> PriceTable:
-    """The shipped table with what the file at `path` says instead.
+def read_prices(path: Path | None) -> PriceTable:
+    """The shipped price list, overridden by the file at `path` if there is one.
 
     Raises:
-        PricesInvalid: it cannot be read, or is not in the form of `OwnPrices`.
+        PricesInvalid: the file cannot be read or does not have the form of `OwnPrices`.
     """
+    if path is None:
+        return price_table()
     try:
         own = OwnPrices.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -104,34 +127,49 @@ def read_prices(path: Path) -> PriceTable:
         unknown=own.unknown or table.unknown,
         local=own.local or table.local,
         paid_hosts=(*table.paid_hosts, *own.paid_hosts),
+        compute=own.compute,
     )
 
 
 def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
-    """What is known of the model that `spec` names. Never fails: the unknown is priced high.
+    """The profile of the model that `spec` names. Never fails: unknown models are priced high.
 
-    `table` is the shipped one unless given.
-    A recording is priced as the model that it stands for, and keeps its own name.
+    `table` defaults to the shipped one. A recording costs what the model it stands for costs, and
+    keeps its own name.
     """
     table = table or price_table()
     name = spec.name.removeprefix(RECORDED_PREFIX)
     listed = name if name in table.models else _DATE_SUFFIX.sub("", name)
     facts = table.models.get(listed)
-    if facts is not None:
+    is_local = spec.provider == "openai" and not _is_paid(spec.base_url, table)
+    # A server of one's own may serve a model that others sell: their price is not its.
+    counts = listed in table.own or name != spec.name or not is_local
+    if facts is not None and counts:
         note = f"{name} is counted at the list price of {table.date}."
         if listed in table.own:
             note = f"{name} is counted at the operator's own price of {table.own_date}."
         return _build_profile(spec, facts, "list", note)
-    if spec.provider == "openai" and not _is_paid(spec.base_url, table):
-        return _build_profile(
-            spec, table.local, "local", f"{name} runs on a server of one's own: free."
-        )
+    if is_local:
+        return _build_local_profile(spec, table)
     price = table.unknown.price
     note = (
         f"The price of {name} is not known; it is counted at ${price.input:g} and "
         f"${price.output:g} per million tokens in and out, more than any model of the list."
     )
     return _build_profile(spec, table.unknown, "unknown", note)
+
+
+def _build_local_profile(spec: ModelSpec, table: PriceTable) -> PricedProfile:
+    here = f"{spec.name.removeprefix(RECORDED_PREFIX)} runs on a server of one's own"
+    compute = table.compute.get(spec.name) or table.compute.get("*")
+    if compute is None:
+        return _build_profile(spec, table.local, "local", f"{here}: free.")
+    note = (
+        f"{here}; a million tokens count as ${compute.price.input:.2g}, from "
+        f"${compute.dollars_per_hour:g} an hour and {compute.tokens_per_second:,.0f} tokens "
+        "a second."
+    )
+    return _build_profile(spec, replace(table.local, price=compute.price), "local", note)
 
 
 def _build_profile(
@@ -146,7 +184,7 @@ def _build_profile(
         sampling=facts.sampling or spec.provider == "openai",
         price=facts.price,
         price_note="" if price_source == "list" else note,
-        # A server of chat completions is asked as vLLM is; one that declines is asked without.
+        # Send chat completion servers what vLLM accepts; one that rejects it is asked without.
         thinking=facts.thinking or spec.provider == "openai",
     )
     return PricedProfile(profile=profile, price_source=price_source, note=note)

@@ -12,7 +12,7 @@ _SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
 
 
 class ModelSpec(Frozen):
-    """Which model, and where it is served."""
+    """A model and the address that serves it."""
 
     provider: Literal["anthropic", "openai"]
     name: str
@@ -65,7 +65,7 @@ def validate_url(url: str) -> str:
     """`url` without its last slash.
 
     Raises:
-        ValueError: it is no http or https address, or holds a password, query or fragment.
+        ValueError: not an http(s) address, or it holds a password, query or fragment.
     """
     try:
         parts = urlsplit(url)

@@ -1,1 +1,2 @@
-"""The repository's own tests as a judge of edits: which there are, which matter, what broke."""
+"""The repository's own tests as judges of edits: finds, selects and runs them, and compares
+results."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 import shlex
-import tomllib
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions
+from pipeline.regression.routines import nox_lines, tox_lines
+from pipeline.regression.scripts import OwnScript, find_scripts, recognise_script, to_label
 from pipeline.types import Frozen
 
-Kind = Literal["pytest", "unittest", "other"]
+Kind = Literal["pytest", "unittest", "labels", "files", "other"]
+Source = Literal["configuration", "tox", "nox", "detection"]
 
 NO_COMMAND = (
     "I found no tests in this repository, and no test command in its configuration: "
@@ -21,70 +22,98 @@ NO_COMMAND = (
 )
 _GUEST_PACKAGE = "capuchin_inside"
 _STARTS = ("", "run", "exec", "--")
-"""Words after which a program stands; the first is the command's beginning."""
+"""Words before a program's name; the empty one is the beginning of the command."""
 _MOST_COMMANDS = 4
-"""Commands that are tried before the tests count as not to be run."""
-_DJANGO = {
-    "tests/runtests.py": ("python", "tests/runtests.py", "-v", "2"),
-    "runtests.py": ("python", "runtests.py"),
-    "manage.py": ("python", "manage.py", "test", "-v", "2"),
-}
+"""Commands tried before the tests count as not runnable."""
+_MOST_NAMED = 300
+"""Files named on a command line; beyond that, the recorder filters inside."""
+_NOSE = ("python", "-m", "nose", "-v", "--with-xunit")
 _POSARGS = re.compile(r"\{posargs(?::([^{}]*))?\}")
-_SESSION = re.compile(r"session\.run\(\s*((?:[rbuf]?[\"'][^\"'\n]*[\"']\s*,?\s*)+)")
-_LITERAL = re.compile(r"[\"']([^\"'\n]*)[\"']")
 
 
 class TestCommand(Frozen):
-    """How the tests are started."""
+    """The command that starts the tests."""
 
     __test__ = False
 
     argv: tuple[str, ...]
     kind: Kind
-    """Whose tests can be told apart and chosen: pytest's and unittest's."""
-    source: Literal["configuration", "tox", "nox", "detection"]
+    """The runner, which decides how tests are distinguished and chosen (not possible for `other`).
+    `labels` and `files` are a repository's own script that takes such arguments."""
+    source: Source
+    folder: str = ""
+    """For `labels`: the folder to which the dotted paths are relative."""
+    places: tuple[str, ...] = ()
+    """The words of `argv` that name files or folders of the repository."""
 
-    def argv_with_recorder(self) -> tuple[str, ...]:
-        """`argv` with our recorder in it, where there is a place for it."""
+    def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
+        """`argv` with our recorder, if it can be added, restricted to `files`."""
+        named = files if files and len(files) <= _MOST_NAMED else ()
+        if self.kind == "labels":
+            labels = (to_label(path, self.folder) for path in named)
+            launch = (self.argv[0], "-m", f"{_GUEST_PACKAGE}.script_main")
+            return (*launch, *self.argv[1:], *filter(None, labels))
+        if self.kind == "files":
+            return (*self.argv, *named)
         at = find_runner(self.argv)
         words = self.argv
         if at is None:
             return words
         if self.kind == "unittest":
             return (*words[:at], f"{_GUEST_PACKAGE}.unittest_main", *words[at + 1 :])
-        # Every broken test is to be named. After a lone -- nothing is an option.
+        if named and "--pyargs" not in words:
+            words = (*(w for w in words if w not in self.places), *named)
+        # Report every broken test. After a lone -- nothing is an option.
         options = ("--maxfail=0", "--continue-on-collection-errors")
         end = words.index("--", at) if "--" in words[at:] else len(words)
         plugin = ("-p", f"{_GUEST_PACKAGE}.pytest_plugin")
         return (*words[: at + 1], *plugin, *words[at + 1 : end], *options, *words[end:])
 
+    def covers(self, files: Sequence[str]) -> tuple[str, ...]:
+        """Those of `files` that the command can run separately."""
+        if self.kind == "labels":
+            return tuple(path for path in files if to_label(path, self.folder))
+        return () if self.kind == "other" else tuple(files)
+
 
 async def find_commands(
     codebase: Codebase, configured: Sequence[str] = ()
 ) -> tuple[TestCommand, ...]:
-    """The configured command alone; else what may run the tests, the likeliest first.
+    """Return only the configured command; otherwise possible commands, the likeliest first.
 
-    Those are Django's own way, what tox or nox would run (they themselves need a network) where
-    that is pytest or unittest, and what the test files look like. Empty when there is nothing.
+    The possible commands are a test script of the repository, the pytest or unittest commands of
+    tox or nox (which themselves need a network), and the runner that the test files suggest. Empty
+    if there is none. For the choice of a tox environment see `pipeline.regression.routines`.
     """
+    places = _folders_and_files(codebase)
     if configured:
-        return (_to_command(configured, "configuration"),)
-    found: list[TestCommand] = []
-    for path, argv in _DJANGO.items():
-        if path in codebase.files and "django" in (await codebase.read_text(path) or "").lower():
-            found.append(_to_command(argv, "detection"))
+        script = await recognise_script(codebase, configured)
+        if script:
+            return (_from_script(script, "configuration"),)
+        return (_to_command(configured, "configuration", places),)
     texts = await _read_texts(codebase, ("tox.ini", "pyproject.toml", "noxfile.py"))
-    tox = _tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", ""))
-    found += [_to_command(argv, "tox") for argv in filter(None, map(_parse_line, tox))]
-    nox = _nox_lines(texts.get("noxfile.py", ""))
-    found += [_to_command(argv, "nox") for argv in filter(None, map(_parse_line, nox))]
+    tox = [*tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", ""))]
+    nox = [*nox_lines(texts.get("noxfile.py", ""))]
+    scripts = [_from_script(script, "detection") for script in await find_scripts(codebase)]
+    lines = [
+        _to_command(argv, source, places)
+        for source, found in _by_source(tox, nox)
+        for argv in filter(None, map(_parse_line, found))
+    ]
+    named = {_name(script.argv[1]) for script in scripts}
+    # A script that tox or nox does not run alongside pytest is a leftover.
+    own = not lines or any(_mentions(line, named) for line in (*tox, *nox))
+    found = [*scripts, *lines] if own else [*lines, *scripts]
     if argv := (await detect_conventions(codebase)).suite_command():
-        found.append(_to_command(argv, "detection"))
+        found.append(_to_command(argv, "detection", places))
+    if any(_mentions(line, {"nosetests", "nose"}) for line in (*tox, *nox)):
+        found.append(_to_command(_NOSE, "tox", places))
     return tuple({command.argv: command for command in found}.values())[:_MOST_COMMANDS]
 
 
 def find_runner(words: Sequence[str]) -> int | None:
-    """Where the command starts pytest or unittest: as itself, by `-m`, by `uv run` and its like."""
+    """The position where the command starts pytest or unittest: directly, by `-m`, by `uv run`
+    etc."""
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
         if word in ("pytest", "unittest") and before == "-m":
@@ -94,12 +123,38 @@ def find_runner(words: Sequence[str]) -> int | None:
     return None
 
 
-def _to_command(
-    argv: Sequence[str], source: Literal["configuration", "tox", "nox", "detection"]
-) -> TestCommand:
+def _by_source(tox: list[str], nox: list[str]) -> tuple[tuple[Source, list[str]], ...]:
+    return ("tox", tox), ("nox", nox)
+
+
+def _mentions(line: str, names: Collection[str]) -> bool:
+    return any(_name(word) in names for word in line.split())
+
+
+def _name(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _from_script(script: OwnScript, source: Source) -> TestCommand:
+    kind: Kind = "labels" if script.takes == "labels" else "files"
+    return TestCommand(argv=script.argv, kind=kind, source=source, folder=script.folder)
+
+
+def _to_command(argv: Sequence[str], source: Source, places: Collection[str]) -> TestCommand:
     at = find_runner(argv)
     kind: Kind = "other" if at is None else "unittest" if argv[at] == "unittest" else "pytest"
-    return TestCommand(argv=tuple(argv), kind=kind, source=source)
+    after = argv[at + 1 :] if at is not None and kind == "pytest" else ()
+    named = [word for word in after if word.removeprefix("./").rstrip("/").split("::")[0] in places]
+    return TestCommand(argv=tuple(argv), kind=kind, source=source, places=tuple(named))
+
+
+def _folders_and_files(codebase: Codebase) -> frozenset[str]:
+    found = {".", ""}
+    for path in codebase.files:
+        while path and path not in found:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return frozenset(found)
 
 
 async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
@@ -107,46 +162,9 @@ async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str
     return {path: text for path, text in found.items() if text}
 
 
-def _tox_lines(ini: str, pyproject: str) -> Iterator[str]:
-    """The lines of `[testenv] commands` in tox's own formats: https://tox.wiki/en/latest/config.html"""
-    yield from _ini_lines(ini)
-    try:
-        document: dict[str, Any] = tomllib.loads(pyproject)
-    except tomllib.TOMLDecodeError:
-        return
-    tox: Any = document
-    for key in ("tool", "tox"):
-        tox = cast(dict[str, Any], tox).get(key) if isinstance(tox, dict) else None
-    if not isinstance(tox, dict):
-        return
-    table = cast(dict[str, Any], tox)
-    yield from _ini_lines(str(table.get("legacy_tox_ini", "")))
-    base: Any = table.get("env_run_base")
-    commands: Any = cast(dict[str, Any], base).get("commands") if isinstance(base, dict) else None
-    for line in cast(list[Any], commands) if isinstance(commands, list) else []:
-        words = cast(list[Any], line) if isinstance(line, list) else []
-        yield shlex.join(word for word in words if isinstance(word, str))
-
-
-def _ini_lines(ini: str) -> Iterator[str]:
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(ini)
-    except configparser.Error:
-        return
-    commands = parser.get("testenv", "commands", fallback="")
-    yield from commands.replace("\\\n", " ").splitlines()
-
-
-def _nox_lines(script: str) -> Iterator[str]:
-    """The programs that a noxfile's sessions run with plain words; the file is never run here."""
-    for match in _SESSION.finditer(script):
-        yield shlex.join(_LITERAL.findall(match[1]))
-
-
 def _parse_line(line: str) -> tuple[str, ...] | None:
-    """A line of tox as a command that needs no tox; None unless it runs pytest or unittest."""
-    line = line.partition(": ")[2] if re.match(r"[\w,!-]+: ", line) else line
+    """Parse a line of tox into a command independent of tox; None unless it runs pytest or
+    unittest."""
     line = _POSARGS.sub(lambda match: match[1] or "", line.strip().lstrip("-@ "))
     line = line.replace("{envpython}", "python").replace("{envbindir}/", "")
     line = line.replace("{toxinidir}", ".").replace("{tox_root}", ".")
@@ -157,6 +175,6 @@ def _parse_line(line: str) -> tuple[str, ...] | None:
     at = find_runner(words)
     if at is None or any("{" in word for word in words):
         return None
-    words = words[at:]  # without `coverage run` and its like, which the image may not have
+    words = words[at:]  # without `coverage run` and similar, which the image may lack
     rest = [word for word in words[1:] if not word.startswith(("--cov", "--junit"))]
     return ("python", "-m", words[0].rpartition("/")[2].replace("py.test", "pytest"), *rest)

@@ -1,27 +1,28 @@
-"""Two runs of the same tests side by side: what seems broken is run again, and may be flaky."""
+"""Compares two runs of the same tests: apparently broken tests run again, and may be flaky."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pipeline.regression.control import CONTROL, is_forged
 from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.types import SuiteReport, SuiteRun
 
 REPEATS = 2
-"""Further runs with the edit, and as many without it, at most."""
+"""The maximum of further runs, both with and without the edit."""
 MOST_REPEATED = 2000
-"""More tests than this do not break by chance; they are not run again."""
+"""More broken tests than this are not due to chance; they do not run again."""
 
 
 @dataclass(frozen=True)
 class RerunResult:
-    """What came of the tests that seemed broken."""
+    """The results of running apparently broken tests again."""
 
     passed: tuple[str, ...] = ()
-    """They passed with the edit in a further run."""
+    """Tests that passed with the edit in a further run."""
     flaky: tuple[str, ...] = ()
-    """They did not always pass without the edit."""
+    """Tests that did not always pass without the edit."""
 
 
 async def compare_runs(
@@ -33,26 +34,32 @@ async def compare_runs(
     names: Collection[str],
     repeats: int = REPEATS,
 ) -> SuiteReport:
-    """The tests `names`, which pass on `base`, beside how they went `after` with `diff`.
+    """Compare the tests `names`, which pass on `base`, with their results `after` applying `diff`.
 
-    What seems broken is run again, with and without `diff`: tests that pass in a further run are
-    not broken; those that fail in one without the edit are flaky, and left out.
+    Apparently broken tests run again, with and without `diff`: those that pass in a further run
+    with it are not broken; those that fail in one without it are flaky, and left out. Where none
+    is broken, a control test must fail, or counts as broken itself (`pipeline.regression.control`).
     """
     broken = set(names) - set(after.suite.passed)
     found = await confirm_broken(runner, diff, broken, base, repeats)
     flaky = set(found.flaky)
     passed = {*after.suite.passed, *found.passed} - flaky
+    counted = set(names) - flaky
+    if not counted - passed and diff and await is_forged(runner, base, diff):
+        counted.add(CONTROL)
     return SuiteReport(
         command=runner.command.argv,
         before=SuiteRun(
             execution=base.suite.execution,
-            passed=tuple(sorted(set(names) - flaky)),
+            passed=tuple(sorted(counted)),
             failed=base.suite.failed,
+            offline=base.suite.offline,
         ),
         after=SuiteRun(
             execution=after.suite.execution,
             passed=tuple(sorted(passed)),
             failed=tuple(sorted(set(after.suite.failed) - passed - flaky)),
+            offline=after.suite.offline,
         ),
         flaky=found.flaky,
     )
@@ -63,7 +70,7 @@ async def confirm_broken(
 ) -> RerunResult:
     """Run the files of the `broken` tests again, with `diff` and, if they stay broken, without.
 
-    Whole files, as a test may lean on its neighbours.
+    Runs whole files, because a test may depend on its neighbours.
     """
     left = set(broken)
     if not left or len(left) > MOST_REPEATED:

@@ -1,4 +1,4 @@
-"""Which files import which, and how far a test is from what an edit touches."""
+"""The import graph of a repository, and each test's distance from an edit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ImportGraph:
     """The import statements of a repository's own files, resolved among themselves."""
 
     def __init__(self, imports: Mapping[str, Sequence[tuple[int, str, Sequence[str]]]]) -> None:
-        """`imports` by path: level of a relative import, module, names, as `ast` has them."""
+        """`imports` by path: level of a relative import, module, names, in `ast`'s form."""
         self._paths = frozenset(imports)
         self._modules: dict[str, set[str]] = {}
         for path in imports:
@@ -58,10 +58,10 @@ class ImportGraph:
                 self._importers.setdefault(conftest, set()).add(path)
 
     def distances(self, touched: Iterable[str]) -> dict[str, int]:
-        """For each file that imports one of `touched`, by how many steps; 0 for those themselves.
+        """The steps from each importing file to one of `touched`; 0 for those themselves.
 
-        A package's `__init__.py` runs for every import from it; that counts only where
-        it is touched itself, or every test of a package would be as near as any other.
+        A package's `__init__.py` runs for every import from it; that counts only if it is touched
+        itself. Otherwise all tests of a package would be equally near.
         """
         found = {path: 0 for path in touched if path in self._paths}
         waiting = deque(found)
@@ -94,7 +94,7 @@ class ImportGraph:
         return ".".join([*kept, *filter(None, [module])])
 
     def _conftests(self, path: str) -> Iterator[str]:
-        """Those that pytest loads for a test file."""
+        """The files that pytest loads for a test file."""
         pure = PurePosixPath(path)
         for folder in pure.parents:
             conftest = str(folder / "conftest.py")
@@ -103,7 +103,8 @@ class ImportGraph:
 
 
 def _module_names(path: str) -> Iterator[str]:
-    """What a file may be imported as: from the root, below `src`, or from its own folder."""
+    """The names under which a file may be imported: from the root, from `src`, or from its own
+    folder."""
     parts = PurePosixPath(path).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1]
@@ -117,16 +118,16 @@ def _module_names(path: str) -> Iterator[str]:
 
 
 class CodeScan(BaseModel):
-    """By path; files that do not parse are missing."""
+    """The scanned code by path; files that do not parse are missing."""
 
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
-    """The level of a relative import, the module, the names."""
+    """The level of a relative import, the module and the names."""
     functions: dict[str, list[tuple[int, int]]] = {}
     """First line (a decorator's, if it has one) and last, from 1."""
 
 
 async def scan_code(texts: Mapping[str, str]) -> CodeScan:
-    """The Python files of `texts`, by path. Nothing when the parser gives up or takes over 60 s."""
+    """Scan the Python files of `texts`, by path. Empty if the parser fails or exceeds 60 s."""
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     if not python:
         return CodeScan()

@@ -1,114 +1,108 @@
-"""The few tests of the repository that are about the files an edit changes, run early."""
+"""Runs the few tests of the repository that concern an edit's changes, early."""
 
 from __future__ import annotations
 
 import asyncio
-import re
+import math
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import read_test_files
-from pipeline.edits.unified_diff import parse_diff
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
 from pipeline.regression.compare import compare_runs
+from pipeline.regression.near_files import NearFiles
 from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.store import Store
-from pipeline.types import SuiteReport
+from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Sandbox
 
-MOST_FILES = 5
-"""Test files run for one edit."""
+FEWER = 3
+"""How many near files to keep if all of them take too long to give a result."""
 
 
 class NearbyTests:
-    """What an edit does to the tests near it, against the unedited code. Every run is saved."""
+    """Compares an edit with the unedited code on nearby tests. Every run is saved."""
 
     def __init__(
         self, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
     ) -> None:
-        """`options.nearby_seconds` bounds each run; a run that takes longer tells nothing."""
+        """`options.nearby_seconds` of processor time limit each run."""
         self._codebase = codebase
         self._sandbox = sandbox
         self._store = store
         self._options = options
+        self._files = NearFiles(codebase, options.exclude)
         self._lock = asyncio.Lock()
-        self._known: tuple[list[TestRunner], dict[str, str]] | None = None
+        self._runners: list[TestRunner] | None = None
+        self.whole_seconds: dict[str, float] = {}
+        """By diff: the expected processor seconds of all tests."""
 
     async def compare(self, diff: str) -> SuiteReport | None:
-        """The near tests without and with `diff`; None when there are none, or nothing is told.
+        """Compare the near tests without and with `diff`; None if there are none, or no result.
 
-        They are run by the repository's own test command; one that runs neither pytest nor
-        unittest cannot be asked for a part of the tests, so with it nothing is told.
-
-        A run with the edit that does not end counts only if one without it takes less than half
-        of the time.
+        The repository's own test command runs them; there is no result if it cannot run a part of
+        the tests. With the edit, only tests run that pass without it in time.
         """
-        runners, texts = await self._load_tests()
-        touched = parse_diff(diff)
-        gone = {file.old for file in touched if file.old != file.new}
-        changed = list(dict.fromkeys(p for file in touched for p in (file.old, file.new) if p))
-        paths = [path for path in nearby_files(changed, texts) if path not in gone]
-        wanted = RequestedTests(files=tuple(paths))
-        for runner in runners if paths else ():
-            base = await runner.run("", wanted)
-            if base.suite.passed or base.suite.failed:
-                return await self._build_report(runner, base, diff, wanted)
+        paths = await self._files.find(diff)
+        for runner in await self._find_runners() if paths else ():
+            asked = runner.command.covers(paths)
+            for count in (len(asked), FEWER) if len(asked) > FEWER else (len(asked),):
+                wanted = RequestedTests(files=asked[:count])
+                base = await runner.run("", wanted) if count else None
+                if base and base.suite.passed:
+                    self.whole_seconds[diff] = self._estimate_whole(base)
+                    return await self._build_report(runner, base, diff, wanted)
+                if base is None or base.ended:
+                    break  # it did not lack time
         return None
+
+    async def run_files(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
+        """Run the test files `paths` with `diff`; None if no command can run them."""
+        for runner in await self._find_runners():
+            if not runner.command.covers(paths):
+                continue
+            run = await runner.run(diff, RequestedTests(files=tuple(sorted(paths))))
+            if run.suite.passed or run.suite.failed:
+                return run.suite
+        return None
+
+    def _estimate_whole(self, base: TestRun) -> float:
+        """The processor seconds of all tests, estimated from the length of their files."""
+        execution = base.suite.execution
+        used = execution.cpu_seconds if execution.cpu_seconds is not None else execution.seconds
+        sizes = self._files.sizes
+        begun = {base.files.get(name, "") for name in (*base.suite.passed, *base.suite.failed)}
+        part = sum(size for path, size in sizes.items() if path in begun)
+        return used * sum(sizes.values()) / part if part else math.inf
 
     async def _build_report(
         self, runner: TestRunner, base: TestRun, diff: str, wanted: RequestedTests
     ) -> SuiteReport | None:
-        after = await runner.run(diff, wanted)
-        slow = base.suite.execution.seconds * 2 >= runner.seconds
-        if after.suite.execution.exit_code is None and slow:
-            return None
         names = base.suite.passed
-        return await compare_runs(runner, base, after, diff=diff, names=names, repeats=1)
+        asked = wanted if base.ended else replace(wanted, tests=names)
+        after = await runner.run(diff, asked)
+        if after.suite.execution.exit_code is None and not base.ended:
+            # The time ran out with the edit too: only tests that began and failed count.
+            names = tuple(n for n in names if n in {*after.suite.passed, *after.suite.failed})
+            if not names:
+                return None
+        report = await compare_runs(runner, base, after, diff=diff, names=names, repeats=1)
+        many = len(wanted.files or ())
+        files = "the file" if many == 1 else f"the {many} files"
+        return replace(report, chosen=f"those in {files} nearest to what the edit touches")
 
-    async def _load_tests(self) -> tuple[list[TestRunner], dict[str, str]]:
+    async def _find_runners(self) -> list[TestRunner]:
         async with self._lock:
-            if self._known is None:
+            if self._runners is None:
                 commands = await find_commands(self._codebase, self._options.test_command)
-                seconds = self._options.nearby_seconds
-                runners = [
-                    TestRunner(command, sandbox=self._sandbox, store=self._store, seconds=seconds)
+                self._runners = [
+                    TestRunner(
+                        command,
+                        sandbox=self._sandbox,
+                        store=self._store,
+                        seconds=self._options.nearby_seconds,
+                    )
                     for command in commands
                     if command.kind != "other"
                 ]
-                self._known = (runners, await read_test_files(self._codebase))
-            return self._known
-
-
-def nearby_files(changed: Sequence[str], texts: dict[str, str]) -> list[str]:
-    """The test files about the `changed` paths, nearest first, at most `MOST_FILES`.
-
-    A test is near if it is changed itself, is named after a changed module, or imports one.
-    `texts` are the test files' texts by path.
-    """
-    scores = {path: _nearness(path, text, changed) for path, text in texts.items()}
-    found = sorted((path for path in scores if scores[path]), key=lambda p: (-scores[p], p))
-    return found[:MOST_FILES]
-
-
-def _nearness(test: str, text: str, changed: Sequence[str]) -> int:
-    if test in changed:
-        return 4
-    return max((_affinity(test, text, path) for path in changed if path.endswith(".py")), default=0)
-
-
-def _affinity(test: str, text: str, path: str) -> int:
-    parts = list(PurePosixPath(path).with_suffix("").parts)
-    if parts[-1] == "__init__":
-        parts.pop()
-    if not parts:
-        return 0
-    stem = parts[-1]
-    if PurePosixPath(test).stem in (f"test_{stem}", f"{stem}_test"):
-        return 3
-    dotted = r"\.".join(map(re.escape, parts[-2:]))
-    if len(parts) > 1 and re.search(rf"\b{dotted}\b", text):
-        return 2
-    imported = rf"^[ \t]*(from|import)\b[^\n]*\b{re.escape(stem)}\b"
-    return int(bool(re.search(imported, text, re.MULTILINE)))
+            return self._runners

@@ -1,4 +1,4 @@
-"""What the wrapper sent from inside the sandbox, read as the word of a stranger."""
+"""Parses the wrapper's output from inside the sandbox, as untrusted data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -24,17 +24,21 @@ MOST_DOCUMENTS = 32 * 1024 * 1024
 """Bytes of all JUnit documents together, unpacked."""
 MOST_FUNCTIONS = 500_000
 MOST_CALLS = 4_000_000
-"""Pairs of a test and a function that it ran."""
+"""Pairs of a test and a function it runs."""
+_KINDS = ("start", "phase", "title", "network", "collect", "function", "ran")
+_ROWS = tuple(f'["{kind}"'.encode() for kind in _KINDS)
+_LONGEST_LINE = 16 * 1024 * 1024
 
 
 class CommandEnd(BaseModel):
-    """How the command ended, by the wrapper's word."""
+    """The end of the command as the wrapper reports it."""
 
     code: int | None = Field(default=None, ge=0, le=255)
     signal: int | None = None
     timeout: bool = False
+    limit: Literal["", "processor time", "idle", "wall time", "run time"] = ""
     began: float = Field(default=0.0, ge=0, le=1e11)
-    """By the clock inside, in seconds since 1970."""
+    """In seconds since 1970, by the sandbox's clock."""
 
 
 class RecordedOutcomes(Outcomes):
@@ -43,49 +47,62 @@ class RecordedOutcomes(Outcomes):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[str, str] = {}
-        """The file of each test that began."""
+        """By test that began: its file."""
         self.names: list[str] = []
         self.ran: dict[str, list[int]] = {}
-        """The tests, by their places in `names`, that ran each function (`path:line`)."""
+        """By function (`path:line`): the tests that ran it, as positions in `names`."""
         self._places: dict[tuple[int, int], str] = {}
         self._good: dict[str, bool] = {}
         self.first = math.inf
-        """When the first test began, by the clock inside."""
+        """When the first test began, by the sandbox's clock."""
+        self.titles: dict[str, str] = {}
+        """The first line of a test's docstring, which unittest prints in place of its name."""
+        self.offline: set[str] = set()
+        """Tests that failed for lack of a network or a service."""
         self._skipped: set[str] = set()
         self._left = MOST_CALLS
 
     def read(self, data: bytes) -> None:
-        """Take in the recorder's lines; what has another form is passed over."""
+        """Read the recorder's lines; ignore any other form."""
         for line in data.split(b"\n"):
-            row = _parse_row(line)
+            row = _parse_row(line) if line.startswith(_ROWS) else None
             if row is not None and len(self._good) < MOST_TESTS:
                 self._add_row(row[0], row[1:])
         for name, good in self._good.items():
             if name not in self.failed and name not in self._skipped:
-                # One that began and did not end was cut off, or brought the interpreter down.
+                # A test that began and did not end was cut off, or crashed the interpreter.
                 (self.passed if good else self.failed).add(name)
+        self.offline &= self.failed
 
     def _add_row(self, kind: str, values: list[Any]) -> None:
         match kind, values:
             case "start", [str(name), str(path), (float() | int()) as clock]:
-                self.files[stable_name(name)] = path
-                self.first = min(self.first, float(clock))
+                self.files[stable_name(name)] = _printable(path)
+                self.first = min(self.first, _to_seconds(clock, math.inf))
                 self._good.setdefault(stable_name(name), False)
             case "phase", [str(name), str(when), str(outcome), (float() | int()) as seconds]:
-                self._add_phase(stable_name(name), when, outcome, float(seconds))
-            case "collect", [str(name)]:
-                self.failed.add(stable_name(name))
+                self._add_phase(stable_name(name), when, outcome, _to_seconds(seconds, 0.0))
+            case (("title" | "network" | "collect"), [str(name), *rest]):
+                self._add_note(kind, stable_name(name), rest)
             case "function", [int(process), int(number), str(path), int(line)]:
                 if len(self._places) < MOST_FUNCTIONS:
-                    self._places[process, number] = f"{path}:{line}"
+                    self._places[process, number] = _printable(f"{path}:{line}")
             case "ran", [str(name), int(process), numbers] if isinstance(numbers, list):
                 self._add_functions(stable_name(name), process, cast(list[Any], numbers))
             case _:
                 return
 
+    def _add_note(self, kind: str, name: str, rest: list[Any]) -> None:
+        if kind == "title" and rest and isinstance(rest[0], str):
+            self.titles[name] = stable_name(rest[0])
+        elif kind == "network":
+            self.offline.add(name)
+        elif kind == "collect":
+            self.failed.add(name)
+
     def _add_phase(self, name: str, when: str, outcome: str, seconds: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0.0) + min(max(seconds, 0.0), 1e6)
-        if outcome == "rerun":  # pytest-rerunfailures: the attempt does not count
+        if outcome == "rerun":  # pytest-rerunfailures: this attempt does not count
             self.failed.discard(name)
             self._good[name] = False
         elif outcome == "failed":
@@ -107,7 +124,7 @@ class RecordedOutcomes(Outcomes):
 
 
 class WrapperOutput:
-    """An execution's output, taken apart: what the command printed, and what was recorded."""
+    """An execution's output, split into the command's output and the records."""
 
     def __init__(self, execution: Execution, mark: str) -> None:
         pattern = re.compile(rf"^{re.escape(mark)} (\w+) ([A-Za-z0-9+/=]*)$", re.MULTILINE)
@@ -125,22 +142,23 @@ class WrapperOutput:
             elif match[1] == "end":
                 self.end = _parse_end(unpack(match[2], 10_000))
         printed = execution.output[: found[0].start()] if found else execution.output
+        printed = re.sub(rf"\n{re.escape(mark)}:\d+/\d+\n", "", printed)
         self.execution = self._correct_ending(replace(execution, output=printed.rstrip("\n")))
 
     def _correct_ending(self, execution: Execution) -> Execution:
-        """As the command ended, not the wrapper around it."""
+        """Replace the wrapper's ending by the command's."""
         if self.end is None:
             return execution
         update: dict[str, Any] = {}
         if self.end.timeout:
-            update = {"exit_code": None, "ending": Ending.TIMEOUT}
+            update = {"exit_code": None, "ending": Ending.TIMEOUT, "limit": self.end.limit}
         elif self.end.signal is not None:
             update = {"exit_code": None, "ending": Ending.KILLED}
         return replace(execution, **update)
 
 
 def unpack(text: str, most: int) -> bytes:
-    """A section's bytes; empty when it is broken or unpacks to more than `most`."""
+    """A section's bytes; empty if it is broken or unpacks to more than `most`."""
     try:
         packed = base64.b64decode(text, validate=True)
         reader = zlib.decompressobj()
@@ -157,7 +175,24 @@ def _parse_end(data: bytes) -> CommandEnd | None:
         return None
 
 
+def _to_seconds(value: float, otherwise: float) -> float:
+    """The seconds, or `otherwise` for an invalid number, such as NaN or an integer of 400
+    digits."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return otherwise
+    return found if math.isfinite(found) else otherwise
+
+
+def _printable(path: str) -> str:
+    """The path in a form that can be saved: surrogates have no bytes in UTF-8."""
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _parse_row(line: bytes) -> list[Any] | None:
+    if len(line) > _LONGEST_LINE:
+        return None
     try:
         row: Any = json.loads(line)
     except (ValueError, RecursionError):
@@ -166,6 +201,6 @@ def _parse_row(line: bytes) -> list[Any] | None:
 
 
 def _strings(row: list[Any]) -> Iterator[Any]:
-    """The values, the first as a string whatever it was."""
+    """The values, the first converted to a string."""
     yield str(row[0])[:20]
     yield from row[1:]

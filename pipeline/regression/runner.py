@@ -1,4 +1,4 @@
-"""One run of a repository's tests in the sandbox, saved so that none is done twice."""
+"""Runs a repository's tests in the sandbox and saves each run, so that none is repeated."""
 
 from __future__ import annotations
 
@@ -7,178 +7,314 @@ import base64
 import hashlib
 import json
 import math
+import re
 import zlib
-from collections.abc import Iterable
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import Field
 
+from pipeline.codebase.isolated import IsolatedFailure, call_isolated
 from pipeline.regression.command import TestCommand
 from pipeline.regression.console_output import parse_console_output
+from pipeline.regression.guest_files import read_recorder_files, read_wrapper_source
 from pipeline.regression.junit import Outcomes, parse_junit
 from pipeline.regression.results import RecordedOutcomes, WrapperOutput
+from pipeline.regression.runner_end import explain_end, is_whole
+from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.store import SHARED, Store
 from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.base import Execution, Sandbox
-from sandbox.program import NO_ENV, Program, repeat_environment
+from sandbox.program import NO_ENV, OutputWatch, Program, repeat_environment
 
 OUTPUT_BYTES = 32 * 1024 * 1024
-"""Room for what was recorded, in the output's second half, behind what was printed."""
+"""Room for the records, in the second half of the output, after the printed text."""
 GRACE_SECONDS = 20.0
-"""What the wrapper may take on top of the command: its own start, and the sending."""
+"""The wrapper's own time on top of the command: its start, and sending the records."""
+RUN_TIME = "run time"
+"""The limit of an execution that the time of the whole run cut short."""
+NOT_WHOLE = "The results that it printed are not whole: it ended early, or part of them is missing."
+TOO_MUCH = "The tests sent more than can be read."
 _MOST_OUTPUT = 16_000
+_SMALL_OUTPUT = 64 * 1024
+"""Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
+start."""
+PARSE_SECONDS = 120.0
+PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
 
 
+OnCount = Callable[[str, int, int], None]
+"""Receives the diff of a run under way, how many tests have begun, and of how many (0: unknown)."""
+
+
 class RequestedTests(Frozen):
-    """Which tests are run; None: all."""
+    """The tests to run; None: all."""
 
     tests: tuple[str, ...] | None = None
     files: tuple[str, ...] | None = None
-    """Files that are collected at all."""
+    """Files that are collected."""
     functions: bool = False
     """Whether to record which functions each test runs."""
 
 
 class TestRun(Frozen):
-    """The tests of one run, one by one where they could be told apart."""
+    """The results of one run, by test if tests could be distinguished."""
 
     __test__ = False
 
     suite: SuiteRun
     files: dict[str, str] = Field(default_factory=dict[str, str])
-    """The file of each test, where it is known."""
+    """By test: its file, if known."""
     seconds: dict[str, float] = Field(default_factory=dict[str, float])
     ran: dict[str, list[int]] = Field(default_factory=dict[str, list[int]])
-    """The tests, by their places in `names`, that ran each function (`path:line`)."""
+    """By function (`path:line`): the tests that ran it, as positions in `names`."""
     names: tuple[str, ...] = ()
     start: float = 0.0
-    """Seconds until the first test began, as far as known."""
+    """Processor seconds before the first test began, as far as known."""
     per_test: bool = True
-    """Whether tests were told apart; False: the command counts as one test, by its exit code."""
+    """Whether tests were distinguished; False: the command counts as one test, by its exit code."""
     ended: bool = True
-    """Whether the command came to its end by itself."""
+    """Whether the command ended by itself."""
+    titles: dict[str, str] = Field(default_factory=dict[str, str])
+    """By test: the first line of the docstring, if the runner prints that as its name."""
+    problem: str = ""
+    """Why the run has no result, as a sentence; it quotes the output: untrusted."""
 
 
 class TestRunner:
-    """Runs one command on the code with and without edits."""
+    """Runs one command on the code, with and without edits."""
 
     __test__ = False
 
     def __init__(
-        self, command: TestCommand, *, sandbox: Sandbox, store: Store, seconds: float
+        self,
+        command: TestCommand,
+        *,
+        sandbox: Sandbox,
+        store: Store,
+        seconds: float,
+        on_count: OnCount | None = None,
     ) -> None:
-        """`seconds` bounds each run."""
+        """`seconds` of processor time limit each run."""
+        self._on_count = on_count
         self.command = command
         self.seconds = seconds
         self._sandbox = sandbox
-        self._store = store
+        self.store = store
 
     async def run(
-        self, diff: str = "", wanted: RequestedTests | None = None, attempt: int = 0
+        self,
+        diff: str = "",
+        wanted: RequestedTests | None = None,
+        attempt: int = 0,
+        *,
+        wall: float = math.inf,
     ) -> TestRun:
-        """The tests with `diff`; another `attempt` is another run of the same, with other hashes.
+        """Run the tests with `diff`; another `attempt` repeats the run, with other hash seeds.
 
-        Raises as `Sandbox.run`.
+        After `wall` seconds of wall time the run is cut short, and its results are this run's alone
+        (`SHARED`).
+
+        Raises:
+            PatchRejected: a diff does not apply.
+            SandboxUnavailable: a program could not be started, or its end is unknown.
         """
         wanted = wanted or RequestedTests()
         parts = (*self.command.argv, str(self.seconds), diff, wanted.model_dump_json())
         digest = _digest((*parts, str(attempt)))
-        # A further attempt is asked for to learn what this environment does by chance.
+        # A further attempt observes random behaviour of this environment.
         key = f"regression/{digest}" if diff or attempt else f"{SHARED}{digest}"
-        saved = await self._store.load(key, TestRun)
-        if saved:
-            return saved
-        # Told apart from what tests print, not from what they forge: they could read any mark.
-        mark = f"capuchin-{digest}"
-        execution = await self._sandbox.run(
-            Program(
-                self._argv(wanted, mark),
-                diffs=(diff,) if diff else (),
-                seconds=self.seconds + GRACE_SECONDS,
-                output_bytes=OUTPUT_BYTES,
-                env=repeat_environment(attempt) if attempt else NO_ENV,
-            )
-        )
-        run = await asyncio.to_thread(parse_execution, execution, self.command, mark)
-        await self._store.save(key, run)
+        cut_key = f"regression/cut/{digest}"
+        for one in (key, cut_key):
+            if saved := await self.store.load(one, TestRun):
+                return saved
+        env = repeat_environment(attempt) if attempt else NO_ENV
+        run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
+        cut = run.suite.execution.limit == RUN_TIME
+        await self.store.save(cut_key if cut else key, run)
         return run
 
-    def _argv(self, wanted: RequestedTests, mark: str) -> tuple[str, ...]:
+    async def run_added(self, diff: str, path: str, text: str) -> TestRun:
+        """Run one test file that is added to the code with `diff`; not saved. Raises as `run`."""
+        lines = text.splitlines()
+        added = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(
+            f"+{line}\n" for line in lines
+        )
+        diffs, wanted = tuple(filter(None, (diff, added))), RequestedTests(files=(path,))
+        return await self._run(diffs, wanted, _digest((path, text)), NO_ENV, math.inf)
+
+    async def _run(
+        self,
+        diffs: tuple[str, ...],
+        wanted: RequestedTests,
+        digest: str,
+        env: Mapping[str, str],
+        wall: float,
+        *,
+        report: str | None = None,
+    ) -> TestRun:
+        """`report`: the diff whose count of tests is reported, if any."""
+        # The mark separates records from printed text; tests could read and forge any.
+        mark = f"capuchin-{digest}"
+
+        def on_line(line: str) -> None:
+            if report is not None:
+                self._report_count(report, line)
+
+        execution = await self._sandbox.run(
+            Program(
+                self._argv(wanted, mark, wall),
+                diffs=diffs,
+                seconds=self.seconds + GRACE_SECONDS,
+                output_bytes=OUTPUT_BYTES,
+                env=env,
+                watch=OutputWatch(f"{mark}:", on_line),
+            )
+        )
+        return await parse_untrusted_execution(execution, self.command, mark)
+
+    def _report_count(self, diff: str, line: str) -> None:
+        counts = re.fullmatch(r"(\d{1,8})/(\d{1,8})", line)
+        if counts and self._on_count:
+            self._on_count(diff, int(counts[1]), int(counts[2]))
+
+    def _argv(self, wanted: RequestedTests, mark: str, wall: float) -> tuple[str, ...]:
         request = {
-            "argv": self.command.argv_with_recorder(),
+            "argv": self.command.argv_with_recorder(wanted.files),
             "mark": mark,
             "seconds": self.seconds,
+            "wall": None if math.isinf(wall) else max(1.0, wall),
             "junit": self.command.kind == "other",
-            "files": _recorder_files(),
+            "files": read_recorder_files(),
             "wanted": wanted.model_dump(),
         }
         packed = zlib.compress(json.dumps(request).encode(), 9)
         text = base64.b64encode(packed).decode("ascii")
         pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
-        # Isolated: a file of the repository called `signal.py` is not the wrapper's.
-        return ("python", "-I", "-c", _wrapper_source(), *pieces)
+        # Isolated mode: a file `signal.py` of the repository must not replace the wrapper's module.
+        return ("python", "-I", "-c", read_wrapper_source(), *pieces)
+
+
+async def parse_untrusted_execution(
+    execution: Execution, command: TestCommand, mark: str
+) -> TestRun:
+    """Parse like `parse_execution`, in another process if it may take long.
+
+    Beyond the limits of time or memory, no tests are distinguished.
+    """
+    if await asyncio.to_thread(_is_small, execution, mark):
+        return parse_execution(execution, command, mark)
+    question = _Question(execution=execution, command=command, mark=mark)
+    data = await asyncio.to_thread(lambda: question.model_dump_json().encode())
+    try:
+        answer = await call_isolated(
+            __name__, "parse_in_process", data, seconds=PARSE_SECONDS, memory=PARSE_MEMORY
+        )
+    except IsolatedFailure:
+        printed = execution.output.partition(f"{mark} ")[0]
+        execution = replace(execution, output=printed.rstrip("\n"))
+        suite = SuiteRun(execution=_trim(execution), passed=(), failed=())
+        return TestRun(suite=suite, per_test=False, ended=False, problem=TOO_MUCH)
+    return await asyncio.to_thread(TestRun.model_validate_json, answer)
+
+
+def _is_small(execution: Execution, mark: str) -> bool:
+    if len(execution.output) > _SMALL_OUTPUT:
+        return False
+    sent = WrapperOutput(execution, mark)
+    return len(sent.records) + sum(map(len, sent.documents)) <= _SMALL_OUTPUT
+
+
+def parse_in_process(data: bytes) -> bytes:
+    """Run `parse_execution` from JSON to JSON."""
+    asked = _Question.model_validate_json(data)
+    return parse_execution(asked.execution, asked.command, asked.mark).model_dump_json().encode()
+
+
+class _Question(Frozen):
+    execution: Execution
+    command: TestCommand
+    mark: str
 
 
 def parse_execution(execution: Execution, command: TestCommand, mark: str) -> TestRun:
-    """What an execution says of the tests: by our recorder, else by JUnit files, else by what is
-    printed, else by the exit code as one test, named after the command.
+    """Read the tests' results: from our recorder, else from JUnit files, else from the printed
+    text, else from the exit code as one test named after the command.
+
+    There is no result (`problem`) if the runner did not start, collected nothing or crashed.
     """
     sent = WrapperOutput(execution, mark)
     recorded = RecordedOutcomes()
     recorded.read(sent.records)
-    found: Outcomes = recorded
-    if not found.passed and not found.failed:
-        found = parse_junit(sent.documents)
-    if not found.passed and not found.failed:
-        passed, failed = parse_console_output(sent.execution.output)
-        found = Outcomes(passed - failed, failed)
-    each = bool(found.passed or found.failed)
     code = sent.execution.exit_code
-    if not each and command.kind == "other" and code not in (None, 126, 127):
+    found, problem = _outcomes(command, sent, recorded)
+    each = bool(found.passed or found.failed)
+    if not each and not problem and command.kind == "other" and code not in (None, 126, 127):
         name = " ".join(command.argv)[:500]
         found.add(name, good=code == 0, seconds=execution.seconds)
+    offline = recorded.offline & found.failed
     return TestRun(
         suite=SuiteRun(
             execution=_trim(sent.execution),
             passed=tuple(sorted(found.passed - found.failed)),
-            failed=tuple(sorted(found.failed)),
+            failed=tuple(sorted(found.failed - offline)),
+            offline=tuple(sorted(offline)),
         ),
-        files=recorded.files,
+        files=_files(recorded, found, command),
         seconds={name: round(seconds, 4) for name, seconds in found.seconds.items()},
         names=tuple(recorded.names),
         ran=recorded.ran,
         start=_start_delay(recorded, sent),
         per_test=each,
         ended=code is not None and sent.end is not None,
+        titles=recorded.titles,
+        problem=problem,
     )
 
 
+def _outcomes(
+    command: TestCommand, sent: WrapperOutput, recorded: RecordedOutcomes
+) -> tuple[Outcomes, str]:
+    """The outcomes, and why there is no result; then the outcomes are empty."""
+    code, output = sent.execution.exit_code, sent.execution.output
+    if problem := explain_end(command.kind, code, output, recorded):
+        return Outcomes(), problem
+    if recorded.passed or recorded.failed:
+        return recorded, ""
+    if command.kind == "files":
+        printed = parse_sympy_output(output)
+        return printed, "" if printed.passed or printed.failed else NOT_WHOLE
+    found = parse_junit(sent.documents)
+    if found.passed or found.failed:
+        return found, ""
+    passed, failed = parse_console_output(output)
+    if (passed or failed) and not is_whole(output, len(passed | failed)):
+        return Outcomes(), NOT_WHOLE
+    return Outcomes(passed - failed, failed), ""
+
+
+def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) -> dict[str, str]:
+    if command.kind != "files":
+        return recorded.files
+    names = found.passed | found.failed
+    return {name: name.partition("::")[0] for name in names}
+
+
 def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
+    """Processor seconds before the first test began, by its share of the elapsed time."""
     if sent.end is None or math.isinf(recorded.first):
         return 0.0
-    return min(max(recorded.first - sent.end.began, 0.0), sent.execution.seconds)
+    passed = min(max(recorded.first - sent.end.began, 0.0), sent.execution.seconds)
+    cpu, wall = sent.execution.cpu_seconds, sent.execution.seconds
+    return passed if cpu is None or not wall else passed * min(1.0, cpu / wall)
 
 
 def _trim(execution: Execution) -> Execution:
-    """With the end of the output alone: the names are kept apart, and checkpoints stay small."""
+    """Keep only the end of the output: the names are stored separately, and checkpoints stay
+    small."""
     return replace(execution, output=execution.output[-_MOST_OUTPUT:])
 
 
 def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-@cache
-def _recorder_files() -> dict[str, str]:
-    """The recorder's files, by name."""
-    folder = resources.files("pipeline.regression.guest")
-    names = ("__init__", "record", "functions", "pytest_plugin", "unittest_main")
-    return {f"{name}.py": (folder / f"{name}.py").read_text("utf-8") for name in names}
-
-
-@cache
-def _wrapper_source() -> str:
-    return (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")

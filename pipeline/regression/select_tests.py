@@ -1,15 +1,20 @@
-"""Which tests are run for an edit: those that may feel it first, the rest while the time lasts."""
+"""Selects the tests for an edit: first those that it may affect, then others as time permits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.regression.runner import TestRun
 from pipeline.regression.touched import TouchedCode
 
 SHARE = 0.8
-"""Of the time limit that is planned for: machines are not always equally fast."""
+"""The share of the time limit to plan for: machines differ in speed."""
+EDIT_SECONDS = 75.0
+"""Processor seconds to plan for one edit at most: of a function that all tests run, more of them
+seldom show more."""
+OTHERS_SECONDS = 60.0
+"""Processor seconds up to which tests run that are unrelated to the edit."""
 _FAR = 1000
 
 
@@ -19,22 +24,23 @@ class ChosenTests:
 
     tests: tuple[str, ...]
     whole: int
-    """How many tests pass without the edit, as far as that is known."""
+    """How many tests pass without the edit, as far as known."""
     description: str
-    """Which they are, to go on "n of m tests were run: "; empty when all are."""
+    """Which tests they are, to follow "n of m tests were run: "; empty if all are."""
 
 
 def choose_tests(
     base: TestRun, touched: TouchedCode, distances: Mapping[str, int], *, seconds: float
 ) -> ChosenTests:
-    """Of the tests that pass on `base`, those to run in at most `seconds`, in this order:
+    """Choose from the tests that pass on `base` those to run in at most `seconds`, in this order:
 
-    1. those that run a function which is changed inside, or, for what is changed outside of
-       functions, any function of the file;
-    2. those in files that import a touched file, by how many steps (`distances`);
+    1. those that run a changed function, or, for changes outside of functions, any function of
+       the file;
+    2. those in files that import a touched file, by the number of steps (`distances`);
     3. the others.
 
-    Quick ones come first within each. Tests in files that the edit removes are not asked for.
+    Within each group, quick tests come first; the others run only while they take at most
+    `OTHERS_SECONDS` in total. Tests in files that the edit removes are left out.
     """
     passed = [n for n in base.suite.passed if base.files.get(n, "") not in touched.gone]
     running = tests_that_ran(base, touched)
@@ -44,21 +50,23 @@ def choose_tests(
     }
     costs = _costs(base)
     left = seconds * SHARE - base.start
+    others = OTHERS_SECONDS - base.start
     chosen: list[str] = []
     for name in sorted(passed, key=lambda n: (rank[n], costs[n], n)):
         left -= costs[name]
-        if left < 0 and chosen:
+        others -= costs[name]
+        if chosen and (left < 0 or (others < 0 and rank[name] == _FAR)):
             break
         chosen.append(name)
     return ChosenTests(
         tests=tuple(chosen),
         whole=len(passed),
-        description=_describe_choice(chosen, rank, complete=len(chosen) == len(passed)),
+        description=_describe_choice(chosen, rank, passed),
     )
 
 
 def tests_that_ran(base: TestRun, touched: TouchedCode) -> set[str]:
-    """The tests that were seen to run what is touched."""
+    """The tests that ran touched code."""
     places: Iterable[str] = touched.functions
     if touched.outside:
         files = touched.outside
@@ -68,25 +76,29 @@ def tests_that_ran(base: TestRun, touched: TouchedCode) -> set[str]:
 
 
 def _costs(base: TestRun) -> dict[str, float]:
-    """What each test is expected to take, so that all together take what they did.
+    """The expected time of each test, scaled so that the total equals the measured total.
 
-    That is more than their own times when there is work between them, and less when they ran side
-    by side.
+    It exceeds a test's own time if there is work between tests, and is less if tests ran in
+    parallel.
     """
     names = {*base.suite.passed, *base.suite.failed}
-    whole = max(0.0, base.suite.execution.seconds - base.start)
+    execution = base.suite.execution
+    used = execution.seconds if execution.cpu_seconds is None else execution.cpu_seconds
+    whole = max(0.0, used - base.start)
     total = sum(base.seconds.get(name, 0.0) for name in names)
     if not total:
         return dict.fromkeys(names, whole / max(1, len(names)))
     return {name: base.seconds.get(name, 0.0) * whole / total for name in names}
 
 
-def _describe_choice(chosen: list[str], rank: Mapping[str, int], *, complete: bool) -> str:
-    if complete:
+def _describe_choice(chosen: Sequence[str], rank: Mapping[str, int], passed: Sequence[str]) -> str:
+    if len(chosen) == len(passed):
         return ""
     ranks = {rank[name] for name in chosen}
-    if _FAR not in ranks:
-        return "those that run or import what the edit touches"
     if ranks == {_FAR}:
         return "as many as the time allows; none is known to touch what the edit changes"
+    if any(rank[name] < _FAR for name in {*passed} - {*chosen}):
+        return "as many of those that run or import what the edit touches as the time allows"
+    if _FAR not in ranks:
+        return "those that run or import what the edit touches"
     return "those that run or import what the edit touches, then others while the time lasted"

@@ -1,67 +1,134 @@
-"""The repository's own tests on edits: learnt once without any, then those that matter on each."""
+"""Runs the repository's tests on edits: all once on the unedited code, then the relevant ones on
+each."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
 
+from pipeline import reasons
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_test
 from pipeline.codebase.text import decode_text
 from pipeline.concurrency import gather_bounded
+from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
-from pipeline.regression.command import NO_COMMAND, find_commands
+from pipeline.regression.command import NO_COMMAND, TestCommand, find_commands
 from pipeline.regression.compare import REPEATS, compare_runs
 from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
+from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
-from pipeline.regression.select_tests import ChosenTests, choose_tests
+from pipeline.regression.select_tests import EDIT_SECONDS, ChosenTests, choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.store import Store
 from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Ending, Sandbox
 
 CONCURRENT_EDITS = 2
-"""Edits whose tests run at once; the tests of one may themselves run side by side."""
+"""Edits tested concurrently; the tests of one may themselves run in parallel."""
+LEAST_SECONDS = 10.0
+"""With less wall time left, no run of the suite begins."""
+REPORT_SECONDS = 10.0
+"""Between two reports of how far a run is."""
+QUICK_SECONDS = 120.0
+"""Tests that appear broken run again whatever time is left, if that takes less."""
+NO_MORE_TIME = "the time for this run allowed no more"
 OUT_OF_TIME = "those that began before the time ran out with the edit"
 _MOST_FILES = 5000
-"""Python files that are read for their imports."""
+"""Python files whose imports are read."""
 
 
 class RegressionSuite:
-    """One repository's tests in one sandbox. Every run is saved, so none is done twice."""
+    """One repository's tests in one sandbox. Every run is saved, so none is repeated."""
 
     def __init__(
-        self, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
+        self,
+        codebase: Codebase,
+        sandbox: Sandbox,
+        store: Store,
+        options: Options,
+        clock: RunClock = UNLIMITED,
+        report: Callable[[str], None] | None = None,
     ) -> None:
+        """The `clock` of a run leaves the tests no time that later stages need; `report` receives
+        how far a run of the tests is, as text for people."""
+        self._report = report
+        self._reported_at = -math.inf
+        self._clock = clock
         self._codebase = codebase
         self._sandbox = sandbox
         self._store = store
         self._options = options
+        self._near = NearbyTests(codebase, sandbox, store, options)
         self._lock = asyncio.Lock()
         self._known: tuple[TestRunner, TestRun] | None = None
         self._code_scan: CodeScan | None = None
         self._graph = ImportGraph({})
         self.problem = ""
-        """Why the suite says nothing about any edit, in a sentence; may quote the configuration."""
+        """Why the suite has no result for any edit, in a sentence; may quote the configuration."""
 
     async def find_broken(self, diff: str) -> tuple[str, ...] | None:
-        """Names of tests that pass without `diff` and not with it; None: they could not be run."""
+        """Names of tests that pass without `diff` and not with it; None if they could not run."""
         report = await self.compare(diff)
         return report.broken if report else None
 
     async def compare_all(self, diffs: Sequence[str]) -> list[SuiteReport | None]:
-        """`compare` for every one of `diffs`, in their order, a few at a time."""
+        """Compare every one of `diffs`, in their order, a few concurrently.
+
+        The tests near each edit run before the whole suite of any.
+        """
+        if self._options.nearby_seconds and not math.isinf(self._time_left()):
+            await gather_bounded(CONCURRENT_EDITS, (self._near.compare(diff) for diff in diffs))
         return await gather_bounded(CONCURRENT_EDITS, (self.compare(diff) for diff in diffs))
 
     async def compare(self, diff: str) -> SuiteReport | None:
-        """The tests that matter for `diff`, without and with it; None when nothing can be told:
-        there are none, or none passes without it (`problem` says which).
+        """Compare the relevant tests without and with `diff`; None if there is no result: there are
+        no tests, or all fail without it (`problem` says which).
 
-        What seems broken is run again (`pipeline.regression.compare`), but not when the time ran
-        out with `diff`; then, tests that did not begin are not held against it, unless none did.
+        Apparently broken tests run again (`pipeline.regression.compare`), unless the time ran out
+        with `diff`. In that case, tests that did not begin do not count as broken, unless no test
+        began.
 
-        Raises as `Sandbox.run`.
+        The tests near the edit come first (`NearbyTests`); if one of them breaks, or all tests
+        would exceed a time limit, no others run. What the time of the run cuts short says so.
+
+        Raises:
+            PatchRejected: a diff does not apply.
+            SandboxUnavailable: a program could not be started, or its end is unknown.
         """
+        near = await self._near.compare(diff) if self._options.nearby_seconds else None
+        whole_seconds = self._near.whole_seconds.get(diff, 0.0)
+        if near and (near.broken or whole_seconds > self._options.suite_seconds):
+            return near
+        # The tests run once without an edit and once with it; both take at least their processor
+        # time.
+        left = self._time_left()
+        if left >= LEAST_SECONDS and not (near and self._known is None and whole_seconds > left):
+            return await self._compare_whole(diff) or near
+        self.problem = self.problem or reasons.NO_TIME
+        return replace(near, chosen=f"{near.chosen}; {NO_MORE_TIME}") if near else None
+
+    async def run_brought_tests(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
+        """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
+        if self._time_left() < LEAST_SECONDS:
+            return None
+        return await self._near.run_files(diff, paths)
+
+    def _report_count(self, diff: str, begun: int, total: int) -> None:
+        now = time.monotonic()
+        if self._report and now - self._reported_at >= REPORT_SECONDS:
+            self._reported_at = now
+            edit = "an edit" if diff else "no edit"
+            of = f" of {total:,}" if total >= begun else ""
+            self._report(f"running this repository's tests with {edit}: {begun:,}{of} tests")
+
+    def _time_left(self) -> float:
+        """Seconds of wall time that the suite may still take."""
+        return self._clock.seconds_left("choice")
+
+    async def _compare_whole(self, diff: str) -> SuiteReport | None:
         known = await self._find_base()
         if known is None:
             return None
@@ -71,24 +138,40 @@ class RegressionSuite:
         choice = self._choose_tests(runner, base, touched, distances)
         if not choice.tests:
             return None
-        after = await runner.run(diff, _request_for(choice, base))
+        left = max(LEAST_SECONDS, self._time_left())
+        after = await runner.run(diff, _request_for(choice, base), wall=left)
         late = after.suite.execution.ending is Ending.TIMEOUT
         names = _tests_begun(choice.tests, after) if late else choice.tests
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
-        report = await compare_runs(
-            runner, base, after, diff=diff, names=names, repeats=0 if late else REPEATS
-        )
+        repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
+        report = await compare_runs(runner, base, after, diff=diff, names=names, repeats=repeats)
         return replace(report, whole=choice.whole, chosen=words)
+
+    def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:
+        """How often the files of the `broken` tests run again: not if the time ran out, or would.
+
+        A quick check is made at any time: else a test that depends on its neighbours, of which
+        fewer run with an edit, would speak against the edit.
+        """
+        if after.suite.execution.ending is Ending.TIMEOUT:
+            return 0
+        seconds = _expect_seconds(base, after, broken)
+        if 2 * REPEATS * seconds < self._time_left():
+            return REPEATS
+        return 1 if seconds <= QUICK_SECONDS else 0
 
     def _choose_tests(
         self, runner: TestRunner, base: TestRun, touched: TouchedCode, distances: dict[str, int]
     ) -> ChosenTests:
-        """All of them where the command cannot be asked for a part."""
-        seconds = float("inf") if runner.command.kind == "other" else runner.seconds
+        """Choose the tests to run; all if the command cannot run a part."""
+        if runner.command.kind == "other":
+            return choose_tests(base, touched, distances, seconds=math.inf)
+        seconds = min(EDIT_SECONDS, runner.seconds, self._time_left() / _slowness(base))
         return choose_tests(base, touched, distances, seconds=seconds)
 
     async def _find_base(self) -> tuple[TestRunner, TestRun] | None:
-        """The first command by which any test passes on the unedited code, and how they went."""
+        """Find the first command by which any test passes on the unedited code, with its
+        results."""
         async with self._lock:
             if self._known or self.problem:
                 return self._known
@@ -100,12 +183,15 @@ class RegressionSuite:
                     sandbox=self._sandbox,
                     store=self._store,
                     seconds=self._options.suite_seconds,
+                    on_count=self._report_count,
                 )
-                base = await runner.run("", RequestedTests(functions=True))
+                # As much again is for the tests with an edit.
+                wall = max(LEAST_SECONDS, self._time_left() / 2)
+                base = await runner.run("", RequestedTests(functions=True), wall=wall)
                 if base.suite.passed and (base.ended or command.kind != "other"):
                     self.problem, self._known = "", (runner, base)
                     break
-                self.problem = _explain_no_pass(command.argv, base)
+                self.problem = _explain_no_pass(command, base)
             return self._known
 
     async def _find_touched(self, diff: str) -> tuple[TouchedCode, dict[str, int]]:
@@ -126,15 +212,34 @@ class RegressionSuite:
     async def _extend_base(
         self, runner: TestRunner, base: TestRun, distances: dict[str, int]
     ) -> TestRun:
-        """`base` with the tests near an edit that it did not get to, where it was cut off."""
+        """Complete a `base` that was cut off with the tests near an edit that it did not reach."""
         if base.ended or not base.per_test or runner.command.kind == "other":
             return base
         reached = {base.files.get(name, "") for name in base.suite.passed}
         near = tuple(sorted(path for path in distances if is_test(path) and path not in reached))
         if not near:
             return base
-        more = await runner.run("", RequestedTests(files=near, functions=True))
+        wall = max(LEAST_SECONDS, self._time_left() / 2)
+        more = await runner.run("", RequestedTests(files=near, functions=True), wall=wall)
         return _merge_runs(base, more)
+
+
+def _expect_seconds(base: TestRun, after: TestRun, names: Collection[str]) -> float:
+    """The expected wall time of all tests in the files of `names`."""
+    files = {base.files.get(name, "") for name in names}
+    if "" in files:
+        return after.suite.execution.seconds
+    there = (name for name, path in base.files.items() if path in files)
+    tests = sum(base.seconds.get(name, 0.0) for name in there)
+    return min(after.suite.execution.seconds, base.start * _slowness(base) + tests)
+
+
+def _slowness(base: TestRun) -> float:
+    """Wall seconds for each processor second of `base`, at least 1."""
+    execution = base.suite.execution
+    if not execution.cpu_seconds:
+        return 1.0
+    return max(1.0, execution.seconds / execution.cpu_seconds)
 
 
 def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
@@ -151,7 +256,7 @@ def _tests_begun(names: Sequence[str], after: TestRun) -> Sequence[str]:
 
 
 def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
-    """Both runs as one that keeps the first's clock. Functions are the first's, and the second's
+    """Merge both runs into one with the first's clock. Functions are the first's, and the second's
     under their own numbers."""
     shift = len(base.names)
     ran = {place: list(numbers) for place, numbers in base.ran.items()}
@@ -160,7 +265,10 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
     failed = {*base.suite.failed, *more.suite.failed}
     passed = {*base.suite.passed, *more.suite.passed} - failed
     suite = SuiteRun(
-        execution=base.suite.execution, passed=tuple(sorted(passed)), failed=tuple(sorted(failed))
+        execution=base.suite.execution,
+        passed=tuple(sorted(passed)),
+        failed=tuple(sorted(failed)),
+        offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
     )
     return replace(
         base,
@@ -172,11 +280,16 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
     )
 
 
-def _explain_no_pass(argv: Sequence[str], base: TestRun) -> str:
-    name = f"`{' '.join(argv)[:300]}`"
-    if base.suite.execution.exit_code is None and base.suite.passed:
+def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
+    name = f"`{' '.join(command.argv)[:300]}`"
+    if base.problem and base.suite.execution.exit_code is None and command.kind == "other":
         return f"Of {name} no part can be run, and the whole did not come to its end."
-    how = f"{len(base.suite.failed)} fail" if base.suite.failed else "none could be told apart"
+    if base.problem:
+        return f"The command {name} tells nothing on the code as it is. {base.problem}"
+    failed, offline = len(base.suite.failed), len(base.suite.offline)
+    how = f"{failed} fail" if failed else "none could be told apart"
+    if offline and not failed:
+        how = f"{offline} need a network or a service, which the sandbox does not have"
     if base.suite.execution.exit_code is None:
         how = f"it ended by {base.suite.execution.ending.value}"
     return f"No test passes on the code as it is with the command {name}: {how}."

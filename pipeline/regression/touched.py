@@ -1,4 +1,4 @@
-"""What of the unedited code a diff touches: files, and functions in them."""
+"""The parts of the unedited code that a diff touches: files, and functions in them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pipeline.edits.unified_diff import FileDiff, Hunk, parse_diff
 
 @dataclass(frozen=True)
 class TouchedCode:
-    """All by the names that things have on the unedited code."""
+    """Everything is named as on the unedited code."""
 
     files: frozenset[str]
-    """Those that are changed, removed or renamed, and new ones."""
+    """Files that are changed, removed, renamed or new."""
     gone: frozenset[str]
-    """Those that are removed or renamed."""
+    """Files that are removed or renamed."""
     functions: frozenset[str]
-    """`path:line` of functions that are changed inside."""
+    """`path:line` of changed functions."""
     outside: frozenset[str]
-    """Files changed outside of any function, or whose functions are not known."""
+    """Files changed outside of any function, or with unknown functions."""
 
 
 def find_touched(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) -> TouchedCode:
-    """What `diff` touches; `functions` are first and last lines by path."""
+    """Find what `diff` touches; `functions` are first and last lines by path."""
     parsed = parse_diff(diff)
     inside: set[str] = set()
     outside: set[str] = set()
@@ -51,9 +51,9 @@ def _changes(file: FileDiff) -> Iterator[tuple[int, int]]:
 
 
 def _regions(hunk: Hunk) -> Iterator[tuple[int, int]]:
-    """Old lines from and to; for what is only added, the lines before and after the place.
+    """First and last old line; for a pure addition, the lines before and after the place.
 
-    What is added where lines are removed takes their place.
+    Lines added next to removed lines replace them.
     """
     line = hunk.start
     previous = " "
@@ -69,7 +69,7 @@ def _regions(hunk: Hunk) -> Iterator[tuple[int, int]]:
 def _innermost_function(
     spans: Sequence[tuple[int, int]], first: int, last: int
 ) -> tuple[int, int] | None:
-    """The innermost function that holds both lines, or whose last line is `first`."""
+    """The innermost function that contains both lines, or whose last line is `first`."""
     holding = [span for span in spans if span[0] <= first and last <= span[1] + 1]
     holding = [span for span in holding if first <= span[1]]
     return max(holding, default=None)

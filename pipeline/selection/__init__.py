@@ -1,1 +1,1 @@
-"""Which edit is right: votes, the repository's own tests, the selection machine."""
+"""Chooses the right edit: by votes, the repository's own tests and the selection machine."""

@@ -1,32 +1,32 @@
-"""The last word among the finalists: a model's, where the method asks one, else the order's."""
+"""Makes the final decision among the finalists: by a model if the method asks one, else by rank."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.models.base import Model
 from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options, SelectionMethod
+from pipeline.selection.edited_files import read_edited_files
+from pipeline.selection.finalists import Finalists, describe_finalists
+from pipeline.selection.knockout import settle
 from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
-from pipeline.selection.machines.discriminate import (
-    DiscriminatingMachine,
-    DiscriminatingState,
-    Finalists,
-)
-from pipeline.selection.methods import best_candidates
+from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
+from pipeline.selection.methods import behaving_alike, best_candidates, rank_candidates
 from pipeline.selection.scoring.standings import Standings
+from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
 from pipeline.store import Store
 from pipeline.types import DecidedBy, Issue, SourceFile, VoteTable
-from sandbox.base import Sandbox
+from sandbox.base import Execution, Sandbox
+from sandbox.program import python_script
 
-_MAX_FILE_CHARACTERS = 60_000
-"""Files of the repository larger than this are left out of the question."""
 _DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
     "ast_voting": "support",
     "evidence": "evidence",
@@ -39,16 +39,16 @@ _DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
 @dataclass(frozen=True)
 class Decision:
     first: int
-    """The candidate that was chosen first."""
+    """The candidate chosen first."""
     by: DecidedBy
     rounds: int = 0
-    """After how many further tests."""
+    """How many further tests were written before the choice."""
     notes: tuple[str, ...] = ()
-    """Why no model decided, where one was asked."""
+    """Why no model decided, if the method asks one."""
 
 
 class Decider:
-    """Decides between finalists by `options.selection`. Every conversation is saved."""
+    """Decides between finalists by `options.selection`. Saves every conversation."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Decider:
         store: Store,
         options: Options,
     ) -> None:
-        """Without a `model`, the first of the finalists is taken."""
+        """Without a `model`, it takes the first finalist."""
         self._model = model
         self._sandbox = sandbox
         self._codebase = codebase
@@ -66,69 +66,103 @@ class Decider:
         self._options = options
 
     async def decide(
-        self, issue: Issue, standings: Standings, pool: Sequence[int], files: Sequence[SourceFile]
+        self,
+        issue: Issue,
+        standings: Standings,
+        pool: Sequence[int],
+        *,
+        files: Sequence[SourceFile] = (),
+        reports: Mapping[str, SavedSuiteReport] | None = None,
     ) -> Decision:
-        """The first choice, and who made it."""
+        """Choose first among the candidates of `pool`, and record who chose.
+
+        `files` are shown to a model that chooses by reading, beside the files that the edits
+        change; `reports` are the results of the repository's own tests, by diff.
+        """
         method, model = self._options.selection, self._model
         if len(distinct_candidates(standings.table, range(len(standings.entries)))) == 1:
             return Decision(pool[0], "only one")
         if method in ("evidence", "machine", "model", "top3") and len(pool) == 1:
-            return Decision(pool[0], "only one")
-        if model is not None and method in ("evidence", "machine"):
-            return await self._discriminate(model, issue, standings, pool)
-        if model is not None and method in ("model", "top3"):
-            return await self._choose_by_reading(model, issue, standings, pool, files)
-        return Decision(pool[0], decider_without_model(standings, method))
+            # No further test would distinguish edits that behave alike.
+            alike = distinct_candidates(standings.table, behaving_alike(standings, pool[0]))
+            by = decider_without_model(standings, method) if len(alike) > 1 else "only one"
+            return Decision(pool[0], by)
+        if model is None or method not in ("evidence", "machine", "model", "top3"):
+            return Decision(pool[0], decider_without_model(standings, method))
+        diffs = [standings.table.candidates[c].patch.diff for c in pool]
+        edited = await read_edited_files(self._codebase, diffs)
+        given = {file.path for file in files}
+        shown = [*files, *(file for file in edited if file.path not in given)]
+        finalists = describe_finalists(
+            standings, pool, rank_candidates(method, standings), reports or {}, edited
+        )
+        if method == "evidence":
+            return await self._settle_pairs(model, issue, standings, finalists)
+        if method == "machine":
+            return await self._discriminate(model, issue, standings, finalists)
+        return await self._choose_by_reading(
+            model, issue, dataclasses.replace(finalists, files=shown)
+        )
 
     async def _discriminate(
-        self, model: Model, issue: Issue, standings: Standings, pool: Sequence[int]
+        self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
     ) -> Decision:
-        method = self._options.selection
-        machine = DiscriminatingMachine(
+        """As the paper does: one conversation about all finalists."""
+        machine = self._machine(model, issue, finalists, ours=False)
+        state = await self._converse(machine, finalists)
+        by: DecidedBy = (
+            "model"
+            if state.phase is Phase.APPROVED
+            else decider_without_model(standings, self._options.selection)
+        )
+        chosen = finalists.indices[state.chosen]
+        return Decision(chosen, by, len(state.rounds), _reason_without_decision(state))
+
+    async def _settle_pairs(
+        self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
+    ) -> Decision:
+        """Pair by pair; the scripts decide where the model does not."""
+
+        async def ask(pair: Finalists) -> DiscriminatingState:
+            return await self._converse(self._machine(model, issue, pair, ours=True), pair)
+
+        async def run(script: str, candidate: int) -> Execution:
+            diffs = (standings.table.candidates[candidate].patch.diff,)
+            seconds = self._options.execution_seconds
+            return await self._sandbox.run(python_script(script, diffs=diffs, seconds=seconds))
+
+        settled = await settle(finalists, ask, run)
+        by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
+        notes = dict.fromkeys(chain.from_iterable(map(_reason_without_decision, settled.states)))
+        return Decision(settled.chosen, by, settled.rounds, tuple(notes))
+
+    def _machine(
+        self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool
+    ) -> DiscriminatingMachine:
+        return DiscriminatingMachine(
             model,
             self._sandbox,
             self._options,
             issue=issue,
-            finalists=Finalists(
-                standings.table, pool, await self._read_edited_files(standings.table, pool)
-            ),
-            show_votes=method == "evidence",
+            finalists=finalists,
+            show_votes=ours,
+            weigh=ours,
         )
-        key = f"selecting/{_digest(standings.table, pool)}"
-        state = await drive_on_budget(machine, DiscriminatingState, self._store, key)
-        by: DecidedBy = (
-            "model" if state.phase is Phase.APPROVED else decider_without_model(standings, method)
-        )
-        return Decision(pool[state.chosen], by, len(state.rounds), _reason_without_decision(state))
+
+    async def _converse(
+        self, machine: DiscriminatingMachine, finalists: Finalists
+    ) -> DiscriminatingState:
+        key = f"selecting/{_digest(finalists)}"
+        return await drive_on_budget(machine, DiscriminatingState, self._store, key)
 
     async def _choose_by_reading(
-        self,
-        model: Model,
-        issue: Issue,
-        standings: Standings,
-        pool: Sequence[int],
-        files: Sequence[SourceFile],
+        self, model: Model, issue: Issue, finalists: Finalists
     ) -> Decision:
-        diffs = [standings.table.candidates[c].patch.diff for c in pool]
-        shown = files or await self._read_edited_files(standings.table, pool)
-        machine = ChoosingMachine(model, self._options, issue=issue, diffs=diffs, files=shown)
-        key = f"choosing/{_digest(standings.table, pool)}"
+        machine = ChoosingMachine(model, self._options, issue=issue, finalists=finalists)
+        key = f"choosing/{_digest(finalists)}"
         state = await drive_on_budget(machine, ChoosingState, self._store, key)
         by: DecidedBy = "model" if state.phase is Phase.APPROVED else "votes"
-        return Decision(pool[state.chosen], by, notes=_reason_without_decision(state))
-
-    async def _read_edited_files(
-        self, table: VoteTable, finalists: Sequence[int]
-    ) -> list[SourceFile]:
-        """The files that the finalists change, as they are before."""
-        diffs = "\n".join(table.candidates[c].patch.diff for c in finalists)
-        named = dict.fromkeys(re.findall(r"^--- a/(.*?)\t?$", diffs, re.MULTILINE))
-        files: list[SourceFile] = []
-        for path in named:
-            text = await self._codebase.read_text(path) if path in self._codebase.files else None
-            if text is not None and len(text) <= _MAX_FILE_CHARACTERS:
-                files.append(SourceFile(path=path, text=text, tokens=0))
-        return files
+        return Decision(finalists.indices[state.chosen], by, notes=_reason_without_decision(state))
 
 
 def _reason_without_decision(state: State) -> tuple[str, ...]:
@@ -148,7 +182,7 @@ def _reason_without_decision(state: State) -> tuple[str, ...]:
 
 
 def decider_without_model(standings: Standings, method: SelectionMethod) -> DecidedBy:
-    """Who decides where no model does."""
+    """The name of the rule that decides when no model does."""
     tied = best_candidates(method, standings)
     if any(standings.entries[c].reward is not None for c in tied):
         return "reward model"
@@ -156,14 +190,14 @@ def decider_without_model(standings: Standings, method: SelectionMethod) -> Deci
 
 
 def distinct_candidates(table: VoteTable, candidates: Sequence[int]) -> tuple[int, ...]:
-    """The first of each diff."""
+    """The first candidate with each diff."""
     first: dict[str, int] = {}
     for candidate in candidates:
         first.setdefault(table.candidates[candidate].patch.diff, candidate)
     return tuple(first.values())
 
 
-def _digest(table: VoteTable, finalists: Sequence[int]) -> str:
-    """Other finalists are another conversation."""
-    diffs = "\0".join(table.candidates[c].patch.diff for c in finalists)
+def _digest(finalists: Finalists) -> str:
+    """A digest of the finalists: different finalists are a different conversation."""
+    diffs = "\0".join(finalists.table.candidates[c].patch.diff for c in finalists.indices)
     return hashlib.sha256(diffs.encode("utf-8", "surrogatepass")).hexdigest()[:32]

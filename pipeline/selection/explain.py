@@ -1,55 +1,87 @@
-"""Why an edit was chosen, in sentences of our own. Names of tests in them are untrusted."""
+"""Explains a choice in sentences of our own. Names of tests in them are untrusted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.selection.methods import behaving_alike
+from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
 
 _MAX_TESTS_NAMED = 10
 _METHODS = {
-    "voting": "It passes the most tests.",
-    "exec": "It is among those that pass their test and break nothing.",
-    "orm_exec": "It is among those that pass their test and break nothing.",
-    "dev_search": "It passes the most tests, the repository's own counted too.",
-    "ast_voting": "Most edits are equal to it.",
-    "evidence": "Tests, the repository's own tests and the other edits together speak most for it.",
+    "voting": "The chosen edit passes the most tests.",
+    "exec": "The chosen edit is among those that pass their test and break nothing.",
+    "orm_exec": "The chosen edit is among those that pass their test and break nothing.",
+    "dev_search": "The chosen edit passes the most tests, the repository's own counted too.",
+    "ast_voting": "Most edits are equal to the chosen one.",
+    "evidence": (
+        "The scripts, the repository's own tests and the other edits speak most for this edit."
+    ),
 }
 
 
 def explain_choice(standings: Standings, verdict: Verdict) -> str:
-    """Who decided, and what stands for the first of `verdict.order`."""
-    return f"{_describe_decision(verdict)} {describe_candidate(standings, verdict.order[0])}"
+    """Who decided, and the evidence for the first of `verdict.order`."""
+    chosen = verdict.order[0]
+    alike = _describe_alike(standings, chosen) if verdict.method == "evidence" else ""
+    described = describe_candidate(standings, chosen)
+    return " ".join(filter(None, (_describe_decision(verdict), alike, described)))
 
 
 def describe_candidate(standings: Standings, candidate: int) -> str:
-    """What was seen of one candidate."""
+    """The evidence about one candidate."""
     stands = standings.entries[candidate]
     count = len(standings.entries)
-    parts = [f"It passes {stands.passes} of the {len(standings.voters)} tests that vote"]
-    if len(standings.voters) == 1:
-        parts = [f"It {'passes' if stands.passes else 'fails'} the one test that votes"]
+    scripts = len(standings.voters)
+    parts = [f"It passes {_describe_share(stands.passes, scripts)} that show the issue"]
+    if scripts == 1:
+        parts = [f"It {'passes' if stands.passes else 'fails'} the one script that shows the issue"]
     if count == 2:
-        how = "is equal to it" if stands.support > 1 else "differs from it"
-        parts.append(f"the other edit {how} after normalisation")
-    elif count > 2:
+        how = "does the same in other words" if stands.support > 1 else "is written differently"
+        parts.append(f"the other edit {how}")
+    elif count > 2 and stands.support > 1:
         equal = stands.support - 1
-        parts.append(f"{equal} of the {count - 1} other edits are equal to it after normalisation")
+        verb = "does" if equal == 1 else "do"
+        rest = count - 1
+        which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
+        parts.append(f"{which} {verb} the same in other words")
+    elif count > 2:
+        parts.append("every other edit is written differently")
     if stands.broken is not None:
         parts.append("it breaks none of the repository's tests that were run")
     return "; ".join(parts) + "."
 
 
-def explain_skipped(standings: Standings, candidate: int, broken: Sequence[str]) -> str:
-    """Why an edit that came before in the order was not proposed."""
-    edit = standings.table.candidates[candidate]
-    name = edit.source or f"Edit {edit.sample + 1}"
+def _describe_share(passes: int, scripts: int) -> str:
+    if passes < scripts:
+        return f"{passes} of the {scripts} scripts"
+    return "both scripts" if scripts == 2 else f"all {scripts} scripts"
+
+
+def explain_skipped(name: str, broken: Sequence[str]) -> str:
+    """Why the edit `name`, although ranked higher, was not proposed."""
     if not broken:
         return f"{name} came first, but passes no test that fails without it."
     names = ", ".join(broken[:_MAX_TESTS_NAMED])
     rest = f" and {len(broken) - _MAX_TESTS_NAMED} more" if len(broken) > _MAX_TESTS_NAMED else ""
     return f"{name} came first, but breaks tests that pass now: {names}{rest}."
+
+
+def _describe_alike(standings: Standings, candidate: int) -> str:
+    """Why this candidate was preferred to others that behave alike; empty if there are none."""
+    diffs = {standings.table.candidates[c].patch.diff for c in behaving_alike(standings, candidate)}
+    if len(diffs) < 2:
+        return ""
+    extents = [measure_extent(diff).companions for diff in diffs]
+    own = measure_extent(standings.table.candidates[candidate].patch.diff).companions
+    which = "the smallest"
+    if min(extents) < own:
+        rank = "only one" if extents.count(own) == 1 else "smallest"
+        what = "tests and documentation" if own > 1 else "tests or documentation"
+        which = f"the {rank} that also changes {what}"
+    return f"{len(diffs)} different edits behave alike in every test; of these it is {which}."
 
 
 def _describe_decision(verdict: Verdict) -> str:
@@ -58,10 +90,8 @@ def _describe_decision(verdict: Verdict) -> str:
         case "only one":
             return "It was the only edit left to choose from."
         case "model" if verdict.rounds:
-            return (
-                f"A model chose it among the best {among} after running further tests on them "
-                f"(rounds: {verdict.rounds})."
-            )
+            more = "one more script" if verdict.rounds == 1 else f"{verdict.rounds} more scripts"
+            return f"A model chose it among the best {among} after running {more} on them."
         case "model":
             return f"A model chose it among {among} by reading them."
         case "reward model":

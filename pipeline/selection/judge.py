@@ -1,24 +1,31 @@
-"""One edit out of many, from anywhere, with the evidence for it, or the reason why there is none.
+"""Chooses one edit out of many, from any source, with evidence, or explains why it chooses none.
 
     candidates ─▶ VoteTable ─▶ Contest ─▶ finalists ─▶ a model, or an order ─▶ gate ─▶ Verdict
 
-Knows neither how the edits were written nor what becomes of the verdict.
+Independent of how the edits were written and of what happens with the verdict.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pipeline.codebase.commit import Codebase
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
+from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.regression.suite import RegressionSuite
+from pipeline.resources import Resources
+from pipeline.selection.alike import compare_by_brought_tests
+from pipeline.selection.controls import Controls
 from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
 from pipeline.selection.explain import explain_choice, explain_skipped
+from pipeline.selection.letters import name_edits
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
+from pipeline.selection.own_tests import find_self_serving
 from pipeline.selection.reward import score_candidates
 from pipeline.selection.scoring.execution import voting_tests
 from pipeline.selection.scoring.standings import Standings, build_standings
@@ -38,11 +45,11 @@ from pipeline.types import (
 from sandbox.base import Sandbox
 
 _SUITE_METHODS = ("exec", "orm_exec", "dev_search")
-"""The methods for which the repository's own tests run with every edit that passes a script."""
+"""The methods that run the repository's own tests with every edit that passes a script."""
 
 
 class Judge:
-    """Chooses among edits by `options.selection`; everything that is run or asked is saved."""
+    """Chooses among edits by `options.selection`. Saves every execution and reply."""
 
     def __init__(
         self,
@@ -53,16 +60,28 @@ class Judge:
         options: Options,
         *,
         reward: Reward | None = None,
+        clock: RunClock = UNLIMITED,
+        report: Callable[[str], None] | None = None,
     ) -> None:
-        """Without a `model`, methods that ask one take the first of the finalists instead."""
+        """Without a `model`, methods that ask one take the first finalist instead."""
         self._asks_model = model is not None
+        model = clock.limit(model, "choice") if model else None
         self._decider = Decider(model, sandbox, codebase, store, options)
         self._sandbox = sandbox
+        self._codebase = codebase
         self._store = store
         self._options = options
         self._reward = reward
-        self._suite = RegressionSuite(codebase, sandbox, store, options)
+        self._suite = RegressionSuite(codebase, sandbox, store, options, clock, report)
         self._reports: dict[str, SavedSuiteReport] = {}
+
+    @classmethod
+    def of(cls, resources: Resources, *, reward: Reward | None) -> Judge:
+        """The judge of one run of the whole pipeline."""
+        r = resources
+        report = partial(r.progress, "selection") if r.progress else None
+        parts = (r.model, r.sandbox, r.codebase, r.store, r.options)
+        return cls(*parts, reward=reward, clock=r.clock, report=report)
 
     async def judge(
         self,
@@ -73,14 +92,14 @@ class Judge:
         files: Sequence[SourceFile] = (),
         reproduced: bool = True,
     ) -> Judgement:
-        """The verdict over `candidates`, with their own tests and `tests`.
+        """Judge `candidates` by their own tests and `tests`.
 
-        `files`: what a model that chooses by reading is shown; without them, the files that the
-        edits change. `reproduced`: whether the chosen edit must pass a test that fails on the
-        unedited code. None that breaks the repository's own tests is ever chosen.
+        `files`: shown to a model that chooses by reading; the files that the edits change by
+        default. `reproduced`: whether the chosen edit must pass a test that fails on the unedited
+        code. An edit that breaks the repository's own tests is never chosen.
 
         Raises:
-            ModelUnavailable, ModelMisconfigured, SandboxError: see there; call again to go on.
+            ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
         method = self._options.selection
         question = SelectionQuestion(
@@ -103,9 +122,14 @@ class Judge:
             none = Verdict(method=method, chosen=None, reason="no edit passes its test")
             none = replace(none, standings=standings.entries)
             return await self._save_verdict(table, none)
-        standings, notes = await self._add_rewards(issue, await self._add_suite_results(standings))
+        standings = await self._add_suite_results(standings)
+        if method == "evidence":
+            standings = await compare_by_brought_tests(standings, self._suite, self._store)
+        standings, notes = await self._add_rewards(issue, standings)
         pool = shortlist(method, standings, self._options.finalists)
-        decision = await self._decider.decide(issue, standings, pool, files)
+        decision = await self._decider.decide(
+            issue, standings, pool, files=files, reports=self._reports
+        )
         verdict = Verdict(
             method=method,
             chosen=None,
@@ -126,6 +150,7 @@ class Judge:
             issue=f"{issue.title}\n{issue.body}",
             repository=issue.repository,
             all_tests=self._options.all_tests_vote,
+            recalibration=self._options.recalibration,
         )
 
     async def _vote(
@@ -136,6 +161,9 @@ class Judge:
         table = await vote(
             candidates, sandbox=self._sandbox, store=self._store, seconds=seconds, tests=tests
         )
+        controls = Controls(self._codebase, self._sandbox, self._store, seconds)
+        table = await controls.reject_forgers(table)
+        table = replace(table, self_serving=find_self_serving(table, candidates, tests))
         flaky = await find_flaky_tests(
             table,
             voting_tests(table, all_tests=options.all_tests_vote),
@@ -153,7 +181,7 @@ class Judge:
         return "no reproduction" if reproduced and not steady else None
 
     async def _add_suite_results(self, standings: Standings) -> Standings:
-        """With what is known of the repository's own tests, where the method wants to know it."""
+        """Add the results of the repository's own tests, if the method uses them."""
         method, asked = self._options.selection, set[int]()
         while True:
             if method == "evidence":
@@ -187,18 +215,19 @@ class Judge:
         return standings.with_results(rewards=found), (problem,) if problem else ()
 
     async def _gate(self, standings: Standings, so_far: Verdict, *, reproduced: bool) -> Judgement:
-        """The first in order that may be proposed: red without, green with it, nothing broken."""
-        skipped: list[str] = []
+        """Find the first edit in order that may be proposed: it fixes a failing test and breaks
+        nothing."""
+        skipped: dict[int, tuple[str, ...]] = {}
         reason: NoFixReason = "no edit passes its test"
         for candidate in so_far.order:
             if reproduced and not standings.reproduces(candidate):
-                skipped.append(explain_skipped(standings, candidate, ()))
+                skipped[candidate] = ()
                 continue
             (report,) = await self._run_suite(standings.table, [candidate])
             if report:
                 standings = standings.with_results(broken={candidate: report.broken})
             if report and report.broken:
-                skipped.append(explain_skipped(standings, candidate, report.broken))
+                skipped[candidate] = report.broken
                 reason = "edits break tests"
                 continue
             problem = self._reports[standings.table.candidates[candidate].patch.diff].problem
@@ -206,10 +235,19 @@ class Judge:
             return await self._save_verdict(
                 standings.table, _final_verdict(standings, so_far, candidate, skipped)
             )
-        fields = {"reason": reason, "standings": standings.entries}
+        fields: dict[str, object] = {"reason": reason, "standings": standings.entries}
+        if so_far.order:
+            best = so_far.order[0]
+            known = self._reports.get(standings.table.candidates[best].patch.diff)
+            fields["confidence"] = standings.confidence(best)
+            fields["recalibration"] = standings.recalibration
+            fields["suite"] = known.report if known else None
+            fields["suite_problem"] = known.problem if known else ""
         return await self._save_verdict(
             standings.table,
-            replace(so_far, **fields, notes=(*so_far.notes, *skipped)),
+            replace(
+                so_far, **fields, notes=(*so_far.notes, *_tell_skipped(standings, so_far, skipped))
+            ),
         )
 
     async def _save_verdict(self, table: VoteTable, verdict: Verdict) -> Judgement:
@@ -220,9 +258,9 @@ class Judge:
     async def _run_suite(
         self, table: VoteTable, candidates: Sequence[int]
     ) -> list[SuiteReport | None]:
-        """The repository's own tests with each of `candidates`; None when nothing can be told.
+        """Run the repository's own tests with each of `candidates`; None if there is no result.
 
-        Each is saved, so that a verdict can be made again where nothing can be run.
+        Saves each report, so that a verdict can be recomputed without running anything.
         """
         diffs = [table.candidates[c].patch.diff for c in candidates]
         for diff in dict.fromkeys(diffs):
@@ -247,7 +285,7 @@ def _final_verdict(
     standings: Standings,
     so_far: Verdict,
     candidate: int,
-    skipped: Sequence[str],
+    skipped: Mapping[int, Sequence[str]],
 ) -> Verdict:
     order = (candidate, *(c for c in so_far.order if c != candidate))
     by = so_far.decided_by if not skipped else decider_without_model(standings, so_far.method)
@@ -256,7 +294,17 @@ def _final_verdict(
         verdict,
         chosen=candidate,
         sample=standings.table.candidates[candidate].sample,
-        why=" ".join([*skipped, explain_choice(standings, verdict)]),
+        why=" ".join(
+            [*_tell_skipped(standings, verdict, skipped), explain_choice(standings, verdict)]
+        ),
         confidence=standings.confidence(candidate),
+        recalibration=standings.recalibration,
         standings=standings.entries,
     )
+
+
+def _tell_skipped(
+    standings: Standings, verdict: Verdict, skipped: Mapping[int, Sequence[str]]
+) -> list[str]:
+    names = name_edits(standings.table, verdict.order)
+    return [explain_skipped(names[c], broken) for c, broken in skipped.items()]

@@ -1,19 +1,23 @@
-"""The ways of choosing that ask no solver: for each, what is equally good, and a whole order.
+"""The selection methods that ask no solver: each gives the equally good candidates and a full
+order.
 
-`solve` and `evaluate` use the same definitions. Where a paper draws by lot, `best_candidates`
-gives all that it draws from, and `rank_candidates` puts the shorter diff first, then the earlier
-candidate.
+`solve` and `evaluate` use the same definitions. Where a paper draws at random, `best_candidates`
+returns the whole set it draws from, and `rank_candidates` puts the shorter diff first, then the
+earlier candidate.
 
-* `voting`: most tests passed, all tests counted (CodeMonkeys, section 2.3, method 1).
-* `ast_voting`: most candidates equal after normalisation (SWE-Reasoner's Voting; Agentless).
-* `exec`: passes its own script and breaks none of the repository's tests, by lot among those
+* `voting`: passes most of all tests (CodeMonkeys, section 2.3, method 1).
+* `ast_voting`: equal to most candidates after normalisation (SWE-Reasoner's Voting; Agentless).
+* `exec`: passes its own script and breaks none of the repository's tests, at random among those
   (SWE-Reasoner, section 3.4, Exec).
-* `orm_exec`: as `exec`, ties to the reward model (ORM_Exec).
+* `orm_exec`: like `exec`; the reward model breaks ties (ORM_Exec).
 * `dev_search`: most tests passed, voting ones and the repository's own, ties to the reward model:
   the last step of Dev-Search (section 2.2.1). Its search through files and places is no part of
   choosing.
 * `evidence`, ours: the sum of what the texts and the executions say, in log-odds; those within
-  `TIE_LOG_ODDS` of the best go by the reward model, where there is one.
+  `TIE_LOG_ODDS` of the best go by the reward model, where there is one. Edits that behave alike in
+  `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), stand or fall
+  together: of these, one that also adds to tests or
+  documentation comes first, then the one that changes the fewest lines.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -25,17 +29,22 @@ from types import MappingProxyType
 
 from pipeline.options import SelectionMethod
 from pipeline.selection.scoring.clusters import best
+from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 
 TIE_LOG_ODDS = 0.5
-"""In log-odds: candidates nearer than this are not told apart by what was run and compared."""
+"""In log-odds: the evidence does not separate candidates nearer than this."""
+
+ALIKE_TESTS = 2
+"""The fewest voting tests on which the claim that edits behave alike can rest."""
 
 SortKey = tuple[float, ...]
 """Higher is better."""
 
 
 def best_candidates(method: SelectionMethod, standings: Standings) -> list[int]:
-    """The equally good candidates that `method` would choose from; empty without any."""
+    """The equally good candidates that `method` would choose from; empty if there are no
+    candidates."""
     keys = _keys(method, standings)
     top = max(keys, default=())
     return [c for c, key in enumerate(keys) if key == top]
@@ -52,11 +61,12 @@ def rank_candidates(method: SelectionMethod, standings: Standings) -> list[int]:
 
 
 def shortlist(method: SelectionMethod, standings: Standings, count: int) -> tuple[int, ...]:
-    """Among which a model chooses, best first: equal diffs are one candidate.
+    """The candidates that a model chooses among, best first; equal diffs are one candidate.
 
-    `model`: all. `top3` and `machine`: the `count` that pass most tests, ties to the shorter diff.
-    `evidence`: the `count` best of those that reproduce and break nothing, if there are any; edits
-    that are equal after normalisation are one. Of the other methods, the first alone.
+    `model`: all. `top3` and `machine`: the `count` that pass most tests, the shorter diff first on
+    ties. `evidence`: the `count` best of those that reproduce the issue and break nothing, if there
+    are any; edits that behave alike, or are equal after normalisation, are one. Other methods: only
+    the first.
     """
     if method == "model":
         return tuple(standings.table.leaders(len(standings.table.candidates)))
@@ -66,14 +76,22 @@ def shortlist(method: SelectionMethod, standings: Standings, count: int) -> tupl
     if method != "evidence":
         return tuple(order[:1])
     fit = [c for c in order if standings.reproduces(c) and not standings.breaks(c)] or order
-    distinct: dict[int, int] = {}
+    equal: dict[int, int] = {}
+    alike: dict[tuple[int, ...], int] = {}
     for c in fit:
-        distinct.setdefault(standings.entries[c].same_as, c)
-    return tuple(distinct.values())[:count]
+        if equal.setdefault(standings.entries[c].same_as, c) == c:
+            alike.setdefault(_behaviour(standings, c), c)
+    return tuple(alike.values())[:count]
+
+
+def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
+    """The candidates that behave like `candidate` in every test, itself included."""
+    same = _behaviour(standings, candidate)
+    return tuple(c for c in range(len(standings.entries)) if _behaviour(standings, c) == same)
 
 
 def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tuple[int, ...]:
-    """The candidates that a reward model is asked about: those that it would have to part."""
+    """The tied candidates, for which a reward model is asked."""
     match method:
         case "orm_exec" | "dev_search":
             tied = best_candidates(method, standings)
@@ -86,7 +104,7 @@ def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tupl
 
 
 def is_verified(standings: Standings, candidate: int) -> bool:
-    """Whether it passes its own script, or any that votes where it has none, and breaks nothing."""
+    """Whether it passes its own script (without one, any voting test) and breaks nothing."""
     own = standings.table.candidates[candidate].test
     tests = [t for t in standings.voters if standings.table.tests[t] == own] or standings.voters
     runs = standings.table.runs[candidate]
@@ -119,7 +137,7 @@ def _dev_search(standings: Standings) -> list[SortKey]:
 
 
 def _break_ties_by_reward(keys: list[SortKey], standings: Standings) -> list[SortKey]:
-    """`keys` with the reward after them, where all that are best have one."""
+    """Append the reward to `keys`, if all the best candidates have one."""
     top = max(keys, default=())
     tied = {c for c, key in enumerate(keys) if key == top}
     if any(standings.entries[c].reward is None for c in tied):
@@ -137,15 +155,33 @@ def _evidence(standings: Standings) -> list[SortKey]:
     alike = [
         sum(o.behaves_as == s.behaves_as for o in standings.entries) for s in standings.entries
     ]
+    groups = [_behaviour(standings, c) for c in range(len(standings.entries))]
+    scores: dict[tuple[int, ...], float] = {}
+    for group, standing in zip(groups, standings.entries, strict=True):
+        scores[group] = max(standing.score, scores.get(group, standing.score))
     return [
         (
             float(known and c in rewards),
             rewards.get(c, 0.0) if known else 0.0,
-            round(standing.score, 9),
+            round(scores[groups[c]], 9),
             alike[c],
+            *(_smallness(standings, c) if len(groups[c]) > 1 else ()),
         )
-        for c, standing in enumerate(standings.entries)
+        for c in range(len(standings.entries))
     ]
+
+
+def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
+    """A key that candidates share if they behave alike; unique without enough tests."""
+    standing = standings.entries[candidate]
+    if len(standings.voters) < ALIKE_TESTS or not standings.reproduces(candidate):
+        return (candidate,)
+    return standing.behaves_as, int(standings.breaks(candidate))
+
+
+def _smallness(standings: Standings, candidate: int) -> tuple[float, float, float]:
+    extent = measure_extent(standings.table.candidates[candidate].patch.diff)
+    return float(extent.companions), float(-extent.source), float(-extent.characters)
 
 
 def _close_to_best(standings: Standings) -> list[int]:
@@ -169,4 +205,4 @@ _METHODS: Mapping[str, Callable[[Standings], list[SortKey]]] = MappingProxyType(
         "dev_search": _dev_search,
     }
 )
-"""Of those that ask a model, the order to fall back on."""
+"""For methods that ask a model, the fallback order."""

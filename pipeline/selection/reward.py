@@ -1,4 +1,4 @@
-"""A reward model's scores, which part what the executions leave equal (SWE-Reasoner's ORM)."""
+"""A reward model's scores, which break ties left by the executions (SWE-Reasoner's ORM)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pipeline.concurrency import gather_bounded
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelError
 from pipeline.models.likelihood import Likelihood, Reward, ScoreUnavailable
+from pipeline.models.verdict import ask_verdict
 from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.store import Store
 from pipeline.types import Frozen, Issue, VoteTable
@@ -19,11 +20,7 @@ from prompts import render
 T = TypeVar("T")
 
 BETA = 0.5
-"""How sharp the implicit reward is (SWE-Reasoner, section 2.2.2)."""
-GOOD, BAD = "+", "-"
-"""The verdict's tokens (SWE-Reasoner, section 2.2.2)."""
-_FLOOR = -20.0
-"""The log-probability of a token that is not even among the likeliest ones."""
+"""The sharpness of the implicit reward (SWE-Reasoner, section 2.2.2)."""
 _CONCURRENCY = 4
 
 
@@ -35,22 +32,14 @@ class VerdictReward:
         self._meter = meter
 
     async def score(self, issue: Issue, diff: str) -> float:
-        """See `Reward.score`."""
+        """Score an edit (see `Reward.score`)."""
         system, question = render("orm/system"), render("orm/verdict", issue=issue, diff=diff)
-        chances = await run_metered(
-            self._meter,
-            self._model.profile,
-            self._model.first_token(system, question, call="orm/verdict"),
-            stage="orm",
-            texts=(system, question),
-        )
-        if GOOD not in chances and BAD not in chances:
-            raise ScoreUnavailable(f"The reward model's verdict is neither {GOOD} nor {BAD}.")
-        return chances.get(GOOD, _FLOOR) - chances.get(BAD, _FLOOR)
+        return await ask_verdict(self._model, self._meter, system, question, call="orm/verdict")
 
 
 class ImplicitReward:
-    """What DPO trains: beta times the log-ratio of an edit's probability by policy and reference.
+    """The reward that DPO trains: beta times the log-ratio of an edit's probability by policy and
+    reference.
 
     Rafailov et al. 2023, section 4; SWE-Reasoner, equation 4. The edit is the assistant's whole
     answer to the issue.
@@ -61,7 +50,7 @@ class ImplicitReward:
         self._meter = meter
 
     async def score(self, issue: Issue, diff: str) -> float:
-        """See `Reward.score`."""
+        """Score an edit (see `Reward.score`)."""
         question = render("orm/issue", issue=issue)
         found: list[float] = []
         for model in self._models:
@@ -78,18 +67,18 @@ class ImplicitReward:
 
 
 class UnusableReward:
-    """A reward model that cannot be asked at all."""
+    """A reward model that cannot be used."""
 
     def __init__(self, why: ModelError) -> None:
         self._why = why
 
     async def score(self, issue: Issue, diff: str) -> float:  # noqa: ARG002 - as every reward
-        """Raises what is wrong with it."""
+        """Raise the error that makes it unusable."""
         raise self._why
 
 
 class SavedScore(Frozen):
-    """One score, as it is kept."""
+    """One score in the form in which it is saved."""
 
     score: float
 
@@ -97,9 +86,10 @@ class SavedScore(Frozen):
 async def score_candidates(
     reward: Reward, issue: Issue, table: VoteTable, candidates: Sequence[int], store: Store
 ) -> tuple[Mapping[int, float], str]:
-    """The scores of `candidates`, each saved under `orm/<digest>`; or none, and why, in a sentence.
+    """Score `candidates`, saving each score under `orm/<digest>`; no scores and a reason on
+    failure.
 
-    A reward model that does not answer costs a run nothing but the order of what is equal.
+    A run whose reward model does not answer only loses the order of equal candidates.
     """
 
     async def one(candidate: int) -> float:

@@ -1,4 +1,4 @@
-"""What choosing came to: kept in the run, shown to people, and read again by `evaluate`."""
+"""The verdict of the selection: saved in the run, shown to people, and read again by `evaluate`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pipeline.types import (
     Frozen,
     Issue,
     NoFixReason,
+    Recalibration,
     Standing,
     SuiteReport,
     TestScript,
@@ -19,26 +20,26 @@ from pipeline.types import (
 
 
 class SelectionQuestion(Frozen):
-    """What a judge was asked, as far as the verdict depends on it; under `question/<method>`."""
+    """The inputs of a judgement on which the verdict depends; saved under `question/<method>`."""
 
     issue: Issue
     candidates: tuple[Candidate, ...]
     tests: tuple[TestScript, ...]
-    """From elsewhere than the candidates."""
+    """Tests from other sources than the candidates."""
     reproduced: bool
     options: Options
     model: bool
-    """Whether there was a model to ask."""
+    """Whether a model was available."""
     reward: bool
-    """Whether there was a reward model."""
+    """Whether a reward model was available."""
 
 
 class SavedSuiteReport(Frozen):
-    """What the repository's own tests said of one edit; under `reports/<digest>`."""
+    """The result of the repository's own tests with one edit; saved under `reports/<digest>`."""
 
     report: SuiteReport | None
     problem: str = ""
-    """Why there is none. Untrusted."""
+    """Why there is no report. Untrusted."""
 
 
 class Verdict(Frozen):
@@ -46,35 +47,38 @@ class Verdict(Frozen):
 
     method: SelectionMethod
     chosen: int | None
-    """None: no candidate may be proposed, for `reason`."""
+    """None: no candidate may be proposed; `reason` explains it."""
     reason: NoFixReason | None = None
     sample: int | None = None
-    """The chosen candidate's sample, by which the run is scored later."""
+    """The chosen candidate's sample, used to score the run later."""
     order: tuple[int, ...] = ()
-    """The chosen one, then those to fall back on, best first, equal diffs once."""
+    """The chosen candidate, then the fallbacks, best first; equal diffs appear once."""
     finalists: tuple[int, ...] = ()
-    """Among which the last decision was made, best first."""
+    """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"
     why: str = ""
-    """In our own words; the names of tests in them are untrusted."""
+    """The explanation, in our own words; the names of tests in it are untrusted."""
     rounds: int = 0
-    """How many tests were written to tell the finalists apart."""
+    """How many tests were written to distinguish the finalists."""
     confidence: float = 0.0
-    """The probability that the chosen one is right."""
+    """The probability that the chosen candidate is right; without a choice, that of the first in
+    order."""
+    recalibration: Recalibration | None = None
+    """The correction by the repository's own history that `confidence` contains; None: none."""
     suite: SuiteReport | None = None
-    """The repository's own tests with the chosen one; None where they were not run."""
+    """The repository's own tests with that candidate; None if they did not run."""
     suite_problem: str = ""
-    """Why they were not. Untrusted."""
+    """Why they did not run. Untrusted."""
     standings: tuple[Standing, ...] = ()
     flaky: tuple[int, ...] = ()
-    """The table's tests that are unsteady."""
+    """The flaky tests of the table."""
     notes: tuple[str, ...] = ()
-    """What went otherwise than it should, in sentences. Untrusted."""
+    """Deviations from the normal course, in sentences. Untrusted."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The table that was judged, with the verdict."""
+    """The judged table, with the verdict."""
 
     table: VoteTable
     verdict: Verdict

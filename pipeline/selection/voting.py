@@ -11,19 +11,19 @@ from pipeline.edits.unified_diff import parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.store import Store
 from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable, replace
-from prompts import shorten
+from prompts import shorten, strip_ansi
 from sandbox.base import Execution, Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.program import NO_ENV, python_script, repeat_environment
 
 _MAX_OUTPUT_CHARACTERS = 4_000
-"""Characters kept of what each execution printed: a table holds up to ten thousand of them."""
+"""Characters kept of each execution's output: a table holds up to ten thousand outputs."""
 _CONCURRENCY = 8
-"""Executions in flight at once; the sandbox may allow fewer."""
+"""Concurrent executions; the sandbox may allow fewer."""
 
 
 class VoteRow(Frozen):
-    """All tests with one edit."""
+    """The results of all tests with one edit."""
 
     runs: tuple[Execution, ...]
     rejected: str = ""
@@ -38,18 +38,19 @@ async def vote(
     seconds: float,
     tests: Sequence[TestScript] = (),
 ) -> VoteTable:
-    """The table of all candidates and their distinct tests, and of `tests` from elsewhere.
+    """Run all candidates against their distinct tests and `tests` from other sources.
 
     Identical edits share a row and identical tests a column, each run once; every row is saved
-    under `votes/<digest>` as soon as it is whole. Candidates without a usable test add none. Those
-    that are empty or do not apply are not in the table but among its `rejected`.
+    under `votes/<digest>` as soon as it is complete. Candidates without a usable test add no
+    column. Edits that are empty or do not apply are not rows of the table but listed in its
+    `rejected`.
     """
     own = (c.test.text for c in candidates if c.test)
     columns = tuple(TestScript(text=t) for t in dict.fromkeys([*own, *(t.text for t in tests)]))
     foreign = {c.patch.diff for c in candidates if c.source}
     rows: dict[str, VoteRow] = {}
     for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
-        # Whether an edit of somebody else's applies is to be known even without a test.
+        # An edit from elsewhere is checked for applying even if there is no test.
         scripts = columns or ((TestScript(text=""),) if diff in foreign else ())
         rows[diff] = await _load_or_run_row(diff, scripts, sandbox, store, seconds)
     why = {c: _rejection_reason(c, rows[c.patch.diff]) for c in candidates}
@@ -66,9 +67,9 @@ async def vote(
 def earlier_revisions(
     table: VoteTable, revisions: Mapping[int, Sequence[Patch]]
 ) -> dict[int, tuple[Candidate, ...]]:
-    """Of each candidate's sample, all its edits one after the other, none with a test.
+    """All successive edits of each candidate's sample, without tests.
 
-    Voted on with `tests=table.tests`, they have rows of their own in the columns of `table`.
+    Pass `tests=table.tests` to `vote` on them: they get their own rows in the columns of `table`.
     """
     return {
         c.sample: tuple(Candidate(sample=c.sample, patch=p, test=None) for p in revisions[c.sample])
@@ -86,9 +87,9 @@ async def find_flaky_tests(
     seconds: float,
     repeats: int,
 ) -> tuple[int, ...]:
-    """Those of `tests` that are flaky: run again on the same code, they end otherwise.
+    """Find the flaky tests among `tests`: they end differently when run again on the same code.
 
-    Each is run `repeats` times more on the unedited code, and on the best candidate that passes it:
+    Each runs `repeats` more times on the unedited code, and on the best candidate that passes it:
     at most 2 x `tests` x `repeats` executions, saved under `votes/again-<digest>`.
     """
 
@@ -113,19 +114,21 @@ async def find_flaky_tests(
 
 
 def run_outcome(run: Execution) -> str:
-    """How a script ended, as far as the protocol tells ends apart."""
+    """How a script ended, in the protocol's outcomes."""
     if run.exit_code in (0, 2):
         return str(run.exit_code)
     return "broken" if run.exit_code is not None else run.ending.value
 
 
 def reproducing_tests(table: VoteTable) -> list[int]:
-    """The tests that report the issue on the unedited code."""
-    return [t for t, run in enumerate(table.base) if run.exit_code == 2]
+    """The tests that report the issue on the unedited code, without self-serving ones."""
+    return [
+        t for t, run in enumerate(table.base) if run.exit_code == 2 and t not in table.self_serving
+    ]
 
 
 def suspect_files(table: VoteTable) -> tuple[str, ...]:
-    """The files that the candidates change, those that most of them change first."""
+    """The files that the candidates change, most often changed first."""
     paths = Counter(
         path
         for candidate in table.candidates
@@ -149,7 +152,7 @@ async def _load_or_run_row(
     *,
     repeated: bool = False,
 ) -> VoteRow:
-    """How `diff` does in `tests`; `repeated`: each is another run of what was run before."""
+    """Load or run the tests with `diff`; `repeated`: each test repeats an earlier run."""
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     key = f"votes/{'again-' if repeated else ''}{digest}"
@@ -184,16 +187,16 @@ async def _execute(
 
 
 def _trim(run: Execution) -> Execution:
-    return replace(run, output=shorten(run.output, _MAX_OUTPUT_CHARACTERS))
+    return replace(run, output=shorten(strip_ansi(run.output), _MAX_OUTPUT_CHARACTERS))
 
 
 def is_good_enough(table: VoteTable, candidate: int) -> bool:
-    """Whether a run that hit a ceiling ends with this edit, and not as out of budget.
+    """Whether a run that hit a ceiling may end with this edit rather than out of budget.
 
     Its own script reports the issue on the unedited code and passes with the edit, and so do more
-    than half of all scripts that report the issue. That it breaks none of the repository's tests
-    is asked of every chosen edit (`Judge`), and that a test of the repository is seen failing
-    and passing as well (`ReproductionStep`).
+    than half of all scripts that report the issue. `Judge` checks that every chosen edit breaks
+    none of the repository's tests, and `ReproductionStep` that a test of the repository fails
+    without it and passes with it.
     """
     tests = reproducing_tests(table)
     own = table.candidates[candidate].test

@@ -1,7 +1,7 @@
-"""What executions tried to reach, as far as their output tells: there is no network for them.
+"""The hosts that executions tried to reach without a network, according to their output.
 
-Nothing watches the sandbox's network, for it has none. What is known are the messages of programs
-that could not look up a name or reach an address. A test can print anything: they are hints.
+The sandbox has no network to observe. The only evidence is the messages of programs that could not
+resolve a name or reach an address. A test can print anything: these are hints.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _MESSAGES_WITHOUT_HOST: Final = re.compile(
 
 
 class BlockedHosts(Frozen):
-    """What the output of some executions speaks of. Untrusted."""
+    """The hosts in the output of some executions. Untrusted."""
 
     hosts: tuple[str, ...] = ()
     """Names and addresses, at most `MOST_HOSTS`, in order."""
     more: int = 0
-    """How many more there were."""
+    """How many more hosts there were."""
     nameless: bool = False
-    """No host is named, but there is a message that one could not be reached."""
+    """No host is named, but a message reports an unreachable one."""
 
 
 def find_blocked_hosts(outputs: Iterable[str]) -> BlockedHosts:
-    """What `outputs` speak of that lies outside of the sandbox."""
+    """Find the hosts outside the sandbox that `outputs` mention."""
     hosts: dict[str, None] = {}
     nameless = False
     for output in dict.fromkeys(outputs):
@@ -68,7 +68,7 @@ def find_blocked_hosts(outputs: Iterable[str]) -> BlockedHosts:
 
 
 def find_blocked_in_selection(selection: Selection) -> BlockedHosts:
-    """What the tests of a selection speak of: those written for it, and the repository's own."""
+    """Find the hosts in a selection's tests: those written for it, and the repository's own."""
     proof = selection.evidence
     runs = [proof.reproduction.before, proof.reproduction.after]
     runs += [*proof.votes.base, *chain.from_iterable(proof.votes.runs)]
@@ -82,7 +82,8 @@ def _host_of(match: re.Match[str]) -> str:
 
 
 def _is_external(host: str) -> bool:
-    """The loopback is there in the sandbox, and what listens on it is the test's own matter."""
+    """Whether the host is outside the sandbox: the loopback, with a test's own servers, is
+    inside."""
     if host == "localhost" or host.endswith(".localhost"):
         return False
     try:

@@ -1,50 +1,57 @@
-"""A dry run: where the cause seems to be, a reproduction script, and what a fix would cost."""
+"""A dry run: the probable place of the cause, a reproduction script, and the cost of a fix."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.generation.exploring.machine import CONTEXT_TOKENS
+from pipeline.generation.mixture import assign_generators
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
 from pipeline.models.base import ModelProfile
 from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options
 from pipeline.resources import Resources
+from pipeline.search.tree import find_beam
 from pipeline.types import Context, Frozen, Issue, TestScript, Usage
 from sandbox.base import Execution
 
 ESTIMATE_KEY = "estimate"
 TYPICAL_REPLIES = 3
-"""Replies that a machine takes when all goes well: its work, one revision, its approval."""
+"""Replies that a machine takes without setbacks: its work, one revision, its approval."""
+TYPICAL_TURNS = 20
+"""Replies of an exploring machine. A rule of thumb."""
+TYPICAL_READS = 5
+"""Replies of a machine that searches. A rule of thumb."""
 _SYSTEM = 1_000
 _TASK = 1_500
 """Tokens of a first task: the script and its run."""
 _REPORT = 1_500
 """Tokens of a report on executions."""
 _REPLY = 1_500
-"""Tokens of a reply, reasoning in words included. A rule of thumb, as the others are."""
+"""Tokens of a reply, reasoning in words included. A rule of thumb, like the others."""
 
 
 class Plan(Frozen):
-    """What a fix would begin with. Nothing of it is an edit."""
+    """The starting point of a fix. Contains no edit."""
 
     files: tuple[str, ...]
     """Paths, most useful first."""
     script: TestScript | None = None
     run: Execution | None = None
-    """The script on the code as it is."""
+    """The script's run on the unedited code."""
     estimate: CostEstimate
 
     @property
     def reproduced(self) -> bool:
-        """The script says that the issue is there."""
+        """Whether the script reports the issue."""
         return self.run is not None and self.run.exit_code == NOT_FIXED
 
 
 async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
-    """One testing machine's script, saved where the first sample of a real run keeps its own.
+    """Plan with one testing machine's script, saved under the key of a real run's first sample.
 
     Raises:
-        ModelError, SandboxError: see there; call again to go on.
+        ModelError, SandboxError: call again to resume.
     """
     model, options = resources.model, resources.options
     machine = TestingMachine(model, resources.sandbox, issue, options, sample=0)
@@ -59,45 +66,55 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
 
 
 class CostEstimate(Frozen):
-    """Tokens and US dollars at list prices of testing and editing."""
+    """Tokens and US dollars at list prices for testing and editing."""
 
     usage: Usage = Usage()
-    """Of all samples, with as many replies as is typical."""
+    """The usage of all samples, with a typical number of replies."""
     dollars: float = Field(ge=0)
     most: float = Field(ge=0)
-    """If every machine used up its attempts."""
+    """The cost in US dollars if every machine used all its attempts."""
 
 
 def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> CostEstimate:
-    """Before the first sample is started; every sample counts, even if fewer may be enough."""
+    """Estimate before the first sample; every sample counts, even if fewer may be enough."""
     opening = _SYSTEM + sum(file.tokens for file in context.files)
-    typical = _samples_usage(opening, options.samples, min(TYPICAL_REPLIES, options.attempts))
-    most = _samples_usage(opening, options.samples, options.attempts)
+    typical = _samples_usage(
+        opening, options, min(TYPICAL_REPLIES, options.attempts), min(TYPICAL_TURNS, options.turns)
+    )
+    most = _samples_usage(opening, options, options.attempts, options.turns)
     return CostEstimate(
         usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most)
     )
 
 
 def samples_sentence(estimate: CostEstimate, options: Options) -> str:
-    """What is about to be written, and about what it will cost, in words."""
+    """What is about to be written and its approximate cost, in words."""
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
     price = f"; all of them cost about ${estimate.dollars:.2f}" if estimate.dollars else ""
     return f"writing {number} tests and edits{price}"
 
 
-def _samples_usage(opening: int, samples: int, replies: int) -> Usage:
-    """The opening is written to the cache once and read by every other question."""
+def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:
+    """The opening is written to the cache once and read by every other question; `turns` are the
+    replies of an exploring machine."""
     total = Usage(cache_write=opening) + Usage(cache_read=-opening)
-    for _ in range(samples):
-        total = (
-            total + _conversation_usage(_SYSTEM, replies) + _conversation_usage(opening, replies)
-        )
+    if options.strategy == "search":
+        for _ in range(2 * find_beam(options.samples).width):
+            seen = min(opening, _SYSTEM + CONTEXT_TOKENS)
+            total = total + _conversation_usage(seen, min(turns, TYPICAL_READS))
+    for generator in assign_generators(options.generators, options.samples):
+        total = total + _conversation_usage(_SYSTEM, replies)
+        if generator.machine == "explore":
+            total = total + _conversation_usage(min(opening, _SYSTEM + CONTEXT_TOKENS), turns)
+        else:
+            total = total + _conversation_usage(opening, replies)
     return total
 
 
 def _conversation_usage(opening: int, replies: int) -> Usage:
-    """One machine whose opening is in the cache; each question but its new end is read from it."""
+    """One machine whose opening is cached; each question reads all but its new end from the
+    cache."""
     grown = [opening + _TASK + n * (_REPLY + _REPORT) for n in range(replies)]
     return Usage(
         cache_read=opening + sum(grown[:-1]),

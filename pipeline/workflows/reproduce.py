@@ -1,26 +1,55 @@
-"""The last arrow: the chosen edit's script becomes a test of the repository, seen red and green."""
+"""The last step: the reproduction test of the chosen edit, from the first rung that succeeds.
+
+Each rung is executed red before and green after: the edit's own tests, an extension of the nearest
+test file or a new one beside it (both by a model), the wrapped script, the script as a file. Below
+the last rung, the repository's settings decide whether the edit is proposed as unproven or not at
+all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
 from pipeline import reasons
-from pipeline.codebase.conventions import Conventions, detect_conventions
+from pipeline.codebase.conventions import Conventions, detect_conventions, read_test_files
+from pipeline.codebase.globs import Globs
+from pipeline.codebase.history import read_history
+from pipeline.edits.unified_diff import list_paths
 from pipeline.errors import BudgetSpent
-from pipeline.generation.reproduction import (
-    Draft,
+from pipeline.machine import drive
+from pipeline.reproduction.machine import (
     ReproductionMachine,
     ReproductionState,
-    choose_test_path,
-    render_plain_test,
+    TestPlan,
+    is_finished,
 )
-from pipeline.machine import drive
+from pipeline.reproduction.mechanical import (
+    RungResult,
+    WorkingRunners,
+    find_working_runners,
+    show_script,
+    use_own_tests,
+    use_script_file,
+    use_wrapped_script,
+)
+from pipeline.reproduction.places import (
+    choose_extension,
+    choose_new_path,
+    choose_script_paths,
+    rank_test_files,
+)
+from pipeline.reproduction.runners import find_file_runners
 from pipeline.resources import Resources
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.types import (
+    Candidate,
     Context,
     Evidence,
     Issue,
     NoFix,
+    Reproduction,
     Selection,
     SourceFile,
     TestScript,
@@ -28,120 +57,250 @@ from pipeline.types import (
 )
 from pipeline.workflows.abstain import abstain
 
+_MOST_SHOWN = 60_000
+"""Characters shown of the test file to extend; of a longer one, the beginning and the end."""
+_HEAD_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The possible places of the test, and the runner."""
+
+    extends: str | None
+    path: str | None
+    """The path of a new test file; None if the settings allow none."""
+    scripts: list[str]
+    """Paths for the script as a file, best first."""
+    working: WorkingRunners
+    conventions: Conventions
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The model's description of the edit."""
+
+    title: str
+    cause: str = reasons.NOT_DESCRIBED
+    change: str = reasons.NOT_DESCRIBED
+
 
 class ReproductionStep:
-    """Has the reproduction test written and seen red and green."""
+    """Finds the first rung that succeeds for the chosen edit."""
 
     def __init__(self, resources: Resources) -> None:
-        self._resources = resources
+        model = resources.clock.limit(resources.model, "reproduction")
+        self._resources = replace(resources, model=model)
         self._codebase = resources.codebase
 
     async def run(self, issue: Issue, context: Context, judged: Judgement) -> Selection | NoFix:
-        """The selection with its evidence; a candidate must be chosen.
+        """Build the selection with its evidence; a candidate must be chosen.
 
-        When the budget is spent before a model's test file is ready, an edit that is good enough
-        gets a plain one, if that test shows the issue; else the result is a `NoFix`.
+        If the budget runs out before a model's test is ready, a good enough edit continues with the
+        rungs that need no model; otherwise the result is a `NoFix`.
 
         Raises:
-            ModelError, SandboxError: see there.
+            ModelError, SandboxError: from the model and the sandbox.
         """
         table, verdict, candidate = judged.table, judged.verdict, judged.chosen
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
-        conventions = await detect_conventions(self._codebase)
-        options = self._resources.options
-        path = choose_test_path(issue, candidate.patch, conventions, self._codebase, options)
-        if path is None:
-            return NoFix(reason="reproduction not confirmed", details=(reasons.NO_PLACE,))
+        at, script = verdict.chosen, _pick_script(table, verdict.chosen)
+        places = await self._find_places(issue, candidate, at)
+        own = await self._use_own_tests(candidate, places, at)
+        words, cut_short = _Words(f"Fix: {issue.title}"), ""
+        problems = [own.problem, places.working.problem]
+        found = own.reproduction
+        try:
+            state = await self._ask(issue, candidate, script, None if found else places, at)
+            words = _choose_words(state, words)
+            found = state.reproduction if is_finished(state) else found
+            problems.append(state.problem)
+        except BudgetSpent as spent:
+            cut_short = reasons.budget_sentence(spent)
+            if found is None and not is_good_enough(table, at):
+                known = (cut_short, *reasons.vote_sentences(table))
+                lack = reasons.reason_of(spent.of)
+                return abstain(judged, lack, *known, context=context, votes=False)
+        if found is None:
+            step = await self._use_script(issue, candidate, script, places, at)
+            found, problems = step.reproduction, [*problems, step.problem]
+        if cut_short:
+            cut_short = f"{cut_short} {reasons.PLAIN_TEST}"
+        if found:
+            return _build_selection(judged, context, found, words, cut_short, "")
+        problem = " ".join(dict.fromkeys(filter(None, problems)))
+        if self._resources.options.unproven == "never":
+            return abstain(judged, "reproduction not confirmed", problem, context=context)
+        shown = _show_script(table, at, script)
+        unproven = f"{reasons.UNPROVEN} {problem}".strip()
+        return _build_selection(judged, context, shown, words, cut_short, unproven)
+
+    async def _find_places(self, issue: Issue, candidate: Candidate, at: int) -> _Places:
+        codebase, options = self._codebase, self._resources.options
+        conventions = await detect_conventions(codebase)
+        texts = await read_test_files(codebase, options.exclude)
+        changed = sorted(list_paths(candidate.patch.diff))
+        ranked = rank_test_files(changed, texts, await read_history(codebase))
+        never = options.never_touch
+        extends = choose_extension(ranked, frozenset(changed), codebase, never)
+        neighbour = ranked[0][0] if ranked else None
+        path = choose_new_path(issue.title, changed, neighbour, conventions, codebase, never)
+        scripts = choose_script_paths(issue.title, changed, path or "", codebase, never)
+        # If no new file is allowed, the probe still lies where the runner looks.
+        probe = path or choose_new_path(issue.title, changed, neighbour, conventions, codebase, ())
+        working = WorkingRunners(problem=reasons.NO_PLACE)
+        if probe and (path or extends):
+            working = await self._find_runners(conventions, probe, at)
+        return _Places(extends, path, scripts if path else [], working, conventions)
+
+    async def _find_runners(self, conventions: Conventions, path: str, at: int) -> WorkingRunners:
+        resources = self._resources
+        key = f"rungs/{at}/runners"
+        if saved := await resources.store.load(key, WorkingRunners):
+            return saved
+        runners = await find_file_runners(
+            self._codebase, conventions, resources.options.test_command
+        )
+        found = await find_working_runners(runners, path, resources)
+        await resources.store.save(key, found)
+        return found
+
+    async def _use_own_tests(self, candidate: Candidate, places: _Places, at: int) -> RungResult:
+        runners = places.working.runners
+        return await self._climb(
+            f"rungs/{at}/own", lambda: use_own_tests(candidate.patch, runners, self._resources)
+        )
+
+    async def _use_script(
+        self, issue: Issue, candidate: Candidate, script: TestScript, places: _Places, at: int
+    ) -> RungResult:
+        """Use the script as a test, else as a file."""
+        patch, resources = candidate.patch, self._resources
+        wrapped = RungResult()
+        if places.path and places.working.runners:
+            runners, path = places.working.runners, places.path
+            wrapped = await self._climb(
+                f"rungs/{at}/wrapped",
+                lambda: use_wrapped_script(script, patch, runners, path, issue.title, resources),
+            )
+        if wrapped.reproduction:
+            return wrapped
+        as_file = await self._climb(
+            f"rungs/{at}/script",
+            lambda: use_script_file(script, patch, places.scripts, resources),
+        )
+        if as_file.reproduction:
+            return as_file
+        return RungResult(problem=f"{wrapped.problem} {as_file.problem}".strip())
+
+    async def _climb(self, key: str, work: Callable[[], Awaitable[RungResult]]) -> RungResult:
+        """Load the saved result of a rung, or do `work` and save its result."""
+        store = self._resources.store
+        saved = await store.load(key, RungResult)
+        if saved:
+            return saved
+        found = await work()
+        await store.save(key, found)
+        return found
+
+    async def _ask(
+        self,
+        issue: Issue,
+        candidate: Candidate,
+        script: TestScript,
+        places: _Places | None,
+        at: int,
+    ) -> ReproductionState:
+        """Ask for the model's test and description; without `places`, only for the description."""
         machine = ReproductionMachine(
             self._resources,
             issue=issue,
-            conventions=conventions,
             patch=candidate.patch,
-            script=_pick_script(table, verdict.chosen),
-            example=await self._read_example(conventions),
-            path=path,
+            script=script,
+            plan=await self._plan_test(places) if places else None,
         )
-        try:
-            state, cut_short = await self._write_test(machine, issue, table, verdict.chosen)
-        except BudgetSpent as spent:
-            known = (reasons.budget_sentence(spent), *reasons.vote_sentences(table))
-            return NoFix(reason="out of budget", details=known)
-        if state.reproduction is None or not (state.confirmed or cut_short):
-            problem = state.problem or reasons.NO_TEST_FILE
-            return abstain(judged, "reproduction not confirmed", problem)
-        draft = state.drafts[-1]
-        evidence = Evidence(
-            votes=table,
-            finalists=verdict.finalists,
-            selection_rounds=verdict.rounds,
-            reproduction=state.reproduction,
-            suite=verdict.suite,
-            suite_problem=verdict.suite_problem,
-            title=draft.title,
-            cause=draft.cause,
-            change=draft.change,
-            context=context,
-            method=verdict.method,
-            why=verdict.why,
-            standings=verdict.standings,
-            order=verdict.order,
-            notes=verdict.notes,
-            cut_short=cut_short,
-        )
-        return Selection(
-            candidate=candidate,
-            decided_by=verdict.decided_by,
-            confidence=verdict.confidence,
-            evidence=evidence,
-        )
+        return await drive(machine, ReproductionState, self._resources.store, f"reproduction/{at}")
 
-    async def _write_test(
-        self, machine: ReproductionMachine, issue: Issue, table: VoteTable, candidate: int
-    ) -> tuple[ReproductionState, str]:
-        """The machine's end, or a plain test's with the sentence that says why it is one."""
-        try:
-            key = f"reproduction/{candidate}"
-            return await drive(machine, ReproductionState, self._resources.store, key), ""
-        except BudgetSpent as spent:
-            if not is_good_enough(table, candidate):
-                raise
-            state = await self._run_plain_test(machine, issue, _pick_script(table, candidate))
-            if state.reproduction is None:
-                raise
-            return state, f"{reasons.budget_sentence(spent)} {reasons.PLAIN_TEST}"
+    async def _plan_test(self, places: _Places) -> TestPlan | None:
+        """Plan the model's test; None if it has no place or no runner."""
+        runners = places.working.runners
+        if not runners or not (places.path or places.extends):
+            return None
+        extends = await self._read_file(places.extends, cut=True)
+        shown = places.conventions.example
+        if extends or (shown and Globs(self._resources.options.exclude).first_match(shown)):
+            shown = None
+        example = await self._read_file(shown)
+        return TestPlan(runner=runners[0], extends=extends, path=places.path or "", example=example)
 
-    async def _run_plain_test(
-        self, machine: ReproductionMachine, issue: Issue, script: TestScript
-    ) -> ReproductionState:
-        """The script itself as the test file, executed as a model's would be."""
-        state = machine.start()
-        for runner in ("pytest", "unittest"):
-            if state.runner != runner:
-                continue
-            title = f"Fix: {issue.title}"
-            text = render_plain_test(script, runner, issue.title)
-            state.drafts.append(
-                Draft(
-                    text=text,
-                    title=title,
-                    cause=reasons.NOT_DESCRIBED,
-                    change=reasons.NOT_DESCRIBED,
-                )
-            )
-            # Where pytest turns out not to be installed, the machine goes over to unittest.
-            await machine.execute(state)
-        return state
-
-    async def _read_example(self, conventions: Conventions) -> SourceFile | None:
-        path = conventions.example
+    async def _read_file(self, path: str | None, *, cut: bool = False) -> SourceFile | None:
         text = await self._codebase.read_text(path) if path else None
-        return SourceFile(path=path, text=text, tokens=0) if path and text else None
+        if not path or not text:
+            return None
+        if not cut or len(text) <= _MOST_SHOWN:
+            return SourceFile(path=path, text=text, tokens=0)
+        return SourceFile(path=path, text=_cut_middle(text), tokens=0, partial=True)
+
+
+def _choose_words(state: ReproductionState, other: _Words) -> _Words:
+    return _Words(state.title, state.cause, state.change) if state.has_words else other
+
+
+def _build_selection(
+    judged: Judgement,
+    context: Context,
+    reproduction: Reproduction,
+    words: _Words,
+    cut_short: str,
+    unproven: str,
+) -> Selection:
+    verdict, candidate = judged.verdict, judged.chosen
+    assert candidate is not None
+    evidence = Evidence(
+        votes=judged.table,
+        finalists=verdict.finalists,
+        selection_rounds=verdict.rounds,
+        reproduction=reproduction,
+        suite=verdict.suite,
+        suite_problem=verdict.suite_problem,
+        title=words.title,
+        cause=words.cause,
+        change=words.change,
+        context=context,
+        method=verdict.method,
+        why=verdict.why,
+        standings=verdict.standings,
+        order=verdict.order,
+        notes=verdict.notes,
+        cut_short=cut_short,
+        unproven=unproven,
+    )
+    return Selection(
+        candidate=candidate,
+        decided_by=verdict.decided_by,
+        confidence=verdict.confidence,
+        recalibration=verdict.recalibration,
+        evidence=evidence,
+    )
+
+
+def _cut_middle(text: str) -> str:
+    """The first and last lines, whole, within `_MOST_SHOWN` characters."""
+    head = text[: int(_MOST_SHOWN * _HEAD_SHARE)].rpartition("\n")[0]
+    tail = text[len(text) - int(_MOST_SHOWN * (1 - _HEAD_SHARE)) :].partition("\n")[2]
+    left_out = text.count("\n") - head.count("\n") - tail.count("\n")
+    return f"{head}\n[... {left_out} lines are not shown ...]\n{tail}"
 
 
 def _pick_script(table: VoteTable, candidate: int) -> TestScript:
-    """The candidate's own script if it reports the issue and passes with the edit; else another."""
+    """The candidate's own script if it reports the issue and passes with the edit; else another
+    one."""
     own = table.candidates[candidate].test
     steady = [t for t in reproducing_tests(table) if t not in table.flaky]
     fit = [table.tests[t] for t in steady if table.runs[candidate][t].passed]
     return own if own in fit and own else fit[0]
+
+
+def _show_script(table: VoteTable, candidate: int, script: TestScript) -> Reproduction:
+    at = table.tests.index(script)
+    return show_script(script, table.base[at], table.runs[candidate][at])

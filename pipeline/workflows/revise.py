@@ -1,6 +1,6 @@
-"""One editing machine that follows a review, or writes a change anew that no longer fits its base.
+"""An editing machine that follows a review, or rewrites a change that no longer fits its base.
 
-It ends with words for the reviewers, and with an edit only if the reproduction test passes with it.
+It ends with an answer to the reviewers, and with an edit only if the reproduction test passes.
 """
 
 from __future__ import annotations
@@ -30,59 +30,61 @@ _ANSWER = 2000
 """Characters of the answer that are kept."""
 _MOST_BROKEN = 20
 _MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
-"""What begins the answer to one review."""
+"""The marker at the start of the answer to one review."""
 
 
 class RevisionTask(Frozen):
-    """What a pull request is to become. Everything in it is data, never an instruction to us."""
+    """The task of changing a pull request. Everything in it is data, never an instruction to us."""
 
     issue: Issue
     diff: str
-    """What the pull request changes."""
+    """The current diff of the pull request."""
     feedback: tuple[str, ...] = ()
-    """What reviewers wrote, oldest first, each beginning with who and where."""
+    """The reviewers' texts, oldest first, each beginning with author and place."""
     logs: tuple[str, ...] = ()
-    """What failing checks printed."""
+    """The output of failing checks."""
     conflicts: bool = False
-    """The code below is a newer base that `diff` does not fit; it is to be written anew."""
+    """The codebase is a newer base that `diff` does not fit; the change must be rewritten."""
     files: tuple[str, ...]
-    """Paths of the codebase that the model is shown, as far as they fit."""
+    """Paths of the codebase that the model sees, as far as they fit."""
     test: str
-    """Path of the reproduction test."""
+    """The path of the reproduction test."""
+    test_files: tuple[str, ...] = ()
+    """All files of the reproduction test: they are the evidence, and must not change."""
     test_diff: str = ""
-    """Adds the test where the codebase does not have it."""
+    """Adds the test if the codebase does not contain it."""
     command: tuple[str, ...]
-    """Runs it."""
+    """The command that runs it."""
 
 
 class Revision(Frozen):
-    """What came of a task."""
+    """The result of a task."""
 
     patch: Patch | None
-    """Upon the codebase; None when nothing is to be changed, or nothing that is left to show."""
+    """Relative to the codebase; None if there is no change, or none that is still needed."""
     answer: str
-    """The model's words to the reviewers; empty when it never came to an end. Untrusted."""
+    """The model's answer to the reviewers; empty if it did not finish. Untrusted."""
     replies: tuple[str, ...] = ()
-    """Beside the task's `feedback`: the words of it that are for each; empty for those it has none
-    for. Without any, all of `answer` is for all. Untrusted."""
+    """Parallel to the task's `feedback`: the part of the answer to each; empty for those without
+    one. If the tuple is empty, all of `answer` is for everyone. Untrusted."""
     spent_ceiling: Ceiling | None = None
-    """Whose ceiling was reached before it came to an end."""
+    """The owner of the ceiling that ended the work early; None if it finished."""
 
     def reply_to(self, place: int) -> str:
-        """The words to the review at `place` of the feedback."""
+        """The answer to the review at `place` of the feedback."""
         own = self.replies[place] if place < len(self.replies) else ""
         return own or self.answer
 
 
 class ReviseState(State):
     before: Execution | None = None
-    """The test without any edit; only where the change is written anew."""
+    """The test without any edit; only if the change is rewritten."""
     patches: list[Patch] = Field(default_factory=list[Patch])
     runs: list[Execution] = Field(default_factory=list[Execution])
-    """Beside `patches`: the reproduction test with the edit."""
+    """Parallel to `patches`: the reproduction test with the edit."""
     answer: str = ""
     reminded: bool = False
-    """It was told once that a review has no answer."""
+    """Whether the model was reminded once that a review has no answer."""
 
 
 class ReviseMachine(Machine[ReviseState]):
@@ -136,8 +138,9 @@ class ReviseMachine(Machine[ReviseState]):
                 )
                 if isinstance(edited, Malformed):
                     return edited
-                if self._task.test in edited.contents:
-                    return Malformed(f"Leave {self._task.test} as it is: it is the evidence.")
+                for path in (*self._task.test_files, self._task.test):
+                    if path in edited.contents:
+                        return Malformed(f"Leave {path} as it is: it is the evidence.")
                 state.patches.append(edited.patch)
                 return ReplyKind.REVISED
 
@@ -198,10 +201,10 @@ class ReviseMachine(Machine[ReviseState]):
 async def revise(
     task: RevisionTask, resources: Resources, *, own_tests: OwnTests | None = None
 ) -> Revision:
-    """What the machine makes of `task`; the codebase is the head, or the newer base.
+    """Carry out `task`; the codebase is the head, or the newer base.
 
     Raises:
-        ModelError, SandboxError: see there; call again with the same store to go on.
+        ModelError, SandboxError: call again with the same store to resume.
     """
     machine = ReviseMachine(
         resources, task=task, files=await _read_files(task, resources), own_tests=own_tests
@@ -216,9 +219,10 @@ async def revise(
 
 
 def split_replies(answer: str, count: int) -> tuple[str, ...]:
-    """What an answer says to each of `count` reviews, as `[1] …` marks it; empty without marks.
+    """Split an answer by its `[1] …` marks into one for each of `count` reviews; empty without
+    marks.
 
-    What it says to all of them goes to the first. A number that no review has is text.
+    Text for all reviews goes to the first. A mark without a review is ordinary text.
     """
     parts = [""]
     places = [0]

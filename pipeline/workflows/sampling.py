@@ -1,39 +1,54 @@
-"""Samples, each a test and then an edit, in waves (CodeMonkeys, section 2.2, and beyond it)."""
+"""Draws samples, each a test and then an edit, in waves (CodeMonkeys, section 2.2, and beyond
+it)."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline import reasons
 from pipeline.concurrency import gather_all
 from pipeline.generation.diversity import (
-    Approaches,
     Direction,
     FinishedSample,
-    TriedEdit,
     draw_approaches,
     is_informed,
+    samples_agree,
     to_tried_edits,
 )
-from pipeline.generation.editing import EditingMachine, EditingState
+from pipeline.generation.editing import EditingMachine, EditingState, opening
+from pipeline.generation.exploring.machine import ExploringMachine, cut_context
+from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.mixture import assign_generators
 from pipeline.generation.stopping import is_enough, waves
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.models.base import ModelUnavailable
+from pipeline.models.base import Model, ModelUnavailable
 from pipeline.models.wrappers.cache_warmup import CacheWarmup
 from pipeline.on_budget import drive_on_budget
+from pipeline.options import Generator
 from pipeline.regression.nearby import NearbyTests
 from pipeline.resources import Resources
+from pipeline.search.context import show_located
 from pipeline.selection.voting import vote
-from pipeline.state import Phase
-from pipeline.types import Candidate, Context, Issue, NoFix
+from pipeline.shown import Habits
+from pipeline.state import Phase, State
+from pipeline.types import Candidate, Context, Issue, Located, NoFix, replace
+from pipeline.workflows.habits import read_habits
 from sandbox.errors import SandboxUnavailable
 
 
 @dataclass(frozen=True)
+class _Start:
+    """What the machine that writes an edit is shown first."""
+
+    context: Context
+    located: Located | None = None
+
+
+@dataclass(frozen=True)
 class Sample:
-    """What one testing machine and the editing machine after it came to."""
+    """The results of one testing machine and the editing machine after it."""
 
     number: int
     test: TestingState
@@ -44,22 +59,32 @@ class Sample:
         return self.edit.candidate(self.number) if self.edit else None
 
     @property
-    def out_of_budget(self) -> str:
-        """Which ceiling ended it, as a sentence; empty when none did."""
-        states = [self.test, self.edit] if self.edit else [self.test]
-        ceilings = (state.ceiling for state in states if state.phase is Phase.OUT_OF_BUDGET)
-        return next(ceilings, "")
+    def out_of_budget(self) -> State | None:
+        """The state with the ceiling that ended it; None if there was none."""
+        states: list[State] = [self.test, self.edit] if self.edit else [self.test]
+        return next((state for state in states if state.phase is Phase.OUT_OF_BUDGET), None)
 
 
 class Sampler:
-    """Runs the testing and editing machines. Each is saved under `testing/i` and `editing/i`."""
+    """Runs the testing machines, and the editing or exploring machines after them.
+
+    Each is saved under `testing/i` and `editing/i`.
+    """
 
     def __init__(self, resources: Resources) -> None:
-        self._model = resources.model
-        self._editing = dataclasses.replace(resources, model=CacheWarmup(resources.model))
+        self._resources = resources
+        self._model = resources.clock.limit(resources.model, "samples")
+        self._generators = assign_generators(
+            resources.options.generators, resources.options.samples
+        )
+        # What shares an opening: it is cached once.
+        self._warmed_up: dict[tuple[Generator, int], Model] = {}
+        self._starts: Sequence[_Start] = ()
         self._sandbox = resources.sandbox
         self._store = resources.store
         self._options = resources.options
+        self._codebase = resources.codebase
+        self._habits = Habits()
         early = resources.options.nearby_seconds > 0
         self._own_tests = (
             NearbyTests(resources.codebase, self._sandbox, self._store, self._options)
@@ -68,84 +93,134 @@ class Sampler:
         )
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
-        """One candidate for each sample that came to an edit, in sample order; at least one.
+        """Draw one candidate for each sample with an edit, in sample order; at least one.
 
-        When a service fails one sample, the others of its wave still come to their ends, and what
-        they paid for is saved, before that failure is raised.
+        If a service fails for one sample, the others of its wave still finish and their paid work
+        is saved before the failure is raised.
 
-        What a wave decides follows from what is saved, so that a run that goes on after a crash
-        decides the same.
+        A wave's decisions depend only on saved data, so that a run resumed after a crash decides
+        the same.
+
+        With a `search` in `context`, the edits start from its answers in turn; these take the place
+        of approaches.
         """
         options = self._options
-        approaches = await self._draw_approaches(issue)
+        self._starts = await self._find_starts(context)
+        self._habits = await read_habits(self._codebase, context, options.exclude)
+        approaches = await self._draw_approaches(issue, context)
         samples: list[Sample] = []
         for wave in waves(options.samples, first=options.first_wave, adaptive=options.adaptive):
-            samples += await self._run_wave(issue, context, wave, approaches, samples)
+            samples += await self._run_wave(issue, wave, approaches, samples)
             if len(samples) == options.samples or await self._is_enough(samples):
                 break
         candidates = [sample.candidate for sample in samples if sample.candidate]
         return candidates or _explain_no_candidate(samples)
 
-    async def _draw_approaches(self, issue: Issue) -> Approaches:
-        if self._options.samples == 1 or not self._options.approaches:
-            return Approaches()
-        return await draw_approaches(self._model, issue, self._options.samples, self._store)
+    async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
+        if not self._options.approaches or self._starts[0].located:
+            return {}
+        shared = opening(self._options, issue, context, self._habits)
+        return await draw_approaches(self._model, shared, self._options.samples, self._store)
+
+    async def _find_starts(self, context: Context) -> Sequence[_Start]:
+        if context.search is None or not context.search.located:
+            return (_Start(context),)
+        tokens = self._options.context_tokens
+        return [
+            _Start(await show_located(context, located, self._codebase, tokens), located)
+            for located in context.search.located
+        ]
 
     async def _run_wave(
         self,
         issue: Issue,
-        context: Context,
         wave: range,
-        approaches: Approaches,
+        approaches: Mapping[int, str],
         before: Sequence[Sample],
     ) -> list[Sample]:
-        """The independent samples without waiting for each other; the informed ones' edits last."""
+        """Run the independent samples concurrently; the informed ones' edits come last."""
         share = self._options.informed
-        given = dict(enumerate(approaches.lines))
 
         async def run_independent(number: int) -> Sample:
             test = await self._write_test(issue, number)
             if is_informed(number, share):
                 return test
-            direction = Direction(approach=given.get(number, ""))
-            return await self._write_edit(issue, context, test, direction)
+            direction = Direction(approach=approaches.get(number, ""))
+            return await self._write_edit(issue, test, direction)
 
         async def edit_informed(sample: Sample) -> Sample:
             if not is_informed(sample.number, share):
                 return sample
-            direction = Direction(approach=given.get(sample.number, ""), others=others)
-            return await self._write_edit(issue, context, sample, direction)
+            direction = Direction(
+                approach=approaches.get(sample.number, ""),
+                others=to_tried_edits(finished),
+                agree=samples_agree(finished),
+            )
+            return await self._write_edit(issue, sample, direction)
 
         samples = _raise_first_failure(
             await gather_all(_catch_unavailable(run_independent(number)) for number in wave)
         )
-        others = _collect_tried_edits([*before, *samples])
+        finished = _collect_finished([*before, *samples])
         return _raise_first_failure(
             await gather_all(_catch_unavailable(edit_informed(sample)) for sample in samples)
         )
 
+    async def write_test(self, issue: Issue, number: int) -> TestingState:
+        """Write the test of sample `number`, or load it: `sample` uses the same."""
+        return (await self._write_test(issue, number)).test
+
     async def _write_test(self, issue: Issue, number: int) -> Sample:
-        machine = TestingMachine(self._model, self._sandbox, issue, self._options, sample=number)
+        model = self._find_model(self._generators[number])
+        machine = TestingMachine(model, self._sandbox, issue, self._options, sample=number)
         test = await drive_on_budget(machine, TestingState, self._store, f"testing/{number}")
         return Sample(number, test)
 
-    async def _write_edit(
-        self, issue: Issue, context: Context, sample: Sample, direction: Direction
-    ) -> Sample:
+    async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
         seed = sample.test.best()
-        if seed is None:
+        number, generator = sample.number, self._generators[sample.number]
+        if seed is None and generator.machine == "fixed":
             return sample
+        model = self._find_model(generator)
+        turn = number % len(self._starts)
+        start = self._starts[turn]
+        direction = replace(direction, located=start.located)
+        # Samples of one generator and start share their opening.
+        warmed_up = self._warmed_up.setdefault((generator, turn), CacheWarmup(model))
+        resources = dataclasses.replace(self._resources, model=warmed_up)
+        key = f"editing/{number}"
+        if generator.machine == "explore":
+            explorer = ExploringMachine(
+                resources,
+                issue=issue,
+                context=start.context,
+                seed=seed,
+                sample=number,
+                own_tests=self._own_tests,
+                direction=direction,
+                habits=self._habits,
+            )
+            found = await drive_on_budget(explorer, ExploringState, self._store, key)
+            return Sample(number, sample.test, found)
+        assert seed is not None
         machine = EditingMachine(
-            self._editing,
+            resources,
             issue=issue,
-            context=context,
+            context=fit_context(start.context, model, self._model),
             seed=seed,
-            sample=sample.number,
+            sample=number,
             own_tests=self._own_tests,
             direction=direction,
+            habits=self._habits,
         )
-        edit = await drive_on_budget(machine, EditingState, self._store, f"editing/{sample.number}")
-        return Sample(sample.number, sample.test, edit)
+        edit = await drive_on_budget(machine, EditingState, self._store, key)
+        return Sample(number, sample.test, edit)
+
+    def _find_model(self, generator: Generator) -> Model:
+        if not generator.model:
+            return self._model
+        solver = self._resources.solvers[generator.model]
+        return self._resources.clock.limit(solver, "samples")
 
     async def _is_enough(self, samples: Sequence[Sample]) -> bool:
         if any(sample.out_of_budget for sample in samples):
@@ -155,27 +230,38 @@ class Sampler:
             return False
         alone = [s for s in samples if not (s.edit and s.edit.informed_by)]
         sound = {s.number for s in alone if s.edit and not any(s.edit.broken[-1:])}
-        # The very table that the choice is made from, if this was the last wave: its rows are kept.
+        # The choice uses this same table if this was the last wave: its rows are saved.
         seconds = self._options.execution_seconds
         table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
-        return is_enough(table, sound, len(alone), least=self._options.agreement)
+        sources = len(set(self._generators[: len(samples)]))
+        least = self._options.agreement
+        return is_enough(table, sound, len(alone), least=least, sources=sources)
 
 
-def _collect_tried_edits(samples: Sequence[Sample]) -> tuple[TriedEdit, ...]:
+def fit_context(context: Context, model: Model, solver: Model) -> Context:
+    """`context`, which was packed for the solver, cut to half of the window of another model."""
+    most = model.profile.window // 2
+    if model.profile.window >= solver.profile.window:
+        return context
+    shown, _ = cut_context(context, most)
+    return replace(context, files=tuple(shown))
+
+
+def _collect_finished(samples: Sequence[Sample]) -> list[FinishedSample]:
     finished: list[FinishedSample] = []
     for sample in samples:
         if (edit := sample.edit) and edit.patches:
             run = edit.edited[-1] if edit.edited else None
             broken = edit.broken[-1] if edit.broken else ()
             finished.append(FinishedSample(sample.number, edit.patches[-1].diff, run, len(broken)))
-    return to_tried_edits(finished)
+    return finished
 
 
 def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
-    """Why there is not one candidate."""
-    spent = next((sample.out_of_budget for sample in samples if sample.out_of_budget), "")
+    """Why there is no candidate."""
+    spent = next((state for one in samples if (state := one.out_of_budget)), None)
     if spent:
-        return NoFix(reason="out of budget", details=(spent,))
+        return NoFix(reason=reasons.reason_of(spent.reached), details=(spent.ceiling,))
     if all(sample.edit is None for sample in samples):
         return NoFix(reason="no reproduction", details=(reasons.NO_SCRIPT,))
     return NoFix(reason="no edit", details=(reasons.NO_EDIT,))
@@ -193,7 +279,7 @@ async def _catch_unavailable(
 def _raise_first_failure(
     ended: Iterable[Sample | ModelUnavailable | SandboxUnavailable],
 ) -> list[Sample]:
-    """The samples; raises the first failure among them."""
+    """Return the samples, or raise the first failure among them."""
     samples: list[Sample] = []
     for one in ended:
         if not isinstance(one, Sample):

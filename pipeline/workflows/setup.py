@@ -1,50 +1,78 @@
-"""The models of a run, the context finder over them, and the record of what the run goes by."""
+"""The models of a run, its context finder, and the record of its effective setup."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from pipeline.codebase.commit import Codebase
 from pipeline.context.finder import ContextFinder, OnScanProgress
 from pipeline.context.search.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.models.base import Model, ModelProfile
 from pipeline.models.likelihood import Reward
 from pipeline.options import Options
+from pipeline.resources import Progress, Resources
+from pipeline.search.reward import ProcessReward
 from pipeline.store import Store
 from pipeline.types import Frozen
+from sandbox.base import Sandbox
 
 EFFECTIVE_KEY = "effective"
 
 
 @dataclass(frozen=True)
 class Models:
-    """The models that a run may ask; each but the solver is optional."""
+    """The models of a run; each but the solver is optional."""
 
     solver: Model
     scout: Model | None
     """Reads every file; None: files are found by the words they share with the issue."""
     counter: TokenCounter = ESTIMATOR
-    """Counts tokens as the solver does."""
+    """Counts tokens with the solver's tokenizer."""
     orm: Reward | None = None
     """Scores edits that the executions leave tied; None: they stay tied."""
+    prm: ProcessReward | None = None
+    """Scores the answers of a search; None: it is not guided."""
     scout_counter: TokenCounter = ESTIMATOR
-    """Counts tokens as the scout does."""
+    """Counts tokens with the scout's tokenizer."""
+    solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    """Further solvers of a mixture, by the names that its generators give them."""
     embedding_ranker: EmbeddingRanker | None = None
-    """Helps to order the files by likeness to the issue; None: their words alone decide."""
+    """Helps to order the files by similarity to the issue; None: words alone decide."""
+
+    def to_resources(
+        self,
+        sandbox: Sandbox,
+        codebase: Codebase,
+        store: Store,
+        options: Options,
+        progress: Progress | None = None,
+    ) -> Resources:
+        """What the steps of a run work with."""
+        return Resources(
+            self.solver,
+            sandbox,
+            codebase,
+            store,
+            options,
+            progress=progress,
+            solvers=self.solvers,
+        )
 
 
 class EffectiveSetup(Frozen):
-    """The options of a run, and the profiles under which it asks its models."""
+    """The options of a run, and the profiles of its models."""
 
     options: Options
     solver: ModelProfile
     scout: ModelProfile | None
     temperature: float | None
-    """Of testing and editing; None where the solver takes none."""
+    """The temperature of testing and editing; None if the solver accepts none."""
 
 
 def effective_setup(models: Models, options: Options) -> EffectiveSetup:
-    """What a run with `models` and `options` goes by."""
+    """The setup of a run with `models` and `options`."""
     solver, scout = models.solver.profile, models.scout
     return EffectiveSetup(
         options=options,
@@ -57,7 +85,7 @@ def effective_setup(models: Models, options: Options) -> EffectiveSetup:
 def context_finder(
     models: Models, store: Store, options: Options, on_progress: OnScanProgress | None = None
 ) -> ContextFinder:
-    """Finds the files that matter to an issue, with those of `models` that it needs."""
+    """A finder of the files relevant to an issue, with those of `models` that it needs."""
     return ContextFinder(
         solver=models.solver,
         scout=models.scout,

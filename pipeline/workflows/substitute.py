@@ -1,4 +1,4 @@
-"""A runner-up in the place of the chosen edit: its tests speak for it, no model does."""
+"""Puts a runner-up in the place of the chosen edit: its tests are the evidence, without a model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import asyncio
 from pipeline.codebase.commit import Codebase
 from pipeline.options import Options
 from pipeline.regression.suite import RegressionSuite
+from pipeline.selection.letters import assign_letters
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.voting import suspect_files
 from pipeline.store import Store
 from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport, replace
-from sandbox.base import Ending, Execution, Sandbox
-from sandbox.errors import PatchRejected
-from sandbox.program import Program
+from sandbox.base import Sandbox
 
 _FILES = 10
 
@@ -22,6 +21,7 @@ async def substitute_candidate(
     chosen: Selection,
     at: int,
     *,
+    test: Reproduction,
     by: str,
     issue: Issue,
     codebase: Codebase,
@@ -29,17 +29,16 @@ async def substitute_candidate(
     store: Store,
     options: Options,
 ) -> Selection:
-    """The selection of candidate `at` of the same table, as the person `by` wants it.
+    """Select candidate `at` of the same table, requested by the person `by`.
 
-    The reproduction test and the repository's own tests are run with it. The test is kept in the
-    evidence whether it passes or not: `after` says.
+    `test` is the reproduction test with its result for that edit (`try_others.run_reproduction`).
+    The repository's own tests run with the edit. The evidence is only about this edit.
 
     Raises:
-        SandboxUnavailable: as `Sandbox`.
+        SandboxUnavailable: no container could be started or reached.
     """
     proof = chosen.evidence
     candidate = proof.votes.candidates[at]
-    test = await _run_test(proof.reproduction, candidate, sandbox, options)
     suite = RegressionSuite(codebase, sandbox, store, options)
     report = await suite.compare(candidate.patch.diff)
     known = await asyncio.to_thread(
@@ -48,6 +47,7 @@ async def substitute_candidate(
         issue=f"{issue.title}\n{issue.body}",
         repository=issue.repository,
         all_tests=options.all_tests_vote,
+        recalibration=options.recalibration,
     )
     if report:
         known = known.with_results(broken={at: report.broken})
@@ -56,37 +56,25 @@ async def substitute_candidate(
         reproduction=test,
         suite=report,
         suite_problem="" if report else suite.problem,
-        change=_describe_change(proof, candidate, by, test, report),
-        why=f"{by} chose this one; I had put it in place {proof.order.index(at) + 1}.",
+        change=_describe_change(proof, _letter(proof, at), candidate, by, report),
+        why=f"{by} chose this one; of my edits for the issue, it is {_letter(proof, at)}.",
+        finalists=(),
+        selection_rounds=0,
+        cut_short="",
+        notes=(),
     )
     return replace(
         chosen,
         candidate=candidate,
         decided_by="person",
         confidence=known.confidence(at),
+        recalibration=options.recalibration,
         evidence=evidence,
     )
 
 
-async def _run_test(
-    test: Reproduction, candidate: Candidate, sandbox: Sandbox, options: Options
-) -> Reproduction:
-    diffs = (candidate.patch.diff, test.diff)
-    try:
-        after = await sandbox.run(
-            Program(test.command, diffs=diffs, seconds=options.execution_seconds)
-        )
-    except PatchRejected as rejected:  # the edit has a file of its own in that place
-        after = Execution(exit_code=1, output=str(rejected), seconds=0, ending=Ending.EXIT)
-    return replace(test, after=after)
-
-
 def _describe_change(
-    proof: Evidence,
-    candidate: Candidate,
-    by: str,
-    test: Reproduction,
-    report: SuiteReport | None,
+    proof: Evidence, letter: str, candidate: Candidate, by: str, report: SuiteReport | None
 ) -> str:
     alone = replace(proof.votes, candidates=(candidate,))
     files = (
@@ -94,11 +82,13 @@ def _describe_change(
         or "tests and documents only"
     )
     text = (
-        f"This is {candidate.name} in the place of the one I had chosen, as {by} asked. It changes "
-        f"{files}. No model has described it; what was wrong is told as it was with the first edit."
+        f"This is edit {letter}, as {by} asked, in place of the one that I had chosen. It changes "
+        f"{files}. No model has described it; what was wrong is described as for the first edit."
     )
-    if not test.after.passed:
-        text += f" The reproduction test `{test.path}` does not pass with it, and was taken out."
     if report and report.broken:
-        text += f" Of this repository's own tests it breaks {len(report.broken)}."
+        text += f" It breaks {len(report.broken)} of this repository's own tests."
     return text
+
+
+def _letter(proof: Evidence, at: int) -> str:
+    return assign_letters(proof.votes, proof.order)[at]

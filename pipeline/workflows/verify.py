@@ -1,4 +1,4 @@
-"""The reproduction test, again and again, on the code as it is and with a change; no model."""
+"""Repeats the reproduction test on the unedited code and with a change, without a model."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from typing import Literal
 from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.edits.patches import create_patch
-from pipeline.types import Frozen
-from sandbox.base import Execution, Sandbox
+from pipeline.types import Frozen, read_test_outcome
+from sandbox.base import Ending, Execution, Sandbox
 from sandbox.program import Program, repeat_environment
 
-VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with"]
+VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with", "not run"]
 
 
 class Verification(Frozen):
-    """What a test did on both sides, each `times` times in a fresh checkout."""
+    """A test's results on both sides, each `times` times in a fresh checkout."""
 
     path: str
+    """The test file; empty if the command runs a script."""
     command: tuple[str, ...]
     before: tuple[Execution, ...]
-    """Without the change."""
+    """The runs without the change."""
     after: tuple[Execution, ...]
-    """With it."""
+    """The runs with the change."""
 
     @property
     def verdict(self) -> VerificationVerdict:
-        """`shown`: it always fails without and always passes with the change."""
-        if len({_kind(run) for run in self.before}) > 1 or len({_kind(r) for r in self.after}) > 1:
+        """`shown`: it always fails without the change and always passes with it.
+
+        `not run`: on one side, the test's own runner reached no verdict.
+        """
+        if (
+            len({read_test_outcome(run) for run in self.before}) > 1
+            or len({read_test_outcome(r) for r in self.after}) > 1
+        ):
             return "flaky"
+        if _is_not_run(self.before[0]) or _is_not_run(self.after[0]):
+            return "not run"
         if not self.after[0].passed:
             return "fails with"
-        return "passes without" if _kind(self.before[0]) != "fails" else "shown"
+        return "passes without" if read_test_outcome(self.before[0]) != "fails" else "shown"
 
 
 async def verify(
@@ -40,17 +49,19 @@ async def verify(
     changes: Mapping[str, bytes | None],
     *,
     test: str,
+    test_files: Sequence[str],
     command: Sequence[str],
     sandbox: Sandbox,
     times: int,
     seconds: float,
 ) -> Verification:
-    """Run the test file `test`, which is among `changes` or in `codebase`.
+    """Run the test file `test`, which is in `changes` or `codebase`.
 
-    `sandbox` holds `codebase`; `changes` as in `create_patch`. Raises what the sandbox raises.
+    The side without the change contains only the `test_files` among `changes`. `sandbox` holds
+    `codebase`; `changes` have the form that `create_patch` takes. Errors of the sandbox propagate.
     """
     after = await _create_diffs(codebase, changes)
-    alone = {test: changes[test]} if test in changes else {}
+    alone = {path: changes[path] for path in test_files if path in changes}
     before = await _create_diffs(codebase, alone)
     runs = await gather_all(
         sandbox.run(Program(command, diffs=diffs, seconds=seconds, env=repeat_environment(number)))
@@ -70,8 +81,6 @@ async def _create_diffs(codebase: Codebase, changes: Mapping[str, bytes | None])
     return (diff,) if diff else ()
 
 
-def _kind(run: Execution) -> str:
-    """A test that does not end, or is not run at all, says nothing of the issue."""
-    if run.passed:
-        return "passes"
-    return "fails" if run.exit_code in (1, 2) else "breaks"
+def _is_not_run(run: Execution) -> bool:
+    """Whether the runner ended without a verdict; a test that hangs counts as run."""
+    return run.ending is Ending.EXIT and read_test_outcome(run) == "not run"

@@ -37,12 +37,14 @@ BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
 SUPERVISOR_MODULES = (
     "__init__.py",
     "apply_edit.py",
+    "capture.py",
     "edit_layers.py",
     "kernel.py",
     "mounts.py",
     "process.py",
     "seccomp.py",
     "serve.py",
+    "time_limit.py",
     "watch.py",
 )
 """The modules of process 1 of a warm container."""
@@ -53,7 +55,31 @@ BUILD_PROGRAMS = (
     "choose_python.py",
     "entry.py",
     "find_secrets.py",
+    "install.py",
+    "install_packages.py",
 )
+INSTALLER_MODULES = (
+    "__init__.py",
+    "failures.py",
+    "index.py",
+    "main.py",
+    "package.py",
+    "plan.py",
+    "requirements.py",
+    "resolve.py",
+    "uv.py",
+)
+"""The modules of the installer in build containers."""
+NETWORK_MODULES = (
+    "__init__.py",
+    "destinations.py",
+    "egress.py",
+    "index_cache.py",
+    "pages.py",
+    "proxy.py",
+    "upstream.py",
+)
+"""The modules of the network of builds."""
 
 
 def ensure_base_image(
@@ -113,7 +139,17 @@ def recipe_files() -> dict[str, bytes]:
     here, code = resources.files("sandbox.guest.image"), resources.files("sandbox")
     recipe = {name: (here / name).read_bytes() for name in BUILD_PROGRAMS}
     supervisor = (f"guest/supervisor/{name}" for name in SUPERVISOR_MODULES)
-    names = ["__init__.py", "output.py", "guest/__init__.py", *supervisor]
+    installer = (f"guest/installer/{name}" for name in INSTALLER_MODULES)
+    network = (f"guest/network/{name}" for name in NETWORK_MODULES)
+    names = [
+        "__init__.py",
+        "output.py",
+        "guest/__init__.py",
+        "guest/spellings.py",
+        *supervisor,
+        *installer,
+        *network,
+    ]
     return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
 
 
@@ -182,10 +218,17 @@ def build_image(
     *,
     network: str,
     labels: Mapping[str, str] = BASE_LABELS,
+    arguments: Mapping[str, str] | None = None,
 ) -> None:
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as archive:
-        for folder in ("sandbox", "sandbox/guest", "sandbox/guest/supervisor"):
+        for folder in (
+            "sandbox",
+            "sandbox/guest",
+            "sandbox/guest/installer",
+            "sandbox/guest/network",
+            "sandbox/guest/supervisor",
+        ):
             member = tarfile.TarInfo(folder)
             member.type, member.mode = tarfile.DIRTYPE, 0o755
             archive.addfile(member)
@@ -194,12 +237,13 @@ def build_image(
             member.size, member.mode = len(data), 0o644
             archive.addfile(member, io.BytesIO(data))
     context.seek(0)
+    own = "" if labels is BASE_LABELS else "yes"
     with translate_docker_errors("Docker could not build the base image"):
         lines = client.build(
             fileobj=context,
             custom_context=True,
             tag=reference,
-            buildargs={"ROOT": root, "OWN": "" if labels is BASE_LABELS else "yes"},
+            buildargs={**(arguments or {}), "ROOT": root, "OWN": own},
             labels=dict(labels),
             network_mode=network,
             rm=True,

@@ -16,8 +16,10 @@ from sandbox.docker.cold_protocol import ColdProtocol, ProtocolError
 from sandbox.docker.container import GVISOR, Runtime, create_cold_container
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
+from sandbox.execution.captured import with_changes
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
+from sandbox.frozen import replace
 from sandbox.limits import Limits
 from sandbox.output import Output
 
@@ -105,7 +107,13 @@ class ColdExecution:
     def _execute(self, container: str) -> Execution:
         protocol = self._protocol
         try:
-            protocol.run_job(container, self._job, seconds=self._limits.seconds, stop=self._stop)
+            protocol.run_job(
+                container,
+                self._job,
+                seconds=self._limits.wall_seconds + END_SECONDS,
+                stop=self._stop,
+                cpu_seconds=self._limits.seconds,
+            )
         except DeadlinePassed:
             return self._partial_execution(Ending.TIMEOUT)
         except ProtocolError:
@@ -133,16 +141,19 @@ class ColdExecution:
                 f"The sandbox container ended without a report (exit code {code})."
             )
         if "signal" in end:
-            return self._partial_execution(Ending.KILLED)
+            limit = str(end.get("limit", ""))
+            ended = self._partial_execution(Ending.TIMEOUT if limit else Ending.KILLED)
+            return replace(ended, limit=limit, cpu_seconds=round(end["cpu_seconds"], 3))
         if end["exit"] != state.get("ExitCode"):
             raise SandboxUnavailable("The container and its process 1 report different exit codes.")
-        return Execution(
+        execution = Execution(
             exit_code=end["exit"],
             output=self._protocol.output.text(),
             seconds=round(end["seconds"], 3),
             cpu_seconds=round(end["cpu_seconds"], 3),
             peak_memory_mb=round(end["peak_kb"] / 1024, 1),
         )
+        return with_changes(execution, self._protocol.captured)
 
     def _can_kill_container(self) -> bool:
         """Whether the program can end its whole container: under gVisor it can send signals to
@@ -172,4 +183,4 @@ def remove_container(client: docker.APIClient, container: str) -> None:
     except NotFound:
         return
     except (DockerException, OSError) as error:
-        log.warning("container %s was not removed: %s", container[:12], error)
+        log.warning("Container %s was not removed: %s", container[:12], error)

@@ -15,12 +15,14 @@ from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import STDERR, DeadlinePassed
-from sandbox.output import Output
+from sandbox.output import MarkedLines, Output
 
 READY_SECONDS = 120
 """Longest time for the copy of the tree and the diffs, before the program's own clock starts."""
 SEND_SECONDS = 60
 STATUS_BYTES = 256 * 1024
+CAPTURED_BYTES = 4 * 1024 * 1024
+"""How much more process 1 may write where the changes of the program are captured."""
 
 
 class ProtocolError(SandboxUnavailable):
@@ -37,24 +39,39 @@ class ColdProtocol:
         """Which of the job's steps ran last."""
         self.end: dict[str, Any] | None = None
         """The last report of process 1: `exit` or `signal`, `seconds`, `oom`, what was used."""
+        self.captured: dict[str, Any] = {}
+        """What the program changed, as `sandbox.guest.supervisor.capture` reports it."""
         self._client = client
+        self._status_limit = STATUS_BYTES
         self._max_output = max_output
         self._nonce = secrets.token_hex(16)
         self._partial = b""
         self._status_bytes = 0
 
-    def run_job(self, container: str, job: Job, *, seconds: float, stop: threading.Event) -> None:
+    def run_job(
+        self,
+        container: str,
+        job: Job,
+        *,
+        seconds: float,
+        stop: threading.Event,
+        cpu_seconds: float | None = None,
+    ) -> None:
         """Start the container, send the job and read until it ends or prints too much.
 
         Raises:
-            DeadlinePassed: the job took longer than `seconds`.
+            DeadlinePassed: the job took longer than `seconds` of wall time. The end of one that
+                met its limit of `cpu_seconds` names that `limit`.
             Stopped: `stop` was set.
             PatchRejected, SandboxUnavailable: the checkout could not be made.
             ProtocolError: something other than process 1 wrote to its stream, or it failed.
         """
+        self._status_limit = STATUS_BYTES + (CAPTURED_BYTES if job.capture else 0)
+        watch = job.watch
+        marked = MarkedLines(watch.mark) if watch else None
         with AttachedStream(self._client, container) as attached:
             self._client.start(container)
-            attached.send(job.to_line(self._nonce), seconds=SEND_SECONDS)
+            attached.send(job.to_line(self._nonce, cpu_seconds), seconds=SEND_SECONDS)
             deadline = time.monotonic() + READY_SECONDS
             try:
                 while self.output.total <= self._max_output:
@@ -66,6 +83,8 @@ class ColdProtocol:
                         deadline = self.ready_at + seconds if self.ready_at else deadline
                     else:
                         self.output.add(frame[1])
+                        if watch and marked and (line := marked.find_latest(frame[1])):
+                            watch.report(line)
             except DeadlinePassed:
                 if stop.is_set():
                     raise Stopped from None
@@ -81,7 +100,7 @@ class ColdProtocol:
 
     def _receive_status(self, data: bytes) -> None:
         self._status_bytes += len(data)
-        if self._status_bytes > STATUS_BYTES:
+        if self._status_bytes > self._status_limit:
             raise ProtocolError("Process 1 of the container wrote too much.")
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
@@ -97,6 +116,8 @@ class ColdProtocol:
             raise SandboxUnavailable(str(fields["failed"]))
         if "ready" in fields:
             self.ready_at = time.monotonic()
+        elif "captured" in fields:
+            self.captured = fields["captured"]
         elif "step" in fields:
             self.step = int(fields["step"])
         else:

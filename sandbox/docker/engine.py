@@ -26,13 +26,15 @@ from sandbox.docker.images import (
     collect_base_images,
     collect_images,
     read_dockerfile_environment,
+    read_image_installation,
 )
 from sandbox.docker.options import DockerOptions
 from sandbox.docker.reaper import clean_host, reap_containers
 from sandbox.docker.registry import push_image
 from sandbox.docker.warm_container import open_warm_container
-from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
-from sandbox.environment.recipe import detect_recipe
+from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress, plan_attempts
+from sandbox.environment.attempt import Attempt
+from sandbox.environment.installation import Installation
 from sandbox.execution.cancellation import ExclusiveWork, run_stoppable, wait_until_done
 from sandbox.execution.job import Job
 from sandbox.execution.probe import ExecutionMode
@@ -78,12 +80,27 @@ class DockerEngine:
                 await self._close_pool(warm_pool)
         return f"{found}, {self._execution_mode}"
 
-    async def prepare(
-        self, request: EnvironmentRequest, *, on_progress: OnProgress | None = None
-    ) -> str:
-        """The image of the request's tree, installed; built once and found again afterwards.
+    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
+        """The ways to install the request's tree, the most promising first; at least one.
 
-        `on_progress` is called in the event loop with short sentences.
+        Where the maintainers say how (`setup`, `dockerfile`), that is the only one.
+
+        Raises:
+            EnvironmentFailed: nothing in the tree can be installed.
+        """
+        return await self._run_chore(lambda: plan_attempts(request))
+
+    async def prepare(
+        self,
+        request: EnvironmentRequest,
+        attempt: Attempt | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str:
+        """The image of the request's tree, installed as `attempt` says, or the plan's first.
+
+        It is built once and found again afterwards. `on_progress` is called in the event loop with
+        short sentences.
 
         Raises:
             EnvironmentFailed: the repository could not be installed, or nothing in it can be.
@@ -95,14 +112,7 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        recipe = await self._run_chore(
-            lambda: detect_recipe(
-                request.tree,
-                setup=request.setup,
-                dockerfile=request.dockerfile,
-                python=request.python,
-            )
-        )
+        recipe = (attempt or (await self.plan(request))[0]).recipe
         client = await self._run_chore(self._connection.client)
         base = await loop.run_in_executor(
             self._builds,
@@ -131,6 +141,16 @@ class DockerEngine:
         )
         return await run_stoppable(
             self._builds, ExclusiveWork(build, self._lock_for(build.dependencies))
+        )
+
+    async def read_installation(self, image: str) -> Installation | None:
+        """What the installer recorded in a prepared image; None for an image without a record.
+
+        Raises:
+            SandboxUnavailable: Docker does not answer.
+        """
+        return await self._run_chore(
+            lambda: read_image_installation(self._connection.client(), image)
         )
 
     @asynccontextmanager
@@ -227,7 +247,7 @@ class DockerEngine:
         await asyncio.to_thread(self._connection.close)
 
     async def _execute(self, warm_pool: WarmPool, job: Job, limits: Limits) -> Execution:
-        """One execution, when its turn has come. Raises as `Sandbox.run`."""
+        """Run one execution when its turn has come. Raises the errors of `Sandbox.run`."""
         if await self._execution_mode.is_warm(self._executions, warm_pool):
             return await warm_pool.scheduler.run(
                 self._executions, WarmExecution(warm_pool, job, limits=limits)

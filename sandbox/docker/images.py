@@ -13,7 +13,8 @@ import docker
 from docker.errors import APIError, ImageNotFound
 
 from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
-from sandbox.layout import ENVIRONMENT, PROGRAM_ENVIRONMENT
+from sandbox.environment.installation import Installation, parse_installation
+from sandbox.layout import ENVIRONMENT, LABEL_INSTALLATION, PROGRAM_ENVIRONMENT
 
 OUR_VARIABLES: Final = ("HOME", "VIRTUAL_ENV")
 
@@ -122,7 +123,7 @@ def remove_image(client: docker.APIClient, image: Image) -> bool:
         # Docker also removes its layers without a name.
         client.remove_image(image.name)
     except (APIError, ImageNotFound) as error:
-        log.info("image %s stays: %s", image.name, error)
+        log.info("Image %s was not removed: %s", image.name, error)
         return False
     return True
 
@@ -171,6 +172,29 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")
 
 
+def _read_config(client: docker.APIClient, image: str) -> Mapping[str, Any] | None:
+    """The configuration of `image`; None if it is gone."""
+    with translate_docker_errors("Docker could not look for an image"):
+        try:
+            facts = cast(dict[str, Any], client.inspect_image(image))
+        except ImageNotFound:
+            return None
+    return facts["Config"] or {}
+
+
+def read_image_installation(client: docker.APIClient, image: str) -> Installation | None:
+    """What the installer recorded in `image`; None for one without a record, or that is gone.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    config = _read_config(client, image)
+    if config is None:
+        return None
+    labels: Mapping[str, str] = config.get("Labels") or {}
+    return parse_installation(labels.get(LABEL_INSTALLATION, "").encode())
+
+
 def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[str, str] | None:
     """The environment of programs in `image`: its ENV, with our interpreter first on PATH.
 
@@ -179,12 +203,9 @@ def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[st
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    with translate_docker_errors("Docker could not look for an image"):
-        try:
-            facts = cast(dict[str, Any], client.inspect_image(image))
-        except ImageNotFound:
-            return None
-    config: Mapping[str, Any] = facts["Config"] or {}
+    config = _read_config(client, image)
+    if config is None:
+        return None
     if LABEL_OWN_DOCKERFILE not in (config.get("Labels") or {}):
         return None
     stated = dict(line.partition("=")[::2] for line in config.get("Env") or ())

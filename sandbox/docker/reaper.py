@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import docker
 from docker.errors import APIError
 
+from sandbox.docker.build.network import INDEX_VOLUME
 from sandbox.docker.client import LABEL_MAKER, translate_docker_errors
 from sandbox.docker.cold_execution import remove_container
 from sandbox.docker.images import collect_base_images, collect_images
@@ -32,6 +34,8 @@ def clean_host(
     freed = collect_images(client, maker=owner, max_bytes=0)
     remove_dangling_images(client, maker=owner)
     collect_base_images(client, keep=keep, unused_seconds=0)
+    with contextlib.suppress(APIError):  # there is none, or a build uses it
+        client.remove_volume(INDEX_VOLUME)
     return CleanupResult(gone, freed)
 
 

@@ -83,6 +83,6 @@ def end_container(client: docker.APIClient, container: str, attached: AttachedSt
         except (DockerException, OSError) as error:
             # It removes itself as well: the second removal gets this error.
             if by_force and "already in progress" not in str(error):
-                log.warning("container %s was not removed: %s", container[:12], error)
+                log.warning("Container %s was not removed: %s", container[:12], error)
         else:
             return

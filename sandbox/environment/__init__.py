@@ -1,4 +1,4 @@
-"""Derives from a repository's files how its environment is installed.
+"""Derives the installation of a repository's environment from its files.
 
 Files in, a recipe out; uses no Docker. Start at `recipe.py`.
 """

@@ -1,7 +1,7 @@
 """Checks a repository's Dockerfile before a daemon sees it.
 
-It refuses what would act outside the build's own container: images of this host, addresses that
-the daemon itself fetches, volumes, mounts, other networks, triggers.
+It refuses everything that acts outside the build's own container: images of this host, addresses
+that the daemon itself fetches, volumes, mounts, other networks, triggers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from sandbox.errors import EnvironmentFailed
 
 OWN_BASE: Final = "capuchin/base"
-"""How a Dockerfile names the image that repositories without a Dockerfile are installed in."""
+"""The name by which a Dockerfile refers to the image for repositories without a Dockerfile."""
 ALLOWED_INSTRUCTIONS: Final = frozenset(
     {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "SHELL"}
     | {"STOPSIGNAL", "USER", "WORKDIR"}
@@ -26,9 +26,11 @@ REGISTRY_NAME: Final = re.compile(
 )
 DOMAIN: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
 IMAGE_ID: Final = re.compile(r"[0-9a-f]{4,64}")
-REMOTE_SOURCE: Final = re.compile(r"(?i)\w+://|git@|\$")
+REMOTE_SOURCE: Final = re.compile(r"(?i)\w://|git@|\$")
 CONTINUED: Final = re.compile(r"\\[ \t]*$")
 DIRECTIVE: Final = re.compile(r"\s*#\s*(syntax|escape|check)\s*=", re.IGNORECASE)
+MOST_CHARACTERS: Final = 1000
+"""Of a FROM, and of an argument's value that is put into one."""
 ARGUMENT: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -47,12 +49,13 @@ class CheckedDockerfile:
 
     instructions: tuple[Instruction, ...]
     images: tuple[str, ...]
-    """The images that it is built on, as it names them; `OWN_BASE` may be among them."""
+    """The base images, by the names it uses; `OWN_BASE` may be among them."""
 
     def render(self, image_ids: Mapping[str, str], labels: Mapping[str, str]) -> str:
-        """The Dockerfile again, on the images of `image_ids`, name to id.
+        """Render the Dockerfile on the images of `image_ids`, name to id.
 
-        Every layer has `labels` from the first on, so that a failed build leaves no unknown layer.
+        Every layer has `labels`, starting with the first, so that a failed build leaves no unknown
+        layer.
         """
         label = " ".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
         lines: list[str] = []
@@ -66,7 +69,11 @@ class CheckedDockerfile:
 
 
 def check_dockerfile(text: str) -> CheckedDockerfile:
-    """Raises `EnvironmentFailed` with the refused line and the reason."""
+    """Check a Dockerfile.
+
+    Raises:
+        EnvironmentFailed: an instruction is refused; names the line and the reason.
+    """
     instructions = list(parse_instructions(text))
     instructions = list(expand_arguments(instructions))
     if not any(instruction.name == "FROM" for instruction in instructions):
@@ -107,25 +114,27 @@ def parse_instructions(text: str) -> Iterator[Instruction]:
 
 
 def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
-    """Put the defaults of ARG into FROM, as Docker does; only those before the first FROM count."""
+    """Put the defaults of ARG into FROM, like Docker; only those before the first FROM count."""
     known: dict[str, str] = {}
     began = False
     for instruction in instructions:
         if instruction.name == "FROM":
             began = True
+            if len(instruction.rest) > MOST_CHARACTERS:  # arguments multiply
+                raise refusal(instruction, "a FROM is too long.")
             rest = ARGUMENT.sub(lambda m: known.get(m[1] or m[2], m[0]), instruction.rest)
             yield Instruction("FROM", rest)
             continue
         if instruction.name == "ARG" and not began:
             name, _, value = instruction.rest.partition("=")
-            known[name.strip()] = value.strip().strip("\"'")
+            known[name.strip()] = value.strip().strip("\"'")[:MOST_CHARACTERS]
         yield instruction
 
 
 def instruction_problem(
     instruction: Instruction, stages: list[str], images: list[str]
 ) -> str | None:
-    """Why an instruction is refused, or None. Adds what FROM names to `stages` and `images`."""
+    """Why an instruction is refused, or None. Adds the names in FROM to `stages` and `images`."""
     name, rest = instruction.name, instruction.rest
     if name == "FROM":
         return from_problem(rest, stages, images)
@@ -156,7 +165,7 @@ def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
 
 
 def is_public(image: str) -> bool:
-    """Whether it names an image of a public registry, and not one of this host."""
+    """Whether it names an image of a public registry, as opposed to one of this host."""
     head, _, rest = image.partition("/")
     if rest and re.search(r"[.:]|^localhost$", head) and not DOMAIN.fullmatch(head):
         return False

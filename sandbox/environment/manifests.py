@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigError
-from typing import Any, cast
+from typing import Any, Final, cast
 
-UNKNOWN_VERSION = "99.0.0"
-"""For packages that read their version from git, which the sandbox lacks; high, to satisfy
-requirements of the form "at least"."""
+MOST_DOTS: Final = 1000
+"""Of one line: the TOML reader takes quadratic time for a dotted key."""
+MOST_LINES: Final = 20_000
+"""Of one INI file: its reader takes quadratic time for lines that it cannot read."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Empty for a file that is not TOML; pip will report what is wrong with it."""
+    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+        return {}
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also a number of 5,000 digits, and nested arrays
         return {}
 
 
@@ -35,6 +38,8 @@ def parse_json(text: str) -> dict[str, Any]:
 def parse_ini(text: str) -> ConfigParser:
     """Empty for a file that cannot be parsed."""
     parser = ConfigParser(interpolation=None, strict=False)
+    if text.count("\n") > MOST_LINES:
+        return parser
     try:
         parser.read_string(text)
     except ConfigError:
@@ -71,23 +76,33 @@ def project_of(texts: Mapping[str, str]) -> dict[str, Any]:
     return parse_toml(texts.get("pyproject.toml", ""))
 
 
-def release_version(metadata: str) -> str:
-    """The version that a source release states in its PKG-INFO."""
-    match = re.search(r"^Version:\s*([0-9][0-9A-Za-z.!+]*)\s*$", metadata, re.MULTILINE)
-    return match[1] if match else UNKNOWN_VERSION
-
-
 def distribution_name(texts: Mapping[str, str]) -> str | None:
     """The package's name, if a file states it without being run."""
     project = project_of(texts)
     stated = table(project, "project").get("name") or table(project, "tool", "poetry").get("name")
     if isinstance(stated, str):
         return stated
-    for name, pattern in (("PKG-INFO", r"^Name:\s*(\S+)"), ("setup.cfg", r"^name\s*=\s*(\S+)")):
+    for name, pattern in (
+        ("PKG-INFO", r"^Name:\s*(\S+)"),
+        ("setup.cfg", r"^name\s*=\s*(\S+)"),
+    ):
         match = re.search(pattern, texts.get(name, ""), re.MULTILINE)
         if match:
             return match[1]
     return None
+
+
+def guess_name(texts: Mapping[str, str]) -> str:
+    """The package's name, also where only setup.py states it; empty without one."""
+    match = re.search(r"""(?i)\bname\s*=\s*["']([\w.-]+)["']""", texts.get("setup.py", ""))
+    return distribution_name(texts) or (match[1] if match else "")
+
+
+def is_package(project: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Whether the tree can be installed as a package."""
+    if "setup.py" in names or {"project", "build-system"} & set(project):
+        return True
+    return "poetry" in table(project, "tool")
 
 
 def scm_versions(version: str, name: str | None) -> dict[str, str]:
@@ -102,4 +117,5 @@ def scm_versions(version: str, name: str | None) -> dict[str, str]:
         "PBR_VERSION": version,
         "POETRY_DYNAMIC_VERSIONING_BYPASS": version,
         "PDM_BUILD_SCM_VERSION": version,
+        "UV_DYNAMIC_VERSIONING_BYPASS": version,
     }

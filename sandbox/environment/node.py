@@ -1,7 +1,7 @@
 """The steps that install a Node repository, derived from its files.
 
-Node itself comes from the package index, in the version that the repository asks for. npm, pnpm and
-yarn install what the lock file says and run lifecycle scripts, in the build container only.
+Node itself comes from the package index, in the version that the repository requests. npm, pnpm and
+yarn install the contents of the lock file and run lifecycle scripts, in the build container only.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sandbox.environment.manifests import parse_json, table
+from sandbox.layout import SYSTEM_PYTHON
 
 MAJORS: Final = (22, 24, 20)
 """The versions of Node that are available, the usual one first."""
-CHOOSE: Final = "python3 -I /opt/capuchin/choose_node.py"
+CHOOSE: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_node.py"
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
 MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
 """A repository with one of these is a Python repository, even if Node builds its pages."""
 LOCKFILES: Final = ("package-lock.json", "npm-shrinkwrap.json")
+LONGEST_RANGE: Final = 500
+"""Characters of a range that are read."""
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
 
@@ -36,7 +39,7 @@ def node_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     yield node_step(package, texts)
     name, version = package_manager(package, names, texts)
     if version:
-        # Its own package is the last yarn 1; what came later has another name.
+        # This package ends with yarn 1; later versions have another name.
         source = "@yarnpkg/cli-dist" if name == "yarn" and not version.startswith("1") else name
         fetched = shlex.quote(f"{source}@{version}")
         yield f"{INSTALL_TOOL} {fetched} && ln -sf {PREFIX}/node_modules/.bin/* /opt/env/bin/"
@@ -66,7 +69,7 @@ def package_manager(
         return "pnpm", pnpm_version(texts.get("pnpm-lock.yaml", ""))
     if "yarn.lock" in names:
         modern = "__metadata:" in texts.get("yarn.lock", "")
-        # Yarn 1 hands over to the release that a repository carries.
+        # Yarn 1 delegates to the release in the repository.
         return "yarn", "4" if modern and "yarnPath:" not in texts.get(".yarnrc.yml", "") else "1"
     return "npm", ""
 
@@ -83,7 +86,7 @@ def node_step(package: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     fits = [major for major in MAJORS if not version_range or is_in_range(version_range, major)]
     exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", version_range)
     if not fits and exact:
-        fits = [int(exact[1])]  # only a Dockerfile can bring it
+        fits = [int(exact[1])]  # only a Dockerfile can provide it
     accepted = ",".join(str(major) for major in fits)
     options = ["--accepted", accepted, "--asked", version_range, "--where", where]
     return f"{CHOOSE} {shlex.join(options)}"
@@ -103,10 +106,11 @@ def version_requests(
 
 
 def is_in_range(version_range: str, major: int) -> bool:
-    """Whether some release of `major` is in a range of npm; one that cannot be parsed accepts all.
+    """Whether some release of `major` is in a range of npm; an unparsable range accepts all.
 
     https://github.com/npm/node-semver#ranges
     """
+    version_range = version_range[:LONGEST_RANGE]
     version_range = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", version_range)
     return any(
         all(is_within_bound(sign, int(low), major) for sign, low in bounds)

@@ -1,33 +1,41 @@
-"""What the operator decides about builds, and the environment of their steps."""
+"""The operator's options for builds, and the environment of build steps."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from sandbox.environment.manifests import scm_versions
 from sandbox.environment.python import INCOMING
 from sandbox.environment.recipe import Recipe
+from sandbox.guest.network.destinations import Destinations
+from sandbox.guest.spellings import SecretFinder
 from sandbox.layout import PROGRAM_ENVIRONMENT
 
 TOOLS = "/opt/tools"
-REDACTED = "***"
+NO_VERSION = "0.1.dev1"
+"""The version that setuptools_scm itself reports for a repository without tags."""
+DEFAULT_INDEX = "https://pypi.org/simple"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST_SECRET = 8
-"""A shorter one would be found in unrelated files."""
+"""A shorter secret would match in unrelated files."""
+PROXY_NAME = re.compile(r"(https?|all|pip|npm_config(_https)?|yarn_https?)_proxy", re.IGNORECASE)
+"""Variables that name the operator's own proxy. Builds get ours in its place, which passes on."""
 RESERVED_NAMES = frozenset({"PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES"})
 QUIET = {
     "PIP_NO_INPUT": "1",
-    "PIP_NO_CACHE_DIR": "1",
+    # Disappears with /tmp. PIP_NO_CACHE_DIR=1 makes pip 18 crash.
+    "PIP_CACHE_DIR": "/tmp/cache/pip",  # noqa: S108
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PIP_PROGRESS_BAR": "off",
-    "UV_NO_CACHE": "1",
+    "UV_CACHE_DIR": "/tmp/cache/uv",  # noqa: S108
     "UV_NO_PROGRESS": "1",
-    "UV_LINK_MODE": "copy",
-    # The interpreter is chosen before.
+    "UV_LINK_MODE": "hardlink",
+    # An earlier step chooses the interpreter.
     "UV_PYTHON": "/opt/env/bin/python",
     "UV_PYTHON_DOWNLOADS": "manual",
     "UV_PROJECT_ENVIRONMENT": "/opt/env",
@@ -49,29 +57,31 @@ QUIET = {
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What the operator decides about builds."""
+    """The operator's options for builds."""
 
     ca_bundle: Path | None = None
     index_url: str | None = None
     npm_registry: str | None = None
     python_mirror: str | None = None
-    """Where uv finds interpreters instead of GitHub."""
+    """The address from which uv fetches interpreters instead of GitHub."""
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Environment variables for the steps of builds only, such as the login of a private index.
     They travel over standard input, so that no image and no container's settings hold them. The
     code that is being installed can read them."""
     network: str = "bridge"
+    private_hosts: Sequence[str] = ()
+    """Private hosts and networks that builds may reach, as `Destinations` takes them."""
     scope: str = ""
-    """Images are shared only between trees of one scope. The engine sets it for each build."""
+    """Only trees of one scope share images. The engine sets it for each build."""
     cpus: float = 1
-    """How many processors the daemon has. The engine sets it."""
+    """The number of the daemon's processors. The engine sets it."""
     disk_mb: int = 1024
     """The disk of an execution: the checkout must fit twice, so that a program can write."""
     written_mb: int = 12_000
     """How much a build may write to its host's disk."""
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for what would leak a secret, and for the host's network."""
+        """Raise `ValueError` for options that would leak a secret, and for the host's network."""
         for name in ("index_url", "npm_registry", "python_mirror"):
             url = getattr(self, name)
             if url and "@" in urlsplit(url).netloc:
@@ -80,28 +90,52 @@ class BuildOptions:
                 )
         if self.network == "host":
             raise ValueError("build_network must not be the host's: builds would reach its ports.")
+        try:
+            Destinations(self.private_hosts)
+        except ValueError as error:
+            raise ValueError(f"private_hosts: {error}") from None
         for name, value in self.secrets.items():
-            if not SECRET_NAME.fullmatch(name) or name in RESERVED_NAMES:
-                raise ValueError(f'secrets: "{name}" is not a variable that can be set.')
-            if len(value) < SHORTEST_SECRET:
-                raise ValueError(
-                    f'secrets: the value of "{name}" has fewer than {SHORTEST_SECRET} characters.'
-                )
+            check_secret(name, value)
 
     def key(self) -> str:
-        """Changes with every option that changes the images of a repository."""
+        """A key that changes with every option that affects the images of a repository."""
         return repr((self.key_of_tools(), self.scope))
 
     def key_of_tools(self) -> str:
-        """Changes with every option that changes the images that all repositories share."""
+        """A key that changes with every option that affects the images shared by all
+        repositories."""
         return repr((self.index_url, self.npm_registry, self.python_mirror))
 
-    def environment(self, recipe: Recipe) -> dict[str, str]:
-        """All environment variables that the steps of a build see."""
-        found = {**PROGRAM_ENVIRONMENT, **QUIET, **scm_versions(recipe.version, recipe.name)}
-        if self.index_url:
-            found |= dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), self.index_url)
-            found["PDM_PYPI_URL"] = self.index_url
+    def parent_proxy(self) -> str:
+        """The operator's own proxy, by its address, perhaps with a login; empty for none."""
+        return next((v for n, v in self.secrets.items() if PROXY_NAME.fullmatch(n)), "")
+
+    def list_permitted(self) -> list[str]:
+        """The private hosts that builds may reach: those named, and those of every address that
+        the operator gave, each on its port."""
+        given = (self.index_url, self.npm_registry, self.python_mirror, *self.secrets.values())
+        found = list(self.private_hosts)
+        for url in " ".join(filter(None, given)).split():
+            with contextlib.suppress(ValueError):
+                parts = urlsplit(url)
+                port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+                if parts.hostname and port:
+                    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+                    found.append(f"{host}:{port}")
+        return found
+
+    def environment(self, recipe: Recipe, index_url: str | None) -> dict[str, str]:
+        """All environment variables that the steps of a build see.
+
+        `index_url` is the address of the package index; None is the default one.
+        """
+        version = recipe.version or NO_VERSION
+        found = {**PROGRAM_ENVIRONMENT, **QUIET, **scm_versions(version, recipe.name)}
+        found["CAPUCHIN_VERSION"] = recipe.version
+        found["CAPUCHIN_VERSION_SOURCE"] = recipe.version_source
+        if index_url:
+            found |= dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), index_url)
+            found["PDM_PYPI_URL"] = index_url
         if self.npm_registry:
             names = ("npm_config_registry", "YARN_REGISTRY", "YARN_NPM_REGISTRY_SERVER")
             found |= dict.fromkeys(names, self.npm_registry)
@@ -110,7 +144,7 @@ class BuildOptions:
         if self.ca_bundle:
             names = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
             found |= dict.fromkeys(names, f"{INCOMING}/ca.pem")
-            # Node's own variable does not reach yarn 1's downloads.
+            # Node's own variable does not affect yarn 1's downloads.
             found |= dict.fromkeys(("npm_config_cafile",), f"{INCOMING}/ca.pem")
         if self.secrets:
             found |= {**self.secrets, "CAPUCHIN_SECRET_NAMES": ",".join(self.secrets)}
@@ -118,9 +152,20 @@ class BuildOptions:
 
     def redact(self, text: str) -> str:
         """`text` without the secrets, for reports that other people read."""
+        found: list[str] = []
         for value in self.secrets.values():
             login = urlsplit(value).netloc.rpartition("@")[0] if "://" in value else ""
-            for part in (value, login, login.partition(":")[2]):
-                for spelling in {part, quote(part, safe="")} - {""}:
-                    text = text.replace(spelling, REDACTED)
-        return text
+            found += [value, login, login.partition(":")[2]]
+        return SecretFinder(filter(None, found)).redact(text)
+
+
+def check_secret(name: str, value: str) -> None:
+    """Raise `ValueError` for a secret that a build cannot be given."""
+    if not SECRET_NAME.fullmatch(name) or name in RESERVED_NAMES:
+        raise ValueError(f'secrets: "{name}" is not a variable that can be set.')
+    if PROXY_NAME.fullmatch(name) and not value.startswith("http://"):
+        raise ValueError(f'secrets: "{name}" must be an http:// address.')
+    if len(value) < SHORTEST_SECRET:
+        raise ValueError(
+            f'secrets: the value of "{name}" has fewer than {SHORTEST_SECRET} characters.'
+        )

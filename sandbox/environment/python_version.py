@@ -1,4 +1,4 @@
-"""Which Python a repository asks for, and where; read from its files."""
+"""Finds the Python that a repository requests, from its files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,51 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from sandbox.environment.manifests import parse_ini, project_of, strings, table
 from sandbox.environment.tox_nox import tox_routine
+from sandbox.layout import SYSTEM_PYTHON
 
 MINORS: Final = tuple(range(6, 21))
-"""Of Python 3; older ones cannot hold the environment."""
+"""Minor versions of Python 3; older ones cannot run the environment."""
 PATCHES: Final = 40
 DEFAULT_MINOR: Final = 11
-"""The base image's; of several accepted versions, the nearest to it is preferred."""
+"""The base image's version; the nearest accepted version is preferred."""
 TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
 """A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
-CHOOSE: Final = "python3 -I /opt/capuchin/choose_python.py"
+CHOOSE: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_python.py"
+RELEASED: Final = {
+    6: date(2016, 12, 23),
+    7: date(2018, 6, 27),
+    8: date(2019, 10, 14),
+    9: date(2020, 10, 5),
+    10: date(2021, 10, 4),
+    11: date(2022, 10, 24),
+    12: date(2023, 10, 2),
+    13: date(2024, 10, 7),
+    14: date(2025, 10, 7),
+}
+"""The release day of each minor version; https://devguide.python.org/versions/"""
+MATURE: Final = timedelta(days=180)
+"""The delay of wheels after a new Python's release."""
+NEAREST: Final = 3
+"""How many Pythons are tried if none is old enough."""
+PINNED: Final = re.compile(r"\s*(?:cpython-?)?3\.(\d+)")
+CI_PYTHON: Final = re.compile(
+    r"(?im)^[ -]*+[\w.-]{0,60}python[\w.-]{0,60}[ \t]*:[ \t]*"
+    r"(\[[^\]]{0,2000}\]|(?:\n[ \t]*-[^\n]*){1,30}|[^\n]*)"
+)
+LONGEST_LINE: Final = 500
+CI_MINOR: Final = re.compile(r"(?<![\d.])3\.(\d{1,2})(?!\d)")
+CI_TOX: Final = re.compile(r"\bTOXENV[=: ]++[^\n]{0,200}?py3\.?(\d+)")
+CI_FILE: Final = re.compile(
+    r"\.travis\.yml|\.github/workflows/[^/]+\.ya?ml|azure-pipelines\.yml|\.circleci/config\.yml"
+    r"|\.gitlab-ci\.yml|\.readthedocs\.ya?ml|appveyor\.yml|ci/[^/]*\.yml"
+)
 
 
 @dataclass(frozen=True)
@@ -28,18 +58,21 @@ class PythonRequirement:
     """Minor versions of Python 3."""
 
     accepted: tuple[int, ...]
-    """Those that the repository installs on, the nearest to the usual one first."""
+    """Versions on which the repository installs, the nearest to the default first."""
     wanted: tuple[int, ...]
-    """Those of them that it says it is tested on, the newest first; may be empty."""
+    """Accepted versions on which it declares to be tested, the newest first; may be empty."""
     text: str
-    """The requirement as the repository writes it: untrusted."""
+    """The requirement in the repository's words: untrusted."""
     where: str
+    fetch: bool = False
+    """Whether to fetch one of `wanted` if none is available, before another of `accepted`."""
 
     def to_step(self) -> str:
-        """The shell line that installs a fitting Python in the environment."""
+        """The shell line that installs a suitable Python in the environment."""
         versions = {"--accepted": self.accepted, "--wanted": self.wanted}
         words = [word for name, given in versions.items() for word in (name, join_minors(given))]
-        return f"{CHOOSE} {shlex.join([*words, '--asked', self.text, '--where', self.where])}"
+        words += ["--asked", self.text, "--where", self.where]
+        return f"{CHOOSE} {shlex.join([*words, *(['--fetch'] if self.fetch else [])])}"
 
 
 def join_minors(minors: tuple[int, ...]) -> str:
@@ -49,10 +82,11 @@ def join_minors(minors: tuple[int, ...]) -> str:
 def find_python_requirement(
     texts: Mapping[str, str], *, configured: str = ""
 ) -> PythonRequirement | None:
-    """None if the files say nothing. `configured` is set by the maintainers and takes precedence.
+    """Find the requirement in the files; None if there is none. `configured` is set by the
+    maintainers and takes precedence.
 
-    A bound (`requires-python`) must hold; what it is tested on (`.python-version`, tox's list
-    of environments, classifiers) is preferred among the interpreters that are there.
+    A bound (`requires-python`) must hold; tested versions (`.python-version`, tox's list of
+    environments, classifiers) are preferred among the available interpreters.
     """
     if configured:
         minors = matching_minors(f"=={configured}.*")
@@ -64,6 +98,54 @@ def find_python_requirement(
     if not text and not wanted:
         return None
     return PythonRequirement(accepted, wanted, text or join_minors(wanted), where or place)
+
+
+def find_python_at(texts: Mapping[str, str], day: date) -> PythonRequirement:
+    """Find the Pythons for a commit of `day`, the best first.
+
+    The best is the newest declared version that was mature by then; without declared versions, the
+    newest mature one within its bounds. A Python released later is the last resort.
+    """
+    text, where = next(version_bounds(texts), ("", ""))
+    within = set(matching_minors(text) if text else MINORS)
+    declared, places = find_declared(texts)
+    pinned = PINNED.match(texts.get(".python-version", ""))
+    declared = ({int(pinned[1])} if pinned else declared) & within
+    known = declared or within
+    out = {minor: RELEASED.get(minor, date.max) for minor in within}
+    mature = [minor for minor in known if out[minor] != date.max and out[minor] + MATURE <= day]
+    young = [minor for minor in known if out[minor] <= day and minor not in mature]
+    wanted = [*sorted(mature, reverse=True), *sorted(young, reverse=True)]
+    later = sorted(declared - set(wanted))
+    rest = sorted(within - {*wanted, *later}, key=lambda m: (abs((out[m] - day).days), m))
+    order = [*wanted, *later, *rest]
+    return PythonRequirement(
+        tuple(order),
+        tuple(wanted or order[:NEAREST]),
+        text or join_minors(tuple(sorted(declared))) or "any version",
+        where or places or "nothing says which",
+        fetch=True,
+    )
+
+
+def find_declared(texts: Mapping[str, str]) -> tuple[set[int], str]:
+    """The minor versions in classifiers, tox and CI files, and the place of the first ones."""
+    found: set[int] = set()
+    first = ""
+    for minors, place in versions_under_test(texts):
+        found |= set(minors)
+        first = first or place
+    for path, whole in texts.items():
+        if CI_FILE.fullmatch(path):
+            # The pattern is slow on a long line, which no such file needs.
+            text = "\n".join(line for line in whole.splitlines() if len(line) < LONGEST_LINE)
+            blocks = CI_PYTHON.findall(text)
+            minors = [
+                m for block in blocks for m in re.findall(r"(?<![\d.])3\.(\d{1,2})(?!\d)", block)
+            ]
+            found |= {int(minor) for minor in [*minors, *CI_TOX.findall(text)]}
+            first = first or (path if minors else "")
+    return found & set(MINORS), first
 
 
 def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -89,11 +171,12 @@ def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def translate_poetry_bound(value: object) -> str | None:
-    """Poetry's caret and tilde as the bounds they mean; https://python-poetry.org/docs/dependency-specification/"""
+    """Translate poetry's caret and tilde into bounds;
+    https://python-poetry.org/docs/dependency-specification/"""
     if not isinstance(value, str):
         return None
     parts: list[str] = []
-    for part in re.split(r"\s*,\s*", value.strip()):
+    for part in map(str.strip, value.split(",")):
         match = re.fullmatch(r"([\^~]?)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?", part)
         if not match:
             parts.append(part)
@@ -110,8 +193,8 @@ def translate_poetry_bound(value: object) -> str | None:
 
 
 def versions_under_test(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The minor versions that it is tested on, each list with the place that states it."""
-    pinned = re.match(r"\s*(?:cpython-?)?3\.(\d+)", texts.get(".python-version", ""))
+    """The minor versions on which it is tested, each list with the place that states it."""
+    pinned = PINNED.match(texts.get(".python-version", ""))
     if pinned:
         yield (int(pinned[1]),), ".python-version"
     listed = " ".join(tox_routine(texts).environments).replace("-", " ")
@@ -139,7 +222,7 @@ def is_valid_specifier(text: str) -> bool:
 
 
 def matching_minors(text: str) -> tuple[int, ...]:
-    """The minor versions of which some patch release is within the bounds."""
+    """The minor versions with a patch release within the bounds."""
     bound = SpecifierSet(text)
     return sort_by_distance(
         tuple(m for m in MINORS if any(bound.contains(f"3.{m}.{p}") for p in range(PATCHES)))

@@ -1,4 +1,4 @@
-"""What tox and nox install and run to test a repository: read from their files, never run."""
+"""Reads from tox and nox files, without running them, how a repository is installed and tested."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ from sandbox.environment.manifests import parse_ini, parse_toml, project_of, str
 TEST_ENVIRONMENTS = ("test", "tests", "py", "unit", "pytest", "unittest")
 """The names of tox environments and nox sessions that run tests, best first."""
 FACTORS = re.compile(r"^[!\w{},.\s-]*:(?=\s)")
+CONDITION = re.compile(r"((?:[!\w{}.-]++|\s*+,\s*+)++):(?!//)\s*(\S.*)$")
+"""A line with a condition: `py{36,37}-x: requirement`."""
+MOST_LINES = 2000
+"""Lines of one setting, with those of the settings that it refers to."""
+MOST_DEPTH = 5
+MOST_LINE = 2000
+"""Characters of a line that is read."""
+REFERENCE = re.compile(r"\{\[([^\]]+)\](\w+)\}")
+NOT_TESTS = re.compile(
+    r"lint|doc|flake|mypy|typ(e|ing)|pre-?commit|style|isort|black|build|package|release|coverage"
+    r"|twine|bench|pypy|spelling|format|clean|check|nightly|dev(?=$|-)"
+)
+"""Environments of tox that do not run the tests, or not like users do."""
 ROOT = re.compile(r"\{(toxinidir|tox_root)\}/?")
 
 
@@ -26,17 +39,20 @@ class Routine:
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """What it runs, as lines, with tox's substitutions unexpanded."""
+    """The commands it runs, as lines, with tox's substitutions unexpanded."""
     environments: tuple[str, ...] = ()
-    """What tox runs by default, with braces expanded: `py38`, `py39-django`."""
+    """The environments that tox runs by default, with braces expanded: `py38`, `py39-django`."""
 
 
 NO_ROUTINE = Routine()
 NO_TABLE: Mapping[str, Any] = {}
 
 
-def tox_routine(texts: Mapping[str, str]) -> Routine:
-    """What tox's test environment says, in any of the files that tox reads, in tox's order.
+def tox_routine(texts: Mapping[str, str], minor: int | None = None) -> Routine:
+    """Read tox's test environment from any of the files that tox reads, in tox's order.
+
+    `minor` is the version of Python 3: it selects the environment for it with the fewest factors,
+    and lines for its factors count. Without it, only unconditional lines count.
 
     https://tox.wiki/en/latest/config.html
     """
@@ -51,28 +67,87 @@ def tox_routine(texts: Mapping[str, str]) -> Routine:
         if parser.has_section(core) or any(
             name.startswith("testenv") for name in parser.sections()
         ):
-            return routine_from_ini(parser, core)
+            return routine_from_ini(parser, core, minor)
     native = table(project, "tool", "tox") or parse_toml(texts.get("tox.toml", ""))
     return routine_from_toml(native)
 
 
-def routine_from_ini(parser: ConfigParser, core: str) -> Routine:
+def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Routine:
+    listed = ""
+    if parser.has_section(core):
+        listed = parser[core].get("envlist") or parser[core].get("env_list") or ""
     names = ["testenv", *(f"testenv:{name}" for name in TEST_ENVIRONMENTS)]
+    factors: frozenset[str] | None = None
+    if minor is not None:
+        chosen = choose_environment(tuple(expand_environments(listed)), minor)
+        own = [
+            name
+            for name in parser.sections()
+            if name.startswith("testenv:")
+            and chosen in expand_environments(name.removeprefix("testenv:"))
+        ]
+        names = [*own, *names]
+        factors = frozenset({*chosen.split("-"), f"py3{minor}", "py3", "py"})
     sections = [parser[name] for name in names if parser.has_section(name)]
 
     def lines(key: str) -> list[str]:
         stated = [section[key] for section in sections if section.get(key, "").strip()]
-        return list(unconditional_lines(stated[0])) if stated else []
+        if not stated:
+            return []
+        if factors is None:
+            return list(unconditional_lines(stated[0]))
+        return list(unconditional_lines("\n".join(select_lines(parser, stated[0], factors))))
 
-    listed = ""
-    if parser.has_section(core):
-        listed = parser[core].get("envlist") or parser[core].get("env_list") or ""
     return Routine(
         installs=tuple(requirement(line) for line in lines("deps")),
         extras=tuple(split_words(lines("extras"))),
         groups=tuple(split_words(lines("dependency_groups"))),
         commands=tuple(lines("commands")),
         environments=tuple(expand_environments(listed)),
+    )
+
+
+def choose_environment(environments: tuple[str, ...], minor: int) -> str:
+    """tox's environment for the tests on Python 3.`minor`: the one with the fewest factors."""
+    known = [name for name in environments if not NOT_TESTS.search(name)]
+    for factor in (f"py3{minor}", f"py3.{minor}", f"3.{minor}", "py3", "py", *TEST_ENVIRONMENTS):
+        fitting = [name for name in known if factor in name.split("-")]
+        if fitting:
+            return min(fitting, key=lambda name: len(name.split("-")))
+    return f"py3{minor}"
+
+
+def select_lines(
+    parser: ConfigParser, value: str, factors: frozenset[str], depth: int = 0
+) -> list[str]:
+    """The lines of a setting that apply to `factors`, without their conditions, and those of the
+    settings they refer to."""
+    kept: list[str] = []
+    for line in value.splitlines()[:MOST_LINES]:
+        text = line[:MOST_LINE].split(" #")[0].strip()
+        match = CONDITION.match(text)
+        if match:
+            conditions = [one for part in expand_environments(match[1]) for one in part.split(",")]
+            if not any(holds(condition, factors) for condition in conditions):
+                continue
+            text = match[2].strip()
+        other = REFERENCE.fullmatch(text)
+        if other and depth < MOST_DEPTH and parser.has_option(other[1], other[2]):
+            kept += select_lines(parser, parser.get(other[1], other[2]), factors, depth + 1)
+        else:
+            kept.append(text)
+        if len(kept) >= MOST_LINES:  # references multiply
+            break
+    return kept[:MOST_LINES]
+
+
+def holds(condition: str, factors: frozenset[str]) -> bool:
+    """Whether a condition such as `py38-!django` holds: all its factors are present, those after
+    `!` absent."""
+    return all(
+        (one[1:] not in factors) if one.startswith("!") else one in factors
+        for one in condition.strip().split("-")
+        if one
     )
 
 
@@ -95,7 +170,7 @@ def routine_from_toml(native: Mapping[str, Any]) -> Routine:
 
 
 def unconditional_lines(value: str) -> Iterator[str]:
-    """The lines that hold in every environment, the root's name taken out.
+    """The lines that apply to every environment, without the root's name.
 
     Leaves out lines for certain factors (`py38: x`) or with a value of tox (`{env:X}`).
     """
@@ -141,15 +216,15 @@ def expand_brace(listed: str) -> Iterator[str]:
 
 
 def nox_routine(texts: Mapping[str, str]) -> Routine:
-    """What the test session of `noxfile.py` installs and runs, as far as it is written out.
+    """Read what the test session of `noxfile.py` installs and runs, as far as it is literal.
 
     Calls whose arguments are computed are left out.
     """
     try:
         module = ast.parse(texts.get("noxfile.py", ""))
-    except (SyntaxError, ValueError, RecursionError):
+        sessions = dict(session for node in module.body for session in parse_session(node))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # deeply nested expressions
         return NO_ROUTINE
-    sessions = dict(session for node in module.body for session in parse_session(node))
     chosen = next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
     if chosen is None:
         return NO_ROUTINE

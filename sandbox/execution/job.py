@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sandbox.program import OutputWatch
+
 
 @dataclass(frozen=True)
 class Job:
@@ -19,8 +21,13 @@ class Job:
     diffs: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text, written after the diffs."""
+    capture: bool = False
+    """Whether to report what the program changed in the checkout."""
+    watch: OutputWatch | None = None
+    """Its `report` may be called from any thread."""
 
-    def to_line(self, nonce: str) -> bytes:
+    def to_line(self, nonce: str, cpu_seconds: float | None) -> bytes:
+        """As process 1 of a cold container reads it; it enforces `cpu_seconds` if there are any."""
         job = {
             "nonce": nonce,
             "tree": self.tree,
@@ -29,5 +36,7 @@ class Job:
             "files": dict(self.files),
             "steps": [list(step) for step in self.steps],
             "env": dict(self.environment),
+            "cpu_seconds": cpu_seconds,
+            "capture": self.capture,
         }
         return json.dumps(job).encode() + b"\n"

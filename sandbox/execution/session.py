@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from sandbox.base import Execution
+from sandbox.command_run import CommandRun
 from sandbox.execution.cancellation import SharedExecution
+from sandbox.execution.captured import to_command_run
 from sandbox.execution.job import Job
+from sandbox.execution.verdict import check_verdict, wrap_script
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
-from sandbox.program import Program
+from sandbox.observation import Kind, observe
+from sandbox.program import OutputWatch, Program
 
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 
@@ -36,6 +41,11 @@ class SandboxSession:
             shared = self._shared[key] = SharedExecution(self._start(program))
         return await shared.wait_for_result()
 
+    async def run_command(self, program: Program) -> CommandRun:
+        """See `Sandbox.run_command`."""
+        started = self._start(program, capture=True)
+        return to_command_run(await SharedExecution(started).wait_for_result())
+
     async def close(self) -> None:
         """Stop what still runs, and wait until its containers are gone."""
         for task in self._running:
@@ -43,7 +53,8 @@ class SandboxSession:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _start(self, program: Program) -> asyncio.Task[Execution]:
+    def _start(self, program: Program, *, capture: bool = False) -> asyncio.Task[Execution]:
+        program, nonce = wrap_script(program)
         job = Job(
             steps=[program.argv],
             checkout=CHECKOUT,
@@ -51,8 +62,18 @@ class SandboxSession:
             tree=TREE,
             diffs=program.diffs,
             files=program.files,
+            capture=capture,
+            watch=_call_in_loop(program.watch),
         )
-        task = asyncio.create_task(self._execute(job, self._limits_of(program)))
+        limits = self._limits_of(program)
+
+        async def execute() -> Execution:
+            with observe(Kind.EXECUTION) as event:
+                execution = check_verdict(await self._execute(job, limits), nonce)
+                event.facts["ending"] = execution.ending.value
+                return execution
+
+        task = asyncio.create_task(execute())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
@@ -61,6 +82,19 @@ class SandboxSession:
         stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}
         wanted = {name: value for name, value in stated.items() if value is not None}
         return Limits.model_validate(self._default_limits.model_dump() | wanted)
+
+
+def _call_in_loop(watch: OutputWatch | None) -> OutputWatch | None:
+    """`watch` for other threads: its reports are called in the running loop."""
+    if watch is None:
+        return None
+    loop, report = asyncio.get_running_loop(), watch.report
+
+    def call(text: str) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(report, text)
+
+    return OutputWatch(watch.mark, call)
 
 
 def _sharing_key(program: Program) -> object:

@@ -16,10 +16,12 @@ from typing import Any
 from sandbox.base import Ending, Execution
 from sandbox.errors import PatchRejected
 from sandbox.execution.cancellation import Stopped
+from sandbox.execution.captured import with_changes
 from sandbox.execution.job import Job
 from sandbox.execution.scheduler import CostScheduler
 from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
 from sandbox.limits import Limits
+from sandbox.observation import LEVELS, Level
 
 GRACE_SECONDS = 180
 """How much longer than the program's own limit a container may take before it counts as dead."""
@@ -65,14 +67,24 @@ class WarmPool:
             for container in known or self._idle:
                 self._idle.remove(container)
                 container.edits.add(edit)
+                LEVELS.change(Level.IDLE_CONTAINERS, -1)
+                LEVELS.change(Level.BUSY_CONTAINERS, 1)
                 return container
         container = self._open_container()
+        LEVELS.change(Level.BUSY_CONTAINERS, 1)
         container.edits.add(edit)
         return container
 
     def give_back(self, container: WarmContainer) -> None:
+        LEVELS.change(Level.BUSY_CONTAINERS, -1)
+        LEVELS.change(Level.IDLE_CONTAINERS, 1)
         with self._guard:
             self._idle.append(container)
+
+    def discard(self, container: WarmContainer) -> None:
+        """Close one that was taken, rather than give it back."""
+        LEVELS.change(Level.BUSY_CONTAINERS, -1)
+        container.close()
 
     def _cost(self, edit: tuple[str, ...]) -> int:
         """0: nothing to apply; 1: an edit that is new; 2: one that would be applied once more."""
@@ -85,6 +97,7 @@ class WarmPool:
         """Close the idle containers; a running execution closes its own."""
         with self._guard:
             idle, self._idle = self._idle, []
+        LEVELS.change(Level.IDLE_CONTAINERS, -len(idle))
         if idle:
             with ThreadPoolExecutor(len(idle)) as pool:
                 for container in idle:
@@ -145,9 +158,10 @@ class WarmExecution:
                 self._job_message(run, copy_all=copy_all),
                 seconds=self._answer_seconds(),
                 stopped=self._is_stop_overdue,
+                report=self._job.watch.report if self._job.watch else None,
             )
         except BaseException as error:
-            container.close()
+            self._warm_pool.discard(container)
             if self._stopped_at is not None:
                 raise Stopped from error
             raise
@@ -168,13 +182,15 @@ class WarmExecution:
             "files": dict(self._job.files),
             "edit": edit_name(self._job.diffs),
             "diffs": list(self._job.diffs),
+            "mark": self._job.watch.mark if self._job.watch else "",
             "seconds": self._limits.seconds,
             "output_kept": self._limits.output_kept_bytes,
             "output_total": self._limits.output_total_bytes,
+            "capture": self._job.capture,
         }
 
     def _answer_seconds(self) -> float:
-        return self._limits.seconds + GRACE_SECONDS
+        return self._limits.wall_seconds + GRACE_SECONDS
 
     def _is_stop_overdue(self) -> bool:
         stopped = self._stopped_at
@@ -195,14 +211,16 @@ def to_execution(answer: Mapping[str, Any]) -> Execution:
     if end not in set(Ending):
         raise NoWarmContainer(f"The execution could not be started: {answer['words']}")
     ending = Ending(end)
-    return Execution(
+    execution = Execution(
         exit_code=None if ending in EARLY_ENDINGS else int(answer["code"]),
         output=str(answer["output"]),
         seconds=round(float(answer["seconds"]), 3),
         ending=ending,
+        limit=str(answer.get("limit", "")),
         cpu_seconds=round(float(answer["cpu_seconds"]), 3),
         peak_memory_mb=round(int(answer["peak_kb"]) / 1024, 1),
     )
+    return with_changes(execution, answer)
 
 
 def edit_name(diffs: Sequence[str]) -> str:

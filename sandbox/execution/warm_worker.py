@@ -48,9 +48,14 @@ class WarmContainer:
             raise WarmContainerDied(str(error)) from error
 
     def run_job(
-        self, job: Mapping[str, Any], *, seconds: float, stopped: Callable[[], bool]
+        self,
+        job: Mapping[str, Any],
+        *,
+        seconds: float,
+        stopped: Callable[[], bool],
+        report: Callable[[str], None] | None = None,
     ) -> dict[str, Any]:
-        """The answer to a job.
+        """The answer to a job; `report` receives the marked lines before.
 
         Raises:
             WarmContainerDied: no answer came within `seconds`, or before `stopped()` was true.
@@ -61,6 +66,8 @@ class WarmContainer:
             answer = self._receive_message(deadline, stopped)
             if answer.get("run") == job["run"]:
                 return answer
+            if report is not None and answer.get("progress") == job["run"]:
+                report(str(answer.get("line", "")))
 
     def _receive_message(self, deadline: float, stopped: Callable[[], bool]) -> dict[str, Any]:
         """The next whole message."""

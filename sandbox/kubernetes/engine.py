@@ -14,6 +14,8 @@ from typing import Any, Final, TypeVar
 from sandbox.base import Execution
 from sandbox.docker.engine import DockerEngine
 from sandbox.engine import UNOWNED_SECONDS, CleanupResult, EnvironmentRequest, OnProgress
+from sandbox.environment.attempt import Attempt
+from sandbox.environment.installation import Installation
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
 from sandbox.execution.job import Job
@@ -89,8 +91,16 @@ class KubernetesEngine:
                 )
         return f"Kubernetes {version}, warm sandboxes as pods; images are built by {built_by}"
 
+    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
+        """As `DockerEngine.plan`."""
+        return await self._builder.plan(request)
+
     async def prepare(
-        self, request: EnvironmentRequest, *, on_progress: OnProgress | None = None
+        self,
+        request: EnvironmentRequest,
+        attempt: Attempt | None = None,
+        *,
+        on_progress: OnProgress | None = None,
     ) -> str:
         """The pushed image of the request's tree, by digest; see `DockerEngine.prepare`.
 
@@ -102,8 +112,12 @@ class KubernetesEngine:
             raise EnvironmentFailed(
                 DOCKERFILE_REFUSED, command=f"dockerfile: {request.dockerfile}", log=""
             )
-        image = await self._builder.prepare(request, on_progress=on_progress)
+        image = await self._builder.prepare(request, attempt, on_progress=on_progress)
         return await self._builder.push(image, self._registry)
+
+    async def read_installation(self, image: str) -> Installation | None:
+        """As `DockerEngine.read_installation`; the builder keeps what it pushed."""
+        return await self._builder.read_installation(image)
 
     @asynccontextmanager
     async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
@@ -188,7 +202,7 @@ def open_warm_pod(cluster: Cluster, pod: dict[str, Any], limits: Limits) -> Warm
             try:
                 cluster.delete_pod(name)
             except SandboxUnavailable as error:
-                log.warning("pod %s was not removed: %s", name, error)
+                log.warning("Pod %s was not removed: %s", name, error)
 
         warm = WarmContainer(stream, remove=remove_pod)
         warm.send(limits_message(limits))

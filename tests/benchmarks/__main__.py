@@ -8,16 +8,26 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from tests.benchmarks.bot import checkout, demo_run, pickup, start, webhook
+from tests.benchmarks.bot import checkout, demo_run, flood, pickup, poll, scale, start, webhook
 from tests.benchmarks.context import reading, recall, scan, tokens
-from tests.benchmarks.pipeline import edits, normalise, paper_table1, stopping
-from tests.benchmarks.sandbox import matrix, regression
+from tests.benchmarks.pipeline import (
+    already_fixed,
+    edits,
+    explore,
+    normalise,
+    paper_table1,
+    stopping,
+)
+from tests.benchmarks.sandbox import install, matrix, near_tests, packages, regression
 from tests.benchmarks.table import Row, render, write
 
 BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "start": start.measure,
     "webhook": webhook.measure,
+    "flood": flood.measure,
     "pickup": pickup.measure,
+    "poll": poll.measure,
+    "scale": scale.measure,
     "checkout": checkout.measure,
     "normalise": normalise.measure,
     "edits": edits.measure,
@@ -26,10 +36,15 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "recall": recall.measure,
     "tokens": tokens.measure,
     "table1": paper_table1.measure,
+    "explore": explore.measure,
     "run": demo_run.measure,
+    "install": install.measure,
+    "packages": packages.measure,
     "matrix": matrix.measure,
-    "regression": regression.measure,
+    "regression": near_tests.measure,
+    "suite": regression.measure,
     "scan": scan.measure,
+    "already_fixed": already_fixed.measure,
 }
 
 

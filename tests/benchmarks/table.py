@@ -24,7 +24,9 @@ class Row:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of `values` lies (nearest rank)."""
+    """The value below which `share` of `values` lies (nearest rank); infinite without values."""
+    if not values:
+        return float("inf")
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -12,7 +12,7 @@ import pytest
 def _nothing_set() -> Generator[None]:
     """No setting of ours, and a terminal so wide that no usage is broken into lines."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):  # noqa: TID251 - what whoever runs the tests has set
+        for name in list(os.environ):  # noqa: TID251 - what the person who runs the tests has set
             if name.startswith(("CAPUCHIN_", "ANTHROPIC_")):
                 patch.delenv(name)
         patch.setenv("COLUMNS", "5000")

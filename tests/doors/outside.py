@@ -121,6 +121,7 @@ def recorded(url: str) -> dict[str, str]:
     """Settings that ask the recorded model at `url`."""
     return {
         "CAPUCHIN_SOLVER_MODEL": "anthropic:recorded-claude-sonnet-4-6",
+        "CAPUCHIN_GENERATORS": "[{}]",
         "ANTHROPIC_API_KEY": "recorded",
         "ANTHROPIC_BASE_URL": url,
         "CAPUCHIN_BUILD_CA_BUNDLE": str(CERTIFICATES) if CERTIFICATES.is_file() else "",

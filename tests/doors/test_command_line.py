@@ -12,9 +12,15 @@ from tests.doors import shop
 from tests.doors.outside import assert_expected, capuchin, here
 
 COMMANDS = (
-    "demo", "serve", "worker", "fix", "select", "replay", "evaluate", "config", "setup", "doctor",
+    "demo", "serve", "worker", "fix", "select", "replay", "evaluate", "learn", "prices", "config",
+    "setup", "doctor",
 )  # fmt: skip
-ACTIONS = ("config check", "config show", "config schema")
+ACTIONS = (
+    "config check", "config show", "config schema",
+    "learn collect", "learn filter", "learn train", "learn judge",
+)  # fmt: skip
+
+GROUPS = ("config", "learn")
 
 
 def usage(*command: str) -> str:
@@ -33,7 +39,7 @@ def described(line: str) -> dict[str, object]:
     required: list[str] = []
     exclusive: list[list[str]] = []
     arguments: list[str] = []
-    for part in re.findall(r"\[[^\]]*\]|\([^)]*\)|--\S+ [^-\[(\s]\S*|\S+", line):
+    for part in re.findall(r"\[(?:[^\[\]]|\[[^\]]*\])*\]|\([^)]*\)|--\S+ [^-\[(\s]\S*|\S+", line):
         inner = part.strip("[]()")
         if not inner.startswith("-"):
             arguments.append(part)
@@ -64,18 +70,21 @@ def test_the_entry_points_are_where_they_were() -> None:
 def test_these_are_the_commands() -> None:
     listed = re.findall(r"(?m)^    ([a-z]+)(?: |$)", here("--help").out)
     assert sorted(listed) == sorted(COMMANDS)
-    listed = re.findall(r"(?m)^    ([a-z]+)(?: |$)", here("config", "--help").out)
-    assert [f"config {action}" for action in listed] == list(ACTIONS)
+    for command in GROUPS:
+        listed = re.findall(r"(?m)^    ([a-z]+)(?: |$)", here(command, "--help").out)
+        assert {f"{command} {action}" for action in listed} == {
+            action for action in ACTIONS if action.startswith(f"{command} ")
+        }
 
 
 def test_every_command_takes_these_options_and_arguments() -> None:
-    commands = ["", *(each for each in COMMANDS if each != "config"), *ACTIONS]
+    commands = ["", *(each for each in COMMANDS if each not in GROUPS), *ACTIONS]
     found = {f"capuchin {each}".strip(): described(usage(*each.split())) for each in commands}
     assert_expected("command_line", found)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *ACTIONS])
-def test_an_option_that_is_none_is_wrong_usage(command: str) -> None:
+def test_an_invalid_option_is_wrong_usage(command: str) -> None:
     ended = here(*command.split(), "--no-such-option")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("usage: capuchin")
@@ -102,6 +111,13 @@ def test_an_option_that_is_none_is_wrong_usage(command: str) -> None:
         "evaluate README.md --predictions . --labels absent.json",
         "evaluate README.md --predictions . --runs .",
         "evaluate README.md --trees absent",
+        "learn",
+        "learn collect data",
+        "learn collect data --issues README.md",
+        "learn collect data --instances README.md",
+        "learn filter absent --out rows",
+        "learn train orm absent --base absent --out out",
+        "learn judge absent absent",
         "config",
         "config check absent.yml",
         "config show absent.yml",
@@ -120,9 +136,7 @@ def test_wrong_usage_is_2(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["demo", "serve", "worker", "doctor", "setup", "fix"])
-def test_a_setting_that_is_none_is_wrong_usage(
-    command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_setting_is_wrong_usage(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPUCHIN_PORT", "many")
     url = ["https://github.com/a/b/issues/1"] if command == "fix" else []
     ended = here(command, *url)

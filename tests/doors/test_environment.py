@@ -52,7 +52,7 @@ def test_these_variables_are_read_and_no_others() -> None:
 
 def test_the_settings_page_names_them_with_their_defaults() -> None:
     text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
-    row = r"(?m)^\| `((?:CAPUCHIN|ANTHROPIC)_\w+)` \| (?:`([^`]+)`)? *\|"
+    row = r"(?m)^\| `((?:CAPUCHIN|ANTHROPIC|OTEL)_\w+)` \| (?:`([^`]+)`)? *\|"
     assert dict(re.findall(row, text)) == {k: v["default"] for k, v in VARIABLES.items()}
 
 

@@ -63,10 +63,17 @@ class Scene:
         self.commands["disabled"] = await self.hub.comment(issue, "/capuchin fix", MAINTAINER)
         await self.hub.commit(self.shop, "settings", {FILE: "sampels: 1\n"}, "Set", STRANGER)
         await self.hub.open_pull(self.shop, "settings", "Set", STRANGER)
-        async with asyncio.timeout(SECONDS):
-            while not self._answered():
-                await asyncio.sleep(0.05)
-                self.ends = await asyncio.to_thread(ended, server)
+        try:
+            async with asyncio.timeout(SECONDS):
+                while not self._answered():
+                    await asyncio.sleep(0.05)
+                    self.ends = await asyncio.to_thread(ended, server)
+        except TimeoutError:
+            reactions = {words: faces(each) for words, each in self.commands.items()}
+            checks = [run.name for run in self.shop.check_runs]
+            raise AssertionError(
+                (self.ends, reactions, self.labels, checks, len(self.pulls))
+            ) from None
 
     async def _ask(self, repo: Repo, words: str, title: str, body: str) -> None:
         """With a comment or a label, on an issue of its own."""

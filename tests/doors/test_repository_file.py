@@ -11,7 +11,7 @@ import yaml
 
 from tests.doors.outside import ROOT, assert_expected, here, quoted
 
-TOLD = ("title", "description", "$defs")
+TOLD = ("title", "description", "errorMessage", "$defs")
 """What of a schema is prose, or a name that only the schema itself uses."""
 
 

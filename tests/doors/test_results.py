@@ -17,7 +17,7 @@ from tests.doors import shop
 from tests.doors.internal import model
 from tests.doors.outside import Ended, assert_expected, here, recorded, shape
 
-LEFT: Final = [".gitignore", "report.json", "report.md", "run", "run.tar.zst"]
+LEFT: Final = [".gitignore", "health.json", "report.json", "report.md", "run", "run.tar.zst"]
 """What each run leaves in its folder; `run` is what it goes on from."""
 INPUT: Final = ("--repo", "repo", "--issue", "issue.md")
 
@@ -67,8 +67,9 @@ def fixed(desk: Desk) -> Ended:
 
 def test_a_fix_ends_with_0_and_leaves_these_files(desk: Desk, fixed: Ended) -> None:
     assert fixed.code == 0, fixed.err
-    assert desk.files("out") == sorted([*LEFT, "patch.diff", "reproduction_test.py"])
+    assert desk.files("out") == sorted([*LEFT, "candidates", "patch.diff", "reproduction_test.py"])
     assert fixed.json == desk.json("out/report.json")
+    assert fixed.json["environment"] == desk.json("out/health.json")
     patch = (desk.folder / "out/patch.diff").read_text()
     assert patch.startswith("diff --git a/shop/till.py b/shop/till.py\n")
     assert "def test_total_adds" in (desk.folder / "out/reproduction_test.py").read_text()
@@ -95,7 +96,7 @@ def test_no_fix_ends_with_3_and_is_kept_in_this_folder(desk: Desk) -> None:
     shop.repository(desk.folder / "pages", shop.WITHOUT_PYTHON)
     ended = desk.capuchin("fix", "--repo", "pages", "--issue", "issue.md", "--json")
     assert (ended.code, ended.json["outcome"]) == (3, "no fix")
-    assert desk.files("capuchin-run") == LEFT
+    assert desk.files("capuchin-run") == [name for name in LEFT if name != "health.json"]
     assert_expected("report_no_fix", shape(ended.json))
 
 

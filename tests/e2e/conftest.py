@@ -11,12 +11,14 @@ from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
-from tests.e2e.harness import BotHarness, StartBot, host_certificates
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.certificates import host_certificates
 from tests.support.docker import daemon
 from tests.support.hub import settings_for
+from tests.support.patience import wait_patiently
 from tests.support.redis import RedisServer
 
-__all__ = ["daemon"]
+__all__ = ["daemon", "wait_patiently"]
 
 Fields = dict[str, object]
 

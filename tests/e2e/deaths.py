@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Final
 
 from bot.localhub import Exchange, LocalHub
 
+SHOWS_PROGRESS: Final = re.compile(
+    rb"I am (looking into this|comparing|putting edit [A-Z]+ into the pull request)"
+)
+"""How a status comment begins until its run ends; see `bot/comments/status.py`."""
+
 
 class Deaths:
-    """Counts the effects on a hub, and kills who is at work after one of them; one at a time."""
+    """Counts the effects on a hub, and kills who is at work after one of them; one at a time.
+
+    An edit that shows progress is no effect: how many of them are made depends on the time.
+    """
 
     def __init__(self, hub: LocalHub) -> None:
         self.effects: list[str] = []
@@ -30,6 +40,8 @@ class Deaths:
     def _count(self, exchange: Exchange) -> None:
         is_token = exchange.path.endswith("/access_tokens")
         if exchange.method == "GET" or is_token or exchange.path.endswith("git-upload-pack"):
+            return
+        if exchange.method == "PATCH" and SHOWS_PROGRESS.search(exchange.body):
             return
         self.effects.append(f"{exchange.method} {exchange.path.rpartition('/')[2]}")
         if self._die is not None:

@@ -22,7 +22,8 @@ async def fork_pull(
     tree = git.write_paths(git.read_commit(base).tree, blobs)
     by = Signature("mallory", "m@example.com", now())
     sha = git.write_commit(tree, [base], "Trust me\n", by, by)
-    fork = hub.add_repo(f"mallory/{repo.name}", {})
+    name = f"mallory/{repo.name}"
+    fork = hub.repos.get(name) or hub.add_repo(name, {})
     asked = NewPull("Trust me", "", branch, "main", fork=(fork, sha))
     pull = await open_pull(hub, repo, asked, who)
     await hub.wait_until_delivered()

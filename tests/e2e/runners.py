@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from bot.runner.runner import PipelineRunner
@@ -18,6 +18,7 @@ from bot.runner.types import (
 )
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
+from bot.types import RunId
 from pipeline.models.wrappers.metered import Meter
 from pipeline.solve import OUTCOME_KEY, SolveResult
 from pipeline.store import Store
@@ -65,7 +66,10 @@ class FakeRunner(PipelineRunner):
         self.cut = 0
         """How many runs were cancelled at the gate."""
 
-    async def clean_up(self, active: list[str]) -> int:
+    async def clean_up(self, active: Sequence[RunId]) -> int:
+        return 0
+
+    async def evict_images(self) -> int:
         return 0
 
     async def solve(

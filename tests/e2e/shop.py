@@ -49,6 +49,15 @@ def edit(after: str, *, path: str = "shop/till.py", before: str = "    return a 
 
 RIGHT = edit("    return a + b")
 WRONG = edit("    return abs(a - b)")
+SEARCHING = (
+    RecordedAnswer(call="understanding", reply="<files>\nshop/till.py: total() adds\n</files>"),
+    RecordedAnswer(call="localisation/0", turn=0, reply="<bash>\ncat -n shop/till.py\n</bash>"),
+    RecordedAnswer(
+        call="localisation/0", reply="<places>\nshop/till.py:2: it subtracts\n</places>"
+    ),
+    RecordedAnswer(call="localisation/1", reply="<places>\nshop/till.py:5-6: it counts\n</places>"),
+)
+"""What a search of two answers a stage says."""
 
 
 def answers(*first: RecordedAnswer) -> Recording:

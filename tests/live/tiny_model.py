@@ -1,4 +1,6 @@
-"""Writes a tiny Llama with random weights and a tokenizer made on the spot. `python FILE FOLDER`.
+"""Writes a tiny Llama with random weights and a tokenizer made on the spot.
+
+`python FILE FOLDER [SPREAD]`.
 
 Run by vLLM's own Python: transformers and tokenizers are not among our dependencies.
 """
@@ -19,7 +21,8 @@ TEMPLATE = (
 )
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, spread: float) -> None:
+    """`spread`: the standard deviation of the weights; with a large one, few steps overfit."""
     torch.manual_seed(0)
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -47,10 +50,11 @@ def make(folder: Path) -> None:
         bos_token_id=None,
         eos_token_id=2,
         pad_token_id=0,
+        initializer_range=spread,
     )
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    make(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0.02)

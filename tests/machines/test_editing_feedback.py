@@ -1,10 +1,11 @@
-"""What an editing machine is told of its edit."""
+"""What an editing machine hears about its edit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pipeline.generation.editing import EditingState
+from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Selection
 from tests.support.data.solver_shop import (
@@ -77,7 +78,7 @@ async def test_the_edit_is_shown_as_a_diff_with_both_runs(shop: Shop) -> None:
     assert "These tests" not in report
 
 
-async def test_tests_of_the_repository_that_the_edit_breaks_are_told(shop: Shop) -> None:
+async def test_tests_of_the_repository_that_the_edit_breaks_are_reported(shop: Shop) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
     report = said(model)[2]
@@ -112,7 +113,9 @@ async def test_the_early_tests_are_run_by_the_configured_command(shop: Shop) -> 
     assert (await state_of(shop)).broken[0] == ("tests/test_till.py::test_count",)
 
 
-async def test_a_configured_command_that_cannot_run_a_part_tells_nothing_early(shop: Shop) -> None:
+async def test_a_configured_command_that_cannot_run_a_part_gives_no_result_early(
+    shop: Shop,
+) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     await shop.solver(model, test_command=("sh", "-c", "exit 0")).solve(ISSUE)
     assert not early(shop)
@@ -124,3 +127,18 @@ async def test_a_renamed_file_reaches_the_candidate(shop: Shop) -> None:
     selection = await shop.solver(ScriptedModel(simple(rename, APPROVE))).solve(ISSUE)
     assert isinstance(selection, Selection)
     assert "+++ b/shop/words.py" in selection.candidate.patch.diff
+
+
+async def test_an_approval_beside_an_edit_saves_the_call_that_would_ask_for_it(shop: Shop) -> None:
+    model = ScriptedModel(simple(f"{GOOD_EDIT}\n\n{APPROVE}"))
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    state = await state_of(shop)
+    assert state.phase is Phase.APPROVED
+    assert len(state.attempts) == 1
+
+
+async def test_an_approval_beside_an_edit_that_breaks_a_test_does_not_count(shop: Shop) -> None:
+    both = f"{BREAKING_EDIT}\n\n{APPROVE}"
+    model = ScriptedModel(simple(both, GOOD_EDIT, APPROVE))
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    assert "These tests of the repository" in said(model)[2]

@@ -70,4 +70,4 @@ async def test_of_a_file_that_does_not_fit_into_the_context_parts_are_shown(
 async def test_the_model_is_asked_to_keep_to_the_tokens_of_the_context(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     await shop.solver(model, scout=False, context_tokens=4_321).solve(ISSUE)
-    assert "up to about 4321 tokens in all" in model.conversations["ranking/0"][0].text
+    assert "about 4321 tokens of files in all" in model.conversations["ranking/0"][0].text

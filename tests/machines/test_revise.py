@@ -110,7 +110,7 @@ def test_numbers_that_no_review_has_are_text() -> None:
     )
 
 
-async def test_a_ceiling_that_is_reached_is_told(shop: Shop, tmp_path: Path) -> None:
+async def test_a_ceiling_that_is_reached_is_reported(shop: Shop, tmp_path: Path) -> None:
     spent = BudgetSpent(1.0, 1.0, "repository")
     result, _ = await revised(shop, tmp_path, [spent], conflicts=False)
     assert result == Revision(patch=None, answer="", spent_ceiling="repository")

@@ -59,16 +59,16 @@ async def test_each_sample_gets_an_approach_after_the_shared_opening(shop: Shop)
     model = ScriptedModel(answers)
     await shop.solver(model, samples=4, informed=0).solve(ISSUE)
     assert [(await state_of(shop, n)).approach for n in range(4)] == [
+        "",
         "Add them.",
         "Use sum().",
         "Mend </approach> the caller.",
-        "",
     ]
-    assert "<approach>\nUse sum().\n</approach>" in first_task(model, 1)
-    assert "Mend <\\/approach> the caller." in first_task(model, 2)
-    assert "approach>" not in first_task(model, 3)
+    assert "approach>" not in first_task(model, 0)
+    assert "<approach>\nUse sum().\n</approach>" in first_task(model, 2)
+    assert "Mend <\\/approach> the caller." in first_task(model, 3)
     assert len({model.conversations[f"editing/{n}"][0].text for n in range(4)}) == 1
-    assert "result -= price" not in str(model.conversations["approaches"])
+    assert "result -= price" in str(model.conversations["approaches"])
 
 
 @pytest.mark.parametrize("end", ["Hm.", ModelRefused("no"), ContextTooLong("long")])
@@ -167,7 +167,7 @@ async def test_a_worker_killed_between_waves_decides_the_same(shop: Shop, tmp_pa
     expected = await shop.solver(calm, store=counting, **options).solve(ISSUE)
     assert isinstance(expected, Selection)
     assert len(started(calm)) == 4
-    for dies_at in range(3, len(counting.saved), 3):
+    for dies_at in range(3, len(counting.saved), 7):
         folder, model = tmp_path / f"dies-{dies_at}", ScriptedModel(answers)
         with suppress(Killed):  # the last saves depend on who was first
             await shop.solver(model, store=DyingStore(folder, dies_at), **options).solve(ISSUE)

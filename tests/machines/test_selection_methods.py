@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +12,19 @@ from pipeline.models.likelihood import ScoreUnavailable
 from pipeline.options import Options
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
-from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Issue, NoFix, Patch, Selection, TestScript
+from pipeline.types import Candidate, NoFix, Patch, Selection, TestScript
+from tests.machines.choosing import (
+    ABSOLUTE,
+    ADDED,
+    FOUR,
+    OTHER_GOOD_EDIT,
+    SUMMED,
+    TableReward,
+    asked,
+    chosen_by,
+    solver,
+)
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
@@ -22,78 +32,14 @@ from tests.support.data.solver_shop import (
     COMMON,
     GOOD_EDIT,
     ISSUE,
-    LONGER_GOOD_EDIT,
     PASSING_SCRIPT,
     SHARP_SCRIPT,
-    WEAK_SCRIPT,
     WRONG_EDIT,
     Shop,
-    edit,
     sample,
     script,
 )
-from tests.support.fakes import Answer, ScriptedModel
-
-ABSOLUTE = "return abs(result)"
-SUMMED = "return sum(prices)"
-ADDED = "+        result += price"
-OTHER_GOOD_EDIT = edit("        result -= price", "        result = result + price")
-SAME_GOOD_EDIT = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
-FOUR: dict[str, list[Answer]] = {
-    **COMMON,
-    **sample(0, ABSOLUTE_EDIT, APPROVE),
-    **sample(1, LONGER_GOOD_EDIT, APPROVE, test=WEAK_SCRIPT),
-    **sample(2, GOOD_EDIT, APPROVE),
-    **sample(3, SAME_GOOD_EDIT, APPROVE),
-}
-
-
-class TableReward:
-    """A reward model that knows scores by what is in an edit."""
-
-    def __init__(self, scores: Mapping[str, float] | Exception) -> None:
-        self._scores = scores
-        self.asked: list[str] = []
-
-    async def score(self, issue: Issue, diff: str) -> float:
-        assert issue == ISSUE
-        self.asked.append(diff)
-        if isinstance(self._scores, Exception):
-            raise self._scores
-        return next(score for words, score in self._scores.items() if words in diff)
-
-
-async def chosen_by(
-    shop: Shop,
-    method: str,
-    answers: Mapping[str, Sequence[Answer]] = FOUR,
-    *,
-    reward: TableReward | None = None,
-    samples: int = 4,
-    **options: object,
-) -> tuple[Selection, ScriptedModel]:
-    model = ScriptedModel(answers)
-    result = await solver(shop, method, model, reward, samples=samples, **options).solve(ISSUE)
-    assert isinstance(result, Selection), result
-    assert result.evidence.method == method
-    return result, model
-
-
-def solver(
-    shop: Shop, method: str, model: ScriptedModel, reward: TableReward | None, **options: object
-) -> Solver:
-    set_ = {"rankings": 1, "attempts": 4, "informed": 0, "selection": method, **options}
-    return Solver(
-        models=Models(solver=model, scout=model, orm=reward),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / "store"),
-        options=Options.model_validate(set_),
-    )
-
-
-def asked(model: ScriptedModel, stage: str) -> int:
-    return sum(call == stage for call, _ in model.asked)
+from tests.support.fakes import ScriptedModel
 
 
 @pytest.mark.slow
@@ -148,6 +94,42 @@ async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(sh
     assert last.count("<output>") == 4
     assert selection.evidence.order[0] == selection.evidence.votes.leaders(3)[1]
     assert (selection.decided_by, selection.evidence.selection_rounds) == ("model", 1)
+
+
+async def test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_does(
+    shop: Shop,
+) -> None:
+    five = {**FOUR, **sample(4, WRONG_EDIT, APPROVE)}
+    answers = {**five, "selecting": [SHARP_SCRIPT, "<choice>D</choice>"]}
+    selection, model = await chosen_by(
+        shop, "machine", answers, samples=5, finalists=5, adaptive=False
+    )
+    first = model.conversations["selecting"][0].text
+    assert first.count("<diff>") == len(selection.evidence.finalists) == 5
+    assert selection.decided_by == "model"
+
+
+UNSTEADY = script("total([1, -2]) == -1 or hash('a') % 7 == 0").replace(
+    "ok = ", "import os\nok = os.environ.get('PYTHONHASHSEED') == '1' or "
+)
+BESIDE = script("'abs' not in open('shop/till.py').read()")
+
+
+async def test_only_scripts_that_separate_edits_count_and_decide_when_the_model_does_not(
+    shop: Shop,
+) -> None:
+    scripts = [PASSING_SCRIPT, UNSTEADY, BESIDE, SHARP_SCRIPT, "I cannot say."]
+    two = {**COMMON, **sample(0, ABSOLUTE_EDIT, APPROVE), **sample(1, GOOD_EDIT, APPROVE)}
+    model = ScriptedModel({**two, "selecting": scripts})
+    options: dict[str, Any] = {"samples": 2, "selection_attempts": 5}
+    result = await solver(shop, "evidence", model, None, **options).solve(ISSUE)
+    assert isinstance(result, Selection)
+    told = "\n".join(m.text for m in model.conversations["selecting"] if m.role == "user")
+    assert "It tells no candidates apart" in told
+    assert "It does not always end the same" in told
+    assert "where the edit that it passes is spoilt" in told
+    assert told.count("counts for nothing") == 3
+    assert "return abs(result)" not in result.candidate.patch.diff
 
 
 async def test_the_papers_machine_takes_the_first_when_it_never_decides(shop: Shop) -> None:
@@ -240,7 +222,9 @@ async def test_flaky_tests_are_found_by_repetition_and_have_no_vote(
     assert selection.evidence.standings[0].passes <= len(table.tests) - len(table.flaky)
 
 
-async def test_below_the_threshold_nothing_is_proposed_and_all_is_told(shop: Shop) -> None:
+async def test_below_the_threshold_nothing_is_proposed_and_everything_is_reported(
+    shop: Shop,
+) -> None:
     model = ScriptedModel({**FOUR, "selecting": ["Hm."]})
     no = await solver(shop, "evidence", model, None, samples=4, confidence=0.999).solve(ISSUE)
     assert isinstance(no, NoFix)

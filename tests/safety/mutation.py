@@ -19,6 +19,8 @@ LIMITS: Final = "sandbox/limits.py"
 ATTEMPT: Final = "sandbox/docker/cold_execution.py"
 DIALOGUE: Final = "sandbox/docker/cold_protocol.py"
 PROFILE: Final = "sandbox/guest/image/seccomp.json"
+CAPTURE: Final = "sandbox/guest/supervisor/capture.py"
+CAPTURED: Final = "sandbox/execution/captured.py"
 ENTRY: Final = "sandbox/guest/image/entry.py"
 DOCKERFILE: Final = "sandbox/guest/image/Dockerfile"
 HOST_GIT: Final = "pipeline/codebase/git.py"
@@ -36,9 +38,14 @@ class Protection:
     """How the protected executions run; empty for protections on the host."""
     changes: tuple[Change, ...]
     tests: tuple[str, ...]
-    """Below `tests/safety`, without those of the other mode."""
+    """Below `tests/safety`, without those of the other mode; or whole paths of tests elsewhere."""
     layer: str = ""
     """A Dockerfile line that changes the finished image as `changes` would change a new one."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its attacks are tests outside `tests/safety`, which need no prepared image."""
+        return self.tests[0].startswith("tests/")
 
 
 RIGHTS: Final = ("test_privilege.py::test_it_has_no_right_that_it_could_use_or_get_back",)
@@ -69,6 +76,14 @@ NAMESPACES: Final = ("test_privilege.py::test_no_new_namespace_of_any_kind",)
 OLD_SYSTEM_CALLS: Final = ("test_privilege.py::test_32_bit_system_calls_are_refused",)
 DEVICES: Final = ("test_privilege.py::test_devices_cannot_be_made",)
 LINKS: Final = ("test_writes.py::test_links_lead_nowhere",)
+LEFT_LINKS: Final = ("test_commands.py::test_links_are_read_and_never_followed",)
+LEFT_NAMES: Final = (
+    "test_commands.py::test_names_that_are_not_text_arrive_as_names_that_no_edit_may_have",
+)
+LEFT_MUCH: Final = (
+    "test_commands.py::"
+    "test_a_checkout_that_cannot_be_read_within_the_limits_is_left_alone[{}-sparse]"
+)
 SHARE: Final = ("test_resources.py::test_it_gets_no_more_than_its_share_of_the_processors",)
 HANDLES: Final = ("test_resources.py::test_handles_and_core_dumps_are_limited",)
 FLOOD: Final = ("test_resources.py::test_endless_output_is_cut",)

@@ -9,6 +9,8 @@ from typing import Final
 
 from tests.safety.mutation import (
     CALLS,
+    CAPTURE,
+    CAPTURED,
     CONTAINER,
     CORES,
     DAEMONS,
@@ -30,6 +32,9 @@ from tests.safety.mutation import (
     HOST_GIT,
     INODES,
     INSIDE,
+    LEFT_LINKS,
+    LEFT_MUCH,
+    LEFT_NAMES,
     LIMITS,
     LINKS,
     LOOKS,
@@ -52,8 +57,11 @@ from tests.safety.mutation import (
     given,
 )
 from tests.safety.mutations_of_containers import FIRST
+from tests.safety.mutations_of_doors import BY_EDITS, DOORS
 
 PROTECTIONS: Final = (
+    *DOORS,
+    *BY_EDITS,
     *FIRST,
     *(
         protection
@@ -69,6 +77,21 @@ PROTECTIONS: Final = (
             Protection("devices of the host", mode, given(devices='["/dev/kmsg"]'), OF_THE_HOST),
             Protection("environment of the host", mode, (EVERYTHING,), ENVIRONMENT),
             Protection("links out of the tree", mode, (READ_ONLY,), LINKS),
+            Protection(
+                "size of what a command leaves",
+                mode,
+                ((CAPTURE, "facts.st_size > left", "facts.st_size > 1 << 60"),),
+                (LEFT_MUCH.format(mode),),
+            ),
+            Protection(
+                "names that a command leaves",
+                mode,
+                ((CAPTURED, '"backslashreplace"', '"replace"'),),
+                LEFT_NAMES,
+            ),
+            Protection(
+                "links that a command leaves", mode, ((CAPTURE, '.rstrip("/")', ""),), LEFT_LINKS
+            ),
         )
     ),
     Protection(
@@ -231,10 +254,28 @@ PROTECTIONS: Final = (
         ("test_build_steps.py::test_a_build_step_finds_no_secret",),
     ),
     Protection(
-        "metadata address in a build",
+        "builds on loopback alone",
         "warm",
-        (("sandbox/docker/build/network.py", 'yield f"container:{container}"', "yield network"),),
-        ("test_build_steps.py::test_a_build_cannot_reach_the_clouds_metadata",),
+        (
+            (
+                "sandbox/docker/build/network.py",
+                'start({}, "none", program="hold"',
+                'start({}, options.network, program="hold"',
+            ),
+        ),
+        ("test_build_steps.py::test_a_build_reaches_no_host_private_network_or_metadata",),
+    ),
+    Protection(
+        "private addresses closed to the proxy of builds",
+        "warm",
+        (
+            (
+                "sandbox/guest/network/destinations.py",
+                "return not any(address in network for network in CLOSED)",
+                "return True",
+            ),
+        ),
+        ("test_build_steps.py::test_a_build_reaches_no_host_private_network_or_metadata",),
     ),
     Protection(
         "hooks of a repository on the host",

@@ -98,7 +98,7 @@ FIRST: Final = (
     Protection(
         "wall clock",
         "warm",
-        ((WATCH, "self._started_at + self._limits.seconds", "self._started_at + 30"),),
+        ((WATCH, "TimeLimit(self._limits.seconds)", "TimeLimit(30)"),),
         ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
     ),
     Protection(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from typing import Any, cast
 
 import docker
 import pytest
@@ -12,7 +14,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.program import Program
-from tests.support.attack_scripts import METADATA_PROBE
+from tests.support.attack_scripts import ESCAPE_FROM_A_BUILD
 from tests.support.docker import containers_of, make_tree
 
 
@@ -41,15 +43,31 @@ async def test_a_build_step_finds_no_secret(
     assert not [word for word in ("canary", "docker.sock", "/run/secrets") if word in seen]
 
 
-async def test_a_build_cannot_reach_the_clouds_metadata(
+async def test_a_build_reaches_no_host_private_network_or_metadata(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
-    tree = make_tree(tmp_path, {"knock.py": METADATA_PROBE})
-    with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(
-            EnvironmentRequest(tree, setup=["python knock.py; exit 1"], run_id=run_id, scope=run_id)
-        )
-    answers = dict(line.split(" ", 1) for line in failed.value.log.strip().splitlines())
-    # Blackholed: EINVAL or EHOSTUNREACH at once, not a timeout or a connection.
-    assert set(answers.values()) <= {"OSError 22", "OSError 113", "OSError 101"}, answers
+    """As code of the repository, and as root in its Dockerfile; the index answers all the same."""
+    facts = cast(dict[str, Any], cast(Any, daemon).inspect_network("bridge"))
+    gateway = str(facts["IPAM"]["Config"][0]["Gateway"])
+    # A Dockerfile does not get the certificates of this machine.
+    trust = "--trusted-host pypi.org --trusted-host files.pythonhosted.org"
+    fetch = f"pip download {trust} --quiet --no-deps --dest /tmp/got colorama"
+    with socket.create_server((gateway, 0)) as host:
+        port = host.getsockname()[1]
+        escape = f"python3 escape.py {port} {gateway}; {fetch} && ls /tmp/got; exit 1"
+        dockerfile = f"FROM capuchin/base\nCOPY escape.py /\nRUN cd / && {escape}\n"
+        tree = make_tree(tmp_path, {"escape.py": ESCAPE_FROM_A_BUILD, "Dockerfile": dockerfile})
+        for given in ({"setup": [escape]}, {"dockerfile": "Dockerfile"}):
+            with pytest.raises(EnvironmentFailed) as failed:
+                await engine.prepare(EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given))  # pyright: ignore[reportArgumentType] - either
+            lines = failed.value.log.splitlines()
+            tried = [line for line in lines if line.startswith(("connect", "tunnel", "through"))]
+            assert len(tried) == 30, failed.value.log
+            assert [line for line in lines if "OPEN" in line] == []
+            assert f"tunnel {gateway} 403" in lines
+            assert "resolve pypi.org gaierror" in lines
+            assert [line for line in lines if line.startswith("colorama-")], failed.value.log
+        host.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            host.accept()
     assert containers_of(daemon, run_id) == []

@@ -56,5 +56,8 @@ async def test_hooks_filters_and_configuration_run_nothing(
     await git(repository, "add", "-A", env=work, cwd=tmp_path / "work")
     other = str(tmp_path / "other.git")
     await git(None, "init", "-q", "--bare", other)
-    await git(repository, "push", "-q", other, f"{commit}:refs/heads/main")
+    await git(
+        repository, "push", "-q", other, f"{commit}:refs/heads/main",
+        config=("protocol.file.allow=always",),
+    )  # fmt: skip
     assert not ran.exists()

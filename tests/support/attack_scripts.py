@@ -2,15 +2,69 @@
 
 from __future__ import annotations
 
-METADATA_PROBE = """
-import socket
-for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+ESCAPE_FROM_A_BUILD = """
+import base64, json, os, socket, struct, sys, urllib.parse, urllib.request
+port = int(sys.argv[1])
+gateway = sys.argv[2]
+here = ("127.0.0.1", 3142)
+hosts = (gateway, "169.254.169.254", "168.63.129.16", "10.0.0.1", "192.168.0.1", "::1",
+         "::ffff:" + gateway, "fd00:ec2::254", "localhost", "host.docker.internal")
+
+def tell(way, host, answer):
+    print(way, host, answer, flush=True)
+
+def connect(host):
+    socket.create_connection((host, port), 3).close()
+    return "OPEN"
+
+def tunnel(host):
+    with socket.create_connection(here, 20) as link:
+        shown = "[%s]" % host if ":" in host else host
+        link.sendall(("CONNECT %s:%d HTTP/1.1\\r\\n\\r\\n" % (shown, port)).encode())
+        answer = link.recv(200).split(b" ")[1].decode()
+        return "OPEN" if answer == "200" else answer
+
+def through_the_cache(host):
+    shown = "[%s]" % host if ":" in host else host
+    token = json.dumps(["http://%s:%d/" % (shown, port), ""]).encode()
+    path = base64.urlsafe_b64encode(token).decode().rstrip("=")
+    with socket.create_connection(("127.0.0.1", 3141), 20) as link:
+        link.sendall(("GET /files/%s/x HTTP/1.0\\r\\n\\r\\n" % path).encode())
+        answer = link.recv(200).split(b" ")[1].decode()
+        return "OPEN" if answer == "200" else answer
+
+def resolve(host):
+    return "OPEN " + socket.getaddrinfo(host, 80)[0][4][0]
+
+def send_to_a_resolver(host):
+    query = struct.pack(">6H", 1, 256, 1, 0, 0, 0) + b"\\4pypi\\3org\\0" + struct.pack(">2H", 1, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        link.settimeout(3)
+        link.sendto(query, (host, 53))
+        return "OPEN" if link.recv(500) else ""
+
+def raw_frame(host):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as link:
+        names = [name for _, name in socket.if_nameindex() if name != "lo"]
+        link.bind((names[0], 0)) if names else None
+        return "OPEN" if names else "no interface"
+
+def attempt(way, host):
     try:
-        socket.create_connection((address, 80), 3).close()
-        print(address, "open")
-    except OSError as error:
-        print(address, type(error).__name__, error.errno)
+        tell(way.__name__, host, way(host))
+    except (OSError, IndexError) as error:
+        tell(way.__name__, host, type(error).__name__)
+
+for host in hosts:
+    for way in (connect, tunnel, through_the_cache):
+        attempt(way, host)
+attempt(resolve, "pypi.org")
+for line in open("/etc/resolv.conf"):
+    if line.startswith("nameserver"):
+        attempt(send_to_a_resolver, line.split()[1])
+attempt(raw_frame, "-")
 """
+"""All that code of a repository tries while it is installed; prints OPEN where it gets through."""
 MANY_PROCESSES = """
 import os, time
 count = 0

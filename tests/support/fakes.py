@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import sys
 import tarfile
 import tempfile
@@ -21,9 +22,14 @@ from pipeline.models.base import Message, Model, ModelProfile, ModelRequest, Pri
 from pipeline.store import DirStore
 from pipeline.types import Usage
 from sandbox.base import Ending, Execution
+from sandbox.command_run import CommandRun
 from sandbox.errors import PatchRejected
-from sandbox.program import Program
+from sandbox.execution.captured import to_command_run, with_changes
+from sandbox.guest.supervisor.capture import capture_changes
+from sandbox.program import COMMAND_PATH, Program
 from sandbox.tree import Tree
+from tests.support.fork_server import is_program
+from tests.support.forked_python import ENVIRONMENT, run_forked
 
 Answer = str | Exception | Callable[[Sequence[Message]], str]
 
@@ -37,9 +43,11 @@ class ScriptedModel(Model):
 
     answers: Mapping[str, Sequence[Answer]]
     window: int = 200_000
+    name: str = "scripted"
     asked: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     conversations: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     systems: dict[str, str] = field(default_factory=dict[str, str])
+    temperatures: dict[str, float | None] = field(default_factory=dict[str, float | None])
     running: Counter[str] = field(default_factory=Counter[str])
     most_running: Counter[str] = field(default_factory=Counter[str])
     """By stage: how many calls were in flight at once, at most."""
@@ -48,7 +56,7 @@ class ScriptedModel(Model):
     def profile(self) -> ModelProfile:
         return ModelProfile(
             provider="openai",
-            name="scripted",
+            name=self.name,
             window=self.window,
             max_output=4000,
             sampling=True,
@@ -64,6 +72,7 @@ class ScriptedModel(Model):
         self.asked.append((call, turn))
         self.conversations[call] = list(messages)
         self.systems[call] = request.system
+        self.temperatures[call] = request.temperature
         self.running[stage] += 1
         self.most_running[stage] = max(self.most_running[stage], self.running[stage])
         await asyncio.sleep(0)
@@ -74,7 +83,7 @@ class ScriptedModel(Model):
         if isinstance(answer, Exception):
             raise answer
         text = answer if isinstance(answer, str) else answer(messages)
-        return Reply(text=text, usage=Usage(input=10, output=5), model="scripted")
+        return Reply(text=text, usage=Usage(input=10, output=5), model=self.name)
 
 
 def asked_for(what: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -104,25 +113,62 @@ class SubprocessSandbox:
         script = program.script
         what = ("script", script) if script is not None else tuple(program.argv)
         self.runs.append((what, tuple(program.diffs)))
-        key = (what, tuple(program.diffs), tuple(program.env.items()))
+        key = (_without_chance(what), tuple(program.diffs), tuple(program.env.items()))
         if key not in self.results:
             self.results[key] = await self._run_in_checkout(program)
         return self.results[key]
 
-    async def _run_in_checkout(self, program: Program) -> Execution:
+    async def run_command(self, program: Program) -> CommandRun:
+        what = (*program.argv, *program.files.values())
+        self.runs.append((what, tuple(program.diffs)))
+        key = ("command", what, tuple(program.diffs), tuple(program.env.items()))
+        if key not in self.results:
+            with tempfile.TemporaryDirectory() as folder:
+                self._extract(Path(folder))
+                self.results[key] = await self._run_in_checkout(program, capture=Path(folder))
+        return to_command_run(self.results[key])
+
+    def _extract(self, root: Path) -> None:
+        with self.tree.tar.open() as data, tarfile.open(fileobj=data) as tar:
+            # Set here and not passed: Python 3.11.2 (Debian 12) does not know the argument yet.
+            tar.extraction_filter = lambda member, _path: member
+            tar.extractall(root)
+
+    async def _run_in_checkout(self, program: Program, capture: Path | None = None) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            with self.tree.tar.open() as data, tarfile.open(fileobj=data) as tar:
-                # Set here and not passed: Python 3.11.2 (Debian 12) does not know the argument yet.
-                tar.extraction_filter = lambda member, _path: member
-                tar.extractall(root)
-            await git(None, "init", "-q", folder)
+            self._extract(root)
             for diff in program.diffs:
                 try:
                     await git(None, "apply", "-", input=diff.encode(), cwd=root)
                 except GitFailed as failed:
                     raise PatchRejected(failed.words) from failed
-            return await _execute(_argv(program), root, program.seconds or 100, program.env)
+            argv = _argv(program)
+            if COMMAND_PATH in program.files:
+                # A test may not share /tmp with another: the command lies outside the checkout.
+                command = Path(f"{folder}.command")
+                command.write_text(program.files[COMMAND_PATH])
+                argv = [str(command) if part == COMMAND_PATH else part for part in argv]
+            try:
+                run = await _execute(argv, root, program.seconds or 100, program.env)
+            finally:
+                Path(f"{folder}.command").unlink(missing_ok=True)
+            if capture is None or run.exit_code is None:
+                return run
+            return with_changes(run, capture_changes(str(capture), folder))
+
+
+def _without_chance(what: tuple[str, ...]) -> object:
+    """What is run, without the time that is left and the word that makes a control script new."""
+    if what[0] == "script":
+        return re.sub(r"# [0-9a-f]{16}$", "", what[1], flags=re.M)
+    if what[:3] != ("python", "-I", "-c"):
+        return what
+    try:
+        request = json.loads(zlib.decompress(base64.b64decode("".join(what[4:]))))
+    except ValueError:  # another guest program than the wrapper
+        return what
+    return (*what[:4], json.dumps({**request, "wall": None}))
 
 
 def _argv(program: Program) -> Sequence[str]:
@@ -135,16 +181,25 @@ def _argv(program: Program) -> Sequence[str]:
 async def _execute(
     argv: Sequence[str], root: Path, seconds: float, env: Mapping[str, str]
 ) -> Execution:
+    env = {**ENVIRONMENT, "PYTHONPATH": str(root), **env}
+    run = run_forked if argv[0] == sys.executable and is_program(argv, env) else run_process
+    try:
+        code, output = await run(argv, root, seconds, env)
+    except TimeoutError:
+        return Execution(exit_code=None, output="", seconds=seconds, ending=Ending.TIMEOUT)
+    # The same run prints the same: always in one place, and in the same time.
+    text = output.decode("utf-8", "replace").replace(str(root), "/testbed")
+    text = re.sub(r"\bin \d+\.\d+s\b", "in 0.10s", text)
+    return Execution(exit_code=code, output=text, seconds=0.1)
+
+
+async def run_process(
+    argv: Sequence[str], root: Path, seconds: float, env: Mapping[str, str]
+) -> tuple[int, bytes]:
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=root,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(root),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
-            "PYTHONHASHSEED": "0",
-            **env,
-        },
+        env=env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -154,9 +209,8 @@ async def _execute(
     except TimeoutError:
         process.kill()
         await process.wait()
-        return Execution(exit_code=None, output="", seconds=seconds, ending=Ending.TIMEOUT)
-    text = output.decode("utf-8", "replace")
-    return Execution(exit_code=process.returncode, output=text, seconds=0.1)
+        raise
+    return process.returncode or 0, output
 
 
 class Killed(Exception):

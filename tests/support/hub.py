@@ -35,7 +35,13 @@ async def hub(tmp_path: Path, app_identity: AppIdentity) -> AsyncGenerator[Local
 
 def settings_for(hub: LocalHub, **fields: object) -> Settings:
     """Settings of a bot that belongs to `hub`; `fields` are those of `Settings` and `Timings`."""
-    timings = {"status_seconds": 0, **fields}
+    # Tests move the clock, and workers by hand: few want to hear that no worker lives.
+    timings = {
+        "status_seconds": 0,
+        "no_worker_seconds": 1e9,
+        "reverify_seconds": 0,  # else `settle` waits for it
+        **fields,
+    }
     return Settings.model_validate(
         {
             "github_url": hub.url,

@@ -19,8 +19,12 @@ GROUPS: Final[Mapping[str, str]] = {
     # Each starts a Docker daemon of its own.
     "tests/e2e/failures/test_docker.py": "own daemon",
     "tests/contracts/sandbox/test_gvisor.py": "own daemon",
+    # They read the same syntax trees, which a process parses once.
+    "tests/unit/test_house.py": "sources",
+    "tests/unit/sandbox/test_frozen.py": "sources",
+    "tests/unit/bot/test_bootstrap_is_the_only_wiring.py": "sources",
 }
-"""Files that must not run beside one another, and the group in which they follow one another."""
+"""Files that follow one another in one process, and the name of their group."""
 SLOW_FIRST: Final = (
     "tests/e2e/cli/",
     "tests/e2e/",

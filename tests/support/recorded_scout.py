@@ -34,14 +34,18 @@ def modules(count: int) -> dict[str, str]:
 
 @asynccontextmanager
 async def scouted(
-    *answers: Mapping[str, Any], window: int = 32_000, forms: bool = True
+    *answers: Mapping[str, Any],
+    window: int = 32_000,
+    max_output: int | None = None,
+    forms: bool = True,
 ) -> AsyncGenerator[tuple[AdaptiveModel, RecordedServer]]:
     written = [{"call": "*", **answer} for answer in answers]
     recording = {"version": 1, "note": "Made up.", "answers": written}
     server = RecordedServer(Recording.model_validate(recording), extensions=forms)
     async with server.serve() as url:
         spec = ModelSpec(provider="openai", name="scout", base_url=f"{url}/v1")
-        client = build_model(spec, api_key="", options=ModelOptions(window=window), sdk_retries=0)
+        options = ModelOptions(window=window, max_output=max_output)
+        client = build_model(spec, api_key="", options=options, sdk_retries=0)
         try:
             yield AdaptiveModel(client, ConcurrencyWindow(8), waits=(0, 0)), server
         finally:

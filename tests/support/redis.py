@@ -37,7 +37,7 @@ class RedisServer:
         self._process = subprocess.Popen(
             [
                 "redis-server",
-                *("--port", str(self.port), "--bind", "127.0.0.1", "--save", ""),
+                *("--port", str(self.port), "--bind", "127.0.0.1", "--save", "86400 1000000"),
                 *("--appendonly", durable, "--appendfsync", "always"),
             ],
             cwd=self._folder,

@@ -6,11 +6,19 @@ import asyncio
 from dataclasses import dataclass, field
 
 from sandbox.base import Execution
+from sandbox.command_run import CommandRun
 from sandbox.program import Program
 from tests.support.data.publishing import PASSES
 
 
-class PassingSandbox:
+class WithoutCommands:
+    """The part of a sandbox that nobody may use."""
+
+    async def run_command(self, program: Program) -> CommandRun:
+        raise AssertionError(program)
+
+
+class PassingSandbox(WithoutCommands):
     """Every test command passes; nothing else may be run."""
 
     async def run(self, program: Program) -> Execution:
@@ -18,7 +26,7 @@ class PassingSandbox:
         return PASSES
 
 
-class FailingSandbox:
+class FailingSandbox(WithoutCommands):
     """A sandbox in which every script reports the issue."""
 
     async def run(self, program: Program) -> Execution:
@@ -30,7 +38,7 @@ Asked = list[tuple[str, tuple[str, ...]]]
 
 
 @dataclass
-class TableSandbox:
+class TableSandbox(WithoutCommands):
     """Looks exit codes up by script and edit."""
 
     codes: dict[tuple[str, str], int]

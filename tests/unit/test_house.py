@@ -6,13 +6,13 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.support.sources import ROOT, list_modules, parse
+
 ROOMS: Final = ("bot", "pipeline", "sandbox")
 MOST_MODULES: Final = 18
 MOST_LINES: Final = 320
@@ -38,18 +38,9 @@ IDIOMS: Final = re.compile(
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def modules(room: str) -> list[Path]:
-    return sorted((ROOT / room).rglob("*.py"))
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def functions(room: str) -> Iterator[tuple[Path, Function]]:
-    for path in modules(room):
-        for node in ast.walk(tree_of(path)):
+    for path in list_modules(room):
+        for node in ast.walk(parse(path)):
             if isinstance(node, Function):
                 yield path, node
 
@@ -67,21 +58,21 @@ def starts_with_participle(name: str) -> bool:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_folder_holds_too_many_modules(room: str) -> None:
-    sizes = Counter(path.parent for path in modules(room) if path.name != "__init__.py")
+    sizes = Counter(path.parent for path in list_modules(room) if path.name != "__init__.py")
     assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_module_is_too_long(room: str) -> None:
-    lengths = {str(path): len(path.read_text().splitlines()) for path in modules(room)}
+    lengths = {str(path): len(path.read_text().splitlines()) for path in list_modules(room)}
     assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in modules(room):
-        for node in ast.walk(tree_of(path)):
+    for path in list_modules(room):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -100,10 +91,10 @@ def test_a_function_is_named_by_what_it_does(room: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_package_says_what_it_is_and_where_to_start(room: str) -> None:
-    for path in modules(room):
+    for path in list_modules(room):
         if path.name != "__init__.py":
             continue
-        text = ast.get_docstring(tree_of(path)) or ""
+        text = ast.get_docstring(parse(path)) or ""
         assert text, f"{path} has no docstring"
         for name in re.findall(r"[Ss]tart at `(\w+\.py)`", text):
             assert (path.parent / name).is_file(), f"{path} sends readers to {name}"
@@ -113,8 +104,8 @@ def test_every_package_says_what_it_is_and_where_to_start(room: str) -> None:
 def test_docstrings_and_texts_are_plain_english(room: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} {match[0]}"
-        for path in modules(room)
-        for node in ast.walk(tree_of(path))
+        for path in list_modules(room)
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for match in IDIOMS.finditer(" ".join(node.value.split()))
     ]

@@ -44,13 +44,22 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--port", type=parse_port, default=0, help="port of the local page; 0: a free one"
     )
+    parser.add_argument(
+        "--no-webhook",
+        action="store_true",
+        help="without a public address: `capuchin worker --poll 30` asks GitHub instead",
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address to open")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
-    public_url = _parse_address("--public-url", args.public_url or settings.public_url)
+    if args.no_webhook and args.public_url:
+        raise SettingsError("--no-webhook: GitHub sends nothing, so give no --public-url with it.")
+    public_url = ""
+    if not args.no_webhook:
+        public_url = _parse_address("--public-url", args.public_url or settings.public_url)
     github_url = _parse_address("--github-url", args.github_url or settings.github_url)
     if args.org and not re.fullmatch(r"[A-Za-z0-9-]{1,39}", args.org):
         raise SettingsError(f"--org: {args.org!r} is not a valid organisation name.")
@@ -79,7 +88,10 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         settings.github_url,
         args.org,
         lambda back: build_manifest(
-            name=args.name, public_url=settings.public_url, redirect_url=back
+            name=args.name,
+            public_url=settings.public_url,
+            redirect_url=back,
+            webhook=not args.no_webhook,
         ),
     )
     async with journey.open(args.port):
@@ -94,18 +106,21 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
                 f"GitHub did not send the App's keys ({error}). Please start again."
             )
         except ValueError:
-            return _print_error("GitHub sent an App without a webhook secret. Please start again.")
+            return _print_error("GitHub sent an App without its keys. Please start again.")
+    if not (app.webhook_secret or args.no_webhook):
+        return _print_error("GitHub sent an App without a webhook secret. Please start again.")
     settings = replace(
         settings,
         github_app_id=str(app.id),
         github_private_key=SecretStr(app.pem),
-        webhook_secret=SecretStr(app.webhook_secret),
+        webhook_secret=SecretStr(app.webhook_secret or ""),
         app_name=app.slug,
     )
     append_values(args.env, _env_values(settings))
     sys.stderr.write(
         f"Created the App {app.html_url}; its keys are in {args.env}.\n"
         f"Install it on your repositories: {app.html_url}/installations/new\n"
+        + ("Then start: capuchin worker --poll 30\n" if args.no_webhook else "")
     )
     return await _run_checks(settings)
 
@@ -122,10 +137,10 @@ def _env_values(settings: Settings) -> dict[str, str]:
 
 
 async def _run_checks(settings: Settings) -> int:
-    from bot.cli.checks import run_checks
-    from bot.cli.doctor import render_checks
+    from bot.cli.doctor.checks import run_checks
+    from bot.cli.doctor.command import render_checks
 
-    checks = await run_checks(settings)
+    checks = await run_checks(settings, serving=False)
     sys.stdout.write(render_checks(checks))
     return 0 if all(check.works for check in checks) else FAILED
 

@@ -11,7 +11,9 @@ from typing import Final
 from bot.errors import BotError
 
 MODE: Final = 0o600
-_APP_ID_LINE: Final = re.compile(r"^\s*(?:export\s+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE)
+_APP_ID_LINE: Final = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE
+)
 
 
 class EnvFileError(BotError):

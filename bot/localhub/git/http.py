@@ -8,12 +8,15 @@ import binascii
 import os
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+from anyio import CancelScope
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from bot.localhub.actions import refs
 from bot.localhub.errors import Refusal
@@ -54,8 +57,6 @@ class GitRouter:
         async def choose(request: Request) -> Response:
             if request.path_params["service"] in SERVICES:
                 return await self.handle(request)
-            if request.method != "GET":
-                return Response("Not Found", 404)
             return await page(request)
 
         return choose
@@ -150,7 +151,7 @@ class GitRouter:
         feeding = asyncio.get_running_loop().create_task(_feed(body, process))
         assert process.stdout is not None
         status, headers = await _read_head(process.stdout)
-        return StreamingResponse(_stream_body(process, feeding), status, headers)
+        return _BackendResponse(process, feeding, status, headers)
 
     def _record(self, request: Request, status: int, token: Token | None) -> None:
         self._hub.record(
@@ -226,10 +227,37 @@ async def _stream_body(
         await feeding
         await process.wait()
     finally:
-        feeding.cancel()
-        if process.returncode is None:
-            # git starts http-backend, which starts receive-pack: all are in one session.
+        await _end(process, feeding)
+
+
+async def _end(process: asyncio.subprocess.Process, feeding: asyncio.Task[None]) -> None:
+    feeding.cancel()
+    if process.returncode is None:
+        # git starts http-backend, which starts receive-pack: all are in one session.
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        with CancelScope(shield=True):  # a client that hangs up cancels every further wait
+            await process.wait()
+
+
+class _BackendResponse(StreamingResponse):
+    """Ends git also where the client hangs up before the first byte of the body is read."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        feeding: asyncio.Task[None],
+        status: int,
+        headers: dict[str, str],
+    ) -> None:
+        super().__init__(_stream_body(process, feeding), status, headers)
+        self._git = (process, feeding)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await _end(*self._git)
 
 
 async def _iterate_chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:

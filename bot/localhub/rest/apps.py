@@ -8,13 +8,33 @@ from typing import Any, cast
 from bot.localhub.errors import Refusal, not_found
 from bot.localhub.json import people, repositories
 from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
-from bot.localhub.state import AppInstallation, Repo, stamp
+from bot.localhub.state import AppInstallation, Repo, now, stamp
 from bot.localhub.tokens import LEVELS
 
 
 async def show_app(call: RestCall) -> RestResponse:
     hub = call.hub
     return RestResponse(200, people.app(hub.url, hub.app, hub.bot))
+
+
+async def list_deliveries(call: RestCall) -> RestResponse:
+    sent = [
+        {
+            "id": number,
+            "guid": delivery.guid,
+            "delivered_at": stamp(now()),
+            "redelivery": False,
+            "duration": 0.03,
+            "status": "OK" if delivery.status and delivery.status < 300 else delivery.error,
+            "status_code": delivery.status or 0,
+            "event": delivery.event,
+            "action": delivery.action,
+            "installation_id": None,
+            "repository_id": None,
+        }
+        for number, delivery in enumerate(call.hub.deliveries, 1)
+    ]
+    return paginate(call, sent[::-1])
 
 
 async def list_installations(call: RestCall) -> RestResponse:
@@ -114,7 +134,7 @@ async def convert_manifest(call: RestCall) -> RestResponse:
         {
             **people.app(call.hub.url, identity, call.hub.bot),
             "client_secret": secrets.token_hex(20),
-            "webhook_secret": secret,
+            "webhook_secret": secret or None,
             "pem": identity.private_key_pem,
         },
     )
@@ -123,6 +143,7 @@ async def convert_manifest(call: RestCall) -> RestResponse:
 OPERATIONS = (
     operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("GET", "/app", show_app, "app"),
+    operation("GET", "/app/hook/deliveries", list_deliveries, "app"),
     operation("GET", "/app/installations", list_installations, "app"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),
     operation("GET", "/repos/{of}/{name}/installation", show_repo_installation, "app"),

@@ -7,8 +7,9 @@ from typing import Any
 
 from bot.localhub.actions import issues as issue_actions
 from bot.localhub.actions import pulls as actions
-from bot.localhub.errors import invalid, not_found
+from bot.localhub.errors import Refusal, invalid, not_found
 from bot.localhub.git import diff
+from bot.localhub.git.types import Commit
 from bot.localhub.json import gitdata
 from bot.localhub.json import pulls as shapes
 from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
@@ -47,6 +48,26 @@ async def list_pulls(call: RestCall) -> RestResponse:
     if asked.get("direction", "desc") != "asc":
         every.reverse()
     return paginate(call, [shapes.simple_pull(call.hub.url, pull) for pull in every])
+
+
+async def list_with_commit(call: RestCall) -> RestResponse:
+    """List the merged pull requests that brought a commit of the default branch, or else the open
+    ones that hold it."""
+    git, sha = call.repo.git, await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {call.parts['ref']}")
+
+    def holds(pull: Pull) -> bool:
+        if pull.merged_at:
+            return sha in {pull.merge_commit_sha, *(one.sha for one in _log(pull))}
+        return pull.state == "open" and sha in {one.sha for one in _log(pull)}
+
+    def _log(pull: Pull) -> list[Commit]:
+        return git.log(pull.head_sha, without=pull.base_sha)
+
+    found = await asyncio.to_thread(lambda: [pull for pull in call.repo.pulls if holds(pull)])
+    merged = [pull for pull in found if pull.merged_at]
+    return paginate(call, [shapes.simple_pull(call.hub.url, pull) for pull in merged or found])
 
 
 async def create(call: RestCall) -> RestResponse:
@@ -138,6 +159,7 @@ PULL = REPO + "/pulls/{number}"
 OPERATIONS = (
     operation("GET", REPO + "/pulls", list_pulls, READ),
     operation("POST", REPO + "/pulls", create, WRITE),
+    operation("GET", REPO + "/commits/{ref...}/pulls", list_with_commit, READ),
     operation("GET", PULL, show, READ),
     operation("PATCH", PULL, change, WRITE),
     operation("GET", PULL + "/commits", list_commits, READ),

@@ -53,7 +53,7 @@ class RestRouter:
         finally:
             if not answered:
                 self._hub.unexpected.append(f"{request.method} {path} broke the hub")
-        answer = self._add_headers(_apply_etag(request, answer, self._hub))
+        answer = self._add_headers(_apply_etag(request, answer, self._hub, token))
         self._record(request, path, raw, answer, token)
         return Response(answer.content(), answer.status, dict(answer.headers))
 
@@ -161,18 +161,24 @@ class RestRouter:
         )
 
 
-def _apply_etag(request: Request, answer: RestResponse, hub: LocalHub) -> RestResponse:
+def _apply_etag(
+    request: Request, answer: RestResponse, hub: LocalHub, token: Token | None
+) -> RestResponse:
     """Respond 304 if the caller's ETag is current, which does not count against the rate limit.
 
-    docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+    docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api. GitHub's ETag
+    depends on the credential (`Vary: Authorization`), so that a renewed token needs a new one.
     """
     if request.method != "GET" or answer.status != 200:
         return answer
-    etag = f'W/"{hashlib.sha256(answer.content()).hexdigest()}"'
+    asked_by = request.headers.get("authorization", "").encode()
+    etag = f'W/"{hashlib.sha256(asked_by + answer.content()).hexdigest()}"'
     if request.headers.get("if-none-match") == etag:
-        hub.limit.refund()
+        if token is not None or not asked_by:  # what the App's JWT asks was not counted
+            hub.limit.refund()
         return RestResponse(304, None, {"etag": etag})
-    return RestResponse(200, answer.body, {**answer.headers, "etag": etag})
+    vary = {"etag": etag, "vary": "Accept, Authorization"}
+    return RestResponse(200, answer.body, {**answer.headers, **vary})
 
 
 def permission_refusal(needs: str) -> Refusal:

@@ -1,6 +1,6 @@
-"""What reading files found out, kept by the name of their content so that no issue pays twice.
+"""A cache of facts about file contents, by blob, so that no later issue computes them again.
 
-An SQLite file in the mirror: it goes with the mirror, and everything in it can be found out again.
+An SQLite file in the mirror: deleted with the mirror, and everything in it can be recomputed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 _NAME = "capuchin-reading.sqlite"
 _VERSION = 1
-"""Of the tables and of what is put in them: another one's file is made anew."""
+"""The format of the tables and their contents; a file of another format is rebuilt."""
 _BUSY_SECONDS = 60
 _MOST_BYTES = 4_000_000_000
-"""A larger file, of many issues' verdicts and many models' vectors, is made anew."""
+"""Bytes; a larger file, full of old verdicts and vectors, is rebuilt."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_WRITABLE = (
     sqlite3.SQLITE_BUSY,
@@ -30,7 +30,7 @@ _NOT_WRITABLE = (
     sqlite3.SQLITE_READONLY,
 )
 _AT_ONCE = 500
-"""Names in one question; SQLite allows at least 999."""
+"""Blobs in one query; SQLite allows at least 999."""
 _TABLES = f"""
     PRAGMA journal_mode = WAL;
     CREATE TABLE IF NOT EXISTS note
@@ -45,13 +45,13 @@ _TABLES = f"""
 
 
 class ContentCache:
-    """Notes on contents, by topic, and a word index of them. For one task at a time."""
+    """Facts about contents, by topic, and a word index of them. For one task at a time."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
 
     def get(self, topic: str, blobs: Iterable[str]) -> dict[str, str]:
-        """What is noted under `topic`, by blob; nothing for those that have no note."""
+        """The facts under `topic`, by blob; blobs without one are missing."""
         names = list(dict.fromkeys(blobs))
         found: dict[str, str] = {}
         for start in range(0, len(names), _AT_ONCE):
@@ -62,7 +62,7 @@ class ContentCache:
         return found
 
     def put(self, topic: str, entries: Iterable[tuple[str, str]]) -> None:
-        """Keep notes, each of a blob and what is said of it."""
+        """Save facts, each a blob and its text."""
         rows = [(topic, blob, words) for blob, words in entries]
         with self.db:
             self.db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?, ?)", rows)
@@ -73,16 +73,16 @@ def cache_path(git_dir: Path) -> Path:
 
 
 async def run_with_cache(git_dir: Path, work: Callable[[ContentCache], Awaitable[T]]) -> T:
-    """What `work` gives, with the shelf in `git_dir`.
+    """The result of `work` with the cache in `git_dir`.
 
-    A damaged file is thrown away; where none can be kept (no room, no right to write) a temporary
-    one serves. `work` may be called twice.
+    A damaged cache is deleted. If none can be written (disk full, no permission), a temporary one
+    serves. `work` may be called twice.
     """
     place = cache_path(git_dir)
     try:
         return await _run_on(place, work)
     except sqlite3.DatabaseError as error:
-        # The second byte of a code only says more about the first.
+        # The second byte of an error code only refines the first.
         code = error.sqlite_errorcode & 0xFF
         if code not in _DAMAGED and code not in _NOT_WRITABLE:
             raise
@@ -92,7 +92,7 @@ async def run_with_cache(git_dir: Path, work: Callable[[ContentCache], Awaitable
 
 
 async def _run_on(place: Path | None, work: Callable[[ContentCache], Awaitable[T]]) -> T:
-    # In a thread: another process may be writing, which is waited for.
+    # In a thread: opening waits while another process writes.
     with closing(await asyncio.to_thread(_open, place)) as db:
         return await work(ContentCache(db))
 

@@ -1,4 +1,4 @@
-"""A file that is larger than a model's window, as overlapping pieces cut at definitions."""
+"""Splits a file that is larger than a model's window into overlapping pieces, at definitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.types import SourceFile
 
 
 class Span(NamedTuple):
-    """Where a piece begins and ends, in characters; the end is not in it."""
+    """Where a piece begins and ends, in characters; the end is exclusive."""
 
     begin: int
     end: int
@@ -24,19 +24,19 @@ class Span(NamedTuple):
 
 
 _OVERLAP = 0.1
-"""The share of a window that a piece may repeat of the piece before."""
+"""The share of a window by which a piece may overlap the piece before."""
 _SOONEST = 0.5
-"""A piece is at least so full, where it is cut before a definition."""
+"""The least share of a window that a piece fills when it is cut before a definition."""
 SMALLEST = 100
-"""Tokens of a window."""
+"""The fewest tokens of a window."""
 _AFTER_BLANK, _LINE_START, _WITHIN_LINE, _NOWHERE = 100, 101, 102, 103
-"""Ranks of places to cut; a definition's is its depth."""
+"""Ranks of places to cut, lower is better; a definition's rank is its depth."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a file. Lines are counted from 1, and both are (partly) in it."""
+    """A part of a file. Lines are counted from 1; both ends are inclusive, if only in part."""
 
     path: str
     text: str
@@ -49,16 +49,15 @@ class Piece:
     of: int
     """How many pieces the file has."""
     within: str = ""
-    """The heads of the classes and functions that began before it and go on in it; not counted in
-    `tokens`."""
+    """The headers of the classes and functions around its beginning; not counted in `tokens`."""
 
 
 def split_file(file: SourceFile, window: int) -> tuple[Piece, ...]:
-    """`file` in pieces of at most `window` tokens, in one piece when it fits.
+    """`file` in pieces of at most `window` tokens; one piece if it fits.
 
-    Every character is in a piece, and neighbours share up to a tenth of a window. Cuts are at the
-    starts of definitions, of the outermost that leave a piece at least half full; where there are
-    none, at blank lines, else at lines; a line that is longer than a window is cut by itself.
+    Every character is in a piece, and neighbours overlap by up to a tenth of a window. Cuts are at
+    the starts of definitions, the outermost that leave a piece at least half full; failing these at
+    blank lines, else at line ends; a line that is longer than a window is split.
 
     Raises:
         ValueError: `window` is less than 100.
@@ -67,7 +66,7 @@ def split_file(file: SourceFile, window: int) -> tuple[Piece, ...]:
 
 
 def build_pieces(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
-    """The pieces for what `find_cuts` gave."""
+    """The pieces for the spans of `find_cuts`."""
     whole = len(spans) == 1
     return tuple(
         Piece(
@@ -85,7 +84,10 @@ def build_pieces(file: SourceFile, spans: Sequence[Span]) -> tuple[Piece, ...]:
 
 
 def find_cuts(file: SourceFile, window: int) -> list[Span]:
-    """Where to cut `file`; see `split_file`. Raises as it does."""
+    """Where to cut `file`; see `split_file`.
+
+    Raises:
+        ValueError: `window` is less than 100."""
     if window < SMALLEST:
         raise ValueError(f"A window has at least {SMALLEST} tokens.")
     if file.tokens <= window:
@@ -99,7 +101,7 @@ def find_cuts(file: SourceFile, window: int) -> list[Span]:
     spans: list[Span] = []
     begin = end = 0
     while end < len(units):
-        # `filled` grows, so the furthest end is found by halving.
+        # `filled` grows, so bisection finds the furthest end.
         end = bisect_right(filled, filled[begin] + room) - 1
         # Blank lines together can weigh more than each by itself.
         while end > begin + 1 and weight(file.text[places[begin] : places[end]]) > room:
@@ -127,7 +129,7 @@ def _halve(line: str, room: int) -> Iterator[str]:
 
 
 def _ranks(outline: Outline, units: Sequence[str]) -> list[int]:
-    """How good it is to cut before each unit and at the end; the less the better."""
+    """The rank of a cut before each unit, and at the end; lower is better."""
     ranks: list[int] = []
     row, fresh, blank = 0, True, False
     for unit in units:

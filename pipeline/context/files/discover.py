@@ -1,4 +1,4 @@
-"""Goes through all entries of a commit and sorts out which are source."""
+"""Sorts all entries of a commit into source files and others."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from pipeline.context.files.sources import SkippedFile, Source, Sources, batches
 from pipeline.context.tokens import estimate_tokens
 
 MAX_BYTES = 2_000_000
-"""A larger file is not read, but it is named among what was left out."""
+"""Bytes; larger files are not read, only listed as left out."""
 _OVERRIDABLE = frozenset[SkipReason]({"vendored", "documentation", "data"})
-"""Guesses from a name that give way where `include` names the file."""
+"""Guesses from a name that `include` overrides."""
 _DENIABLE = frozenset[SkipReason]({"generated", "minified"})
-"""What a text suggests, and `.gitattributes` may deny by `-linguist-generated`."""
+"""Guesses from a text that `.gitattributes` can deny by `-linguist-generated`."""
 _TOPIC = "facts 1"
-"""Changed whenever the same content would be judged or counted otherwise."""
+"""Change it whenever the same content would be judged or counted differently."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What `.github/capuchin.yml` says: globs as `pipeline.codebase.globs.Globs` reads them."""
+    """The globs in `.github/capuchin.yml`, as `pipeline.codebase.globs.Globs` reads them."""
 
     include: tuple[str, ...] = ()
-    """Only these are read, even those guessed to be vendored, documentation or data; empty: all."""
+    """The only files to read, even if they look vendored, documentation or data; empty: all."""
     exclude: tuple[str, ...] = ()
 
 
 async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Sources:
-    """The source files of `codebase`, and what else is in it with the reason for leaving it out.
+    """The source files of `codebase`, and all other entries with the reason for leaving them out.
 
-    Contents that an earlier call judged, for whatever commit or issue, are not read again.
+    Contents that an earlier call judged, for any commit or issue, are not read again.
 
     Raises:
         GitFailed: the repository is damaged.
@@ -64,7 +64,7 @@ async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Source
 def _filter_by_name(
     codebase: Codebase, attributes: Mapping[str, Attributes], rules: Rules
 ) -> tuple[list[Source], list[SkippedFile]]:
-    """What only its content shows, and what is left out already."""
+    """The files whose content must decide, and those that are left out by name already."""
     include, exclude = Globs(rules.include), Globs(rules.exclude)
     wanted: list[Source] = []
     skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]
@@ -114,7 +114,7 @@ def _rule_reason(path: str, include: Globs, exclude: Globs) -> SkipReason | None
 
 
 def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> SkipReason | None:
-    """What the attributes say, and by the name what they do not deny."""
+    """A reason from the attributes, else from the name unless the attributes deny it."""
     stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
     guesses: list[SkipReason] = [why for why in reasons_from_name(path) if why not in attributes]
     likely: list[SkipReason] = [why for why in guesses if not (overridden and why in _OVERRIDABLE)]
@@ -122,7 +122,7 @@ def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> Skip
 
 
 def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
-    """The reason in a fact, unless the attributes deny it."""
+    """The cached reason, unless the attributes deny it."""
     why = _NAMES.get(stated)
     denied = why in _DENIABLE and attributes.get("generated") is False
     return None if denied else why
@@ -138,7 +138,7 @@ _NAMES: Mapping[str, SkipReason] = {
 
 
 ContentKey = tuple[str, bool]
-"""A blob and whether it is read as Python: only that declares its encoding."""
+"""A blob, and whether to read it as Python: only Python files declare their encoding."""
 
 
 def _content_key(file: Source) -> ContentKey:

@@ -1,4 +1,4 @@
-"""What the `.gitattributes` of a commit say about files, in the words of GitHub's linguist.
+"""Reads GitHub linguist's attributes from the `.gitattributes` files of a commit.
 
 https://github.com/github-linguist/linguist/blob/main/docs/overrides.md
 """
@@ -19,16 +19,16 @@ _REASONS: dict[str, SkipReason] = {
 }
 _YES, _NO = ("set", "true"), ("unset", "false")
 _LARGEST = 1_000_000
-"""Bytes; a larger file of attributes is not looked at."""
+"""Bytes; larger attribute files are ignored."""
 _AT_ONCE = 20_000
 
 Attributes = dict[SkipReason, bool]
 
 
 async def read_attributes(codebase: Codebase, files: Sequence[File]) -> dict[str, Attributes]:
-    """What is said of each of `files`, by path: for each reason whether it holds.
+    """The attributes of each of `files`, by path: for each reason whether it holds.
 
-    git itself reads the attributes, nested ones, negations and macros too, out of an index of
+    git itself evaluates them, including nested files, negations and macros, in an index that holds
     nothing else; nothing is checked out and no filter runs.
     """
     sheets = await _find_attribute_files(codebase)
@@ -50,7 +50,7 @@ async def read_attributes(codebase: Codebase, files: Sequence[File]) -> dict[str
 
 
 async def _find_attribute_files(codebase: Codebase) -> list[File]:
-    """The files of attributes; none when they have nothing to say to us."""
+    """The attribute files; empty if none mentions linguist."""
     named = [
         file
         for file in codebase.files.values()

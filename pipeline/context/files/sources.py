@@ -1,4 +1,4 @@
-"""The files of a codebase that are read, the others with the reason, and the texts on demand."""
+"""The source files of a codebase, the files left out with the reason, and texts on demand."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter
 from pipeline.types import SourceFile
 
 _CHUNK_BYTES = 4_000_000
-"""How much content is asked of git, and held, at once."""
+"""Bytes of content that are read from git, and held, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is worth reading. Its text is not held; ask `Sources.read` or `stream`."""
+    """A file that is worth reading. Its text is not held: see `Sources.read` and `stream`."""
 
     path: str
     blob: str
-    """git's name of the content: equal contents have equal names."""
+    """The git blob id: equal contents have equal ids."""
     size: int
     """Bytes."""
     tokens: int
-    """By `pipeline.context.tokens.estimate_tokens`: rather too many."""
+    """By `pipeline.context.tokens.estimate_tokens`: rather too high."""
     test: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
     path: str
-    """With what is no UTF-8 escaped by backslashes. Untrusted."""
+    """Bytes that are not UTF-8 are escaped with backslashes. Untrusted."""
     why: SkipReason
 
 
@@ -46,7 +46,7 @@ class Sources:
     files: tuple[Source, ...]
     """Python first, then by path."""
     skipped: tuple[SkippedFile, ...]
-    """Every other entry of the tree, sorted by path."""
+    """All other entries of the tree, sorted by path."""
     codebase: Codebase
 
     @cached_property
@@ -70,9 +70,9 @@ class Sources:
                 yield _with_text(file, contents.pop(file.path))
 
     async def split(self, path: str, window: int) -> tuple[Piece, ...]:
-        """The file in pieces of at most `window` tokens; one piece where it fits.
+        """The file in pieces of at most `window` tokens; one piece if it fits.
 
-        See `pipeline.context.files.chunks`; where to cut is found out once for each content.
+        See `pipeline.context.files.chunks`; the cuts are cached by content.
 
         Raises:
             KeyError: `path` is not among `files`.
@@ -95,7 +95,7 @@ class Sources:
     async def count_tokens(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
         """The tokens of these files by `counter`, each content counted once for all issues.
 
-        Where the counter gives up, those that it has not counted have their estimate.
+        If the counter fails, the remaining files get their estimate.
 
         Raises:
             KeyError: a path is not among `files`.

@@ -14,6 +14,7 @@ from pipeline.models.base import (
     ContextTooLong,
     Message,
     Model,
+    ModelProfile,
     ModelRefused,
     ModelRequest,
     ModelUnavailable,
@@ -22,64 +23,73 @@ from pipeline.models.base import (
 from pipeline.types import Frozen, Issue, SourceFile, replace
 from prompts import render, shorten
 
-PROMPT: Final = 4
-"""Changed whenever the same file would be asked about otherwise: verdicts are kept by it."""
+PROMPT: Final = 5
+"""Change it whenever the request for the same file changes: verdicts are cached under it."""
 SCHEMA: Final = {
     "type": "object",
-    "properties": {"relevant": {"type": "boolean"}, "summary": {"type": "string"}},
-    "required": ["relevant", "summary"],
+    "properties": {
+        # First, as servers write the fields in this order: the model reasons before it decides.
+        "thoughts": {"type": "string"},
+        "relevant": {"type": "boolean"},
+        "summary": {"type": "string"},
+    },
+    "required": ["thoughts", "relevant", "summary"],
     "additionalProperties": False,
 }
 _STRICT_FORM, _FREE_FORM = ReplyFormat(json_schema=SCHEMA), None
 _TRIES: Final = ((_STRICT_FORM, 0.0), (_FREE_FORM, 0.4))
-"""The second time without the form, which a weak model may fill with blanks, and less strictly."""
+"""The retry sends no reply format, which weak models fill with blanks, and is read leniently."""
 _REPLY_TOKENS: Final = 500
+_REPLY_SHARE, _MOST_REPLY_TOKENS = 8, 4096
+"""A reply may take an eighth of the window, thoughts included; the paper's code allows 4,096."""
 _LEAST: Final = 200
-"""Tokens; a piece that is too long for the scout is not cut smaller."""
+"""Tokens; the smallest piece to which a file is cut for the scout."""
 _WITHIN_TOKENS: Final = MOST_WITHIN // 3
-"""Kept free for the heads of what a piece lies in."""
+"""Tokens reserved for the headers of the definitions around a piece."""
 _ALTERNATIVES: Final = 20
 _ISSUE_SHARE: Final = 3
-"""An issue may take one in so many parts of the window."""
+"""The divisor of the window that gives the issue's share."""
 
 
 class RelevanceVerdict(Frozen):
-    """What the scout said about one file."""
+    """The scout's verdict on one file."""
 
     path: str
     answer: Literal["relevant", "not relevant", "unknown"]
     summary: str = ""
     lines: tuple[tuple[int, int], ...] = ()
-    """Of a file that was read in pieces: the first and last lines of the relevant ones, from 1."""
+    """First and last lines, from 1, of the relevant pieces of a file that was read in pieces."""
     probability: float | None = None
-    """Of being relevant, where it was asked for by one word."""
+    """The probability of being relevant, if the scout answered in one word."""
 
 
 class RelevanceReader:
-    """Asks one scout about one issue. All questions begin alike: system text, issue, then file."""
+    """Asks one scout about one issue. Requests share a prefix: system prompt, then issue."""
 
     def __init__(self, scout: Model, issue: Issue, *, threshold: float = 0) -> None:
-        """With a `threshold` above 0 one word is asked for first, and a summary only of files
-        that are relevant with at least that probability."""
+        """With a `threshold` above 0, the scout first answers in one word, and summarises only
+        files that are relevant with at least that probability."""
         self._scout = scout
         self._threshold = threshold
         self._system = render("relevance/system")
         window = scout.profile.window
+        self._reply_tokens = reply_tokens(scout.profile)
         self._issue = render("shared/issue", issue=clip_issue(issue, window // _ISSUE_SHARE))
         taken = (
             estimate_tokens(self._system)
             + estimate_tokens(self._issue)
-            + _REPLY_TOKENS
+            + self._reply_tokens
             + _LEAST
             + _WITHIN_TOKENS
         )
         self.room: Final = max(_LEAST, window - taken)
-        """How many tokens of a file fit into one question."""
+        """How many tokens of a file fit into one request."""
 
     async def read(self, piece: Piece) -> RelevanceVerdict:
-        """The verdict on a piece; what a model does not answer properly is `unknown`.
+        """The verdict on a piece; an unusable reply counts as `unknown`.
 
-        Raises what the model raises, but ModelRefused and ContextTooLong.
+        Raises:
+            ModelError: the call failed, except for ModelRefused and ContextTooLong.
         """
         try:
             return await self._judge(piece)
@@ -91,7 +101,7 @@ class RelevanceReader:
             return await self._read_halves(piece)
 
     async def is_available(self) -> bool:
-        """Whether the scout answers a question about nothing: else it is away."""
+        """Whether the scout answers a trivial request."""
         nothing = Piece(path="empty", text="", tokens=0, first=1, last=1, number=1, of=1)
         try:
             await self._scout.complete(
@@ -119,7 +129,7 @@ class RelevanceReader:
                     self._messages(piece, word=False),
                     call="relevance",
                     temperature=temperature,
-                    max_tokens=_REPLY_TOKENS,
+                    max_tokens=self._reply_tokens,
                     form=form,
                 )
             )
@@ -133,7 +143,7 @@ class RelevanceReader:
         return RelevanceVerdict(path=piece.path, answer="unknown", summary=unreadable_note(piece))
 
     async def _ask_probability(self, piece: Piece) -> float | None:
-        """By the probabilities of the first token; None where the server tells none of use."""
+        """The probability from the first token's candidates; None if they are of no use."""
         reply = await self._scout.complete(
             ModelRequest(
                 self._system,
@@ -147,7 +157,7 @@ class RelevanceReader:
         return yes_probability(reply.first)
 
     async def _read_halves(self, piece: Piece) -> RelevanceVerdict:
-        """Tokens were estimated too low: the piece is read in smaller ones."""
+        """Read both halves of a piece whose tokens were underestimated."""
         half = piece.tokens // 2
         if half < _LEAST:
             return RelevanceVerdict(
@@ -181,16 +191,22 @@ class RelevanceReader:
         )
 
 
+def reply_tokens(profile: ModelProfile) -> int:
+    """How long the scout's reply on one file may be, in tokens."""
+    wanted = max(_REPLY_TOKENS, profile.window // _REPLY_SHARE)
+    return min(wanted, _MOST_REPLY_TOKENS, profile.max_output)
+
+
 def unreadable_note(piece: Piece) -> str:
-    """What is said of a piece without a readable verdict."""
+    """The note on a piece without a readable verdict."""
     where = "" if piece.of == 1 else f" in lines {piece.first} to {piece.last}"
     return f"The scout could not say what is{where or ' in it'}."
 
 
 def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
-    """One verdict from those on all pieces of a file, in order: relevant when one of them is.
+    """One verdict from those on all pieces of a file, in order: relevant if any piece is.
 
-    Where none is, but one is unknown, the whole is unknown.
+    Otherwise unknown if any piece is unknown.
     """
     if len(verdicts) == 1:
         return verdicts[0]
@@ -211,10 +227,7 @@ def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:
 
 
 def clip_issue(issue: Issue, tokens: int) -> Issue:
-    """`issue` without the middle of a long body or discussion.
-
-    At most about `tokens` long, so that files have room beside it.
-    """
+    """`issue` with the middle of a long body or discussion cut out, to about `tokens` tokens."""
     letters = tokens * 2
     if sum(map(len, (issue.title, issue.body, *issue.discussion))) <= letters:
         return issue

@@ -1,4 +1,4 @@
-"""Every file before the scout: as many questions at once as its server serves, none asked twice."""
+"""Asks the scout about every file: as many parallel requests as its server takes, none twice."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pipeline.store import Store
 from pipeline.types import Issue
 
 OnScanProgress = Callable[[int, int], Awaitable[None]]
-"""Told how many files of how many have their verdict."""
+"""Called with how many files have a verdict, and how many there are."""
 
 _CONCURRENCY = 256
-"""Questions at once at most; how many the server really gets is up to the model's window."""
+"""The most parallel requests; the model's concurrency window decides how many are really sent."""
 _NEAR = 0.3
-"""How far an estimate may be from the scout's window, as a share of it, to be taken as it is."""
+"""Estimates this close to the scout's window, as a share of it, are counted exactly."""
 _MOST_COUNTED = 500
 _CONCURRENT_LOADS = 16
 _CACHE_BATCH = 64
-"""Verdicts that are put on the shelf together."""
+"""How many verdicts are written to the cache at once."""
 
 
 async def scan(
@@ -49,17 +49,18 @@ async def scan(
     on_progress: OnScanProgress | None = None,
     counter: TokenCounter = ESTIMATOR,
 ) -> list[RelevanceVerdict]:
-    """A verdict on each of `files`, in order, each of which is among `sources`.
+    """A verdict on each of `files`, in order; all are among `sources`.
 
-    Verdicts are kept by prompt, model, issue, path and content: in `store`, under
-    `context/relevance/`, as soon as they are given, for the run that goes on after a crash; and on
-    the mirror's shelf for later runs of the same issue.
-    Whether a file whose estimate is near the scout's window fits, `counter` decides.
-    The first question goes ahead alone, so that a cache of what all share is written once.
+    Verdicts are cached by prompt, model, issue, path and content: at once in `store`, under
+    `context/relevance/`, so that a run resumes after a crash; and in the mirror's cache for later
+    runs of the same issue. `counter` decides whether a file whose estimate is near the scout's
+    window fits. The first request runs alone, so that the shared prefix is cached once.
 
     Raises:
-        ModelUnavailable: the scout is away. When it fails at one file and serves others, that
-            file is `unknown`. Else what models raise, and BudgetSpent.
+        ModelUnavailable: the scout is down. If it fails at one file but serves others, that file
+            is `unknown`.
+        ModelError: another model failure.
+        BudgetSpent: the ceiling is reached.
     """
     reader = RelevanceReader(scout, issue, threshold=threshold)
     work = _Scan(sources, files, reader, store, on_progress, counter)
@@ -84,7 +85,7 @@ class _Scan:
         self._on_progress = on_progress
         self._counter = counter
         self._windows: dict[str, int] = {}
-        """In tokens by estimate, of the files that were counted exactly."""
+        """Estimated tokens of the files that were counted exactly."""
         self._verdicts: dict[str, RelevanceVerdict] = {}
         self._parts: dict[str, dict[int, RelevanceVerdict]] = {}
         self._uncached: list[tuple[str, str]] = []
@@ -113,7 +114,7 @@ class _Scan:
         return [self._verdicts[file.path] for file in self._files]
 
     async def _load_known(self) -> None:
-        """What earlier runs and earlier starts of this one were told."""
+        """The verdicts of earlier runs and of earlier starts of this run."""
         names = {self._name(file): file for file in self._files}
 
         async def look(cache: ContentCache) -> dict[str, str]:
@@ -150,7 +151,7 @@ class _Scan:
                 yield piece
 
     async def _measure(self, files: Sequence[Source]) -> None:
-        """Counts those of which an estimate does not tell whether they fit."""
+        """Count the files whose estimate does not show whether they fit."""
         room = self._reader.room
         if self._counter.name == ESTIMATOR.name:
             return
@@ -186,7 +187,7 @@ class _Scan:
         except ModelUnavailable:
             if not await self._reader.is_available():
                 raise
-            # It is this file that the server fails at; the others shall not wait for it.
+            # The server fails at this file alone; do not let it hold up the others.
             return RelevanceVerdict(
                 path=piece.path, answer="unknown", summary=unreadable_note(piece)
             )
@@ -210,7 +211,7 @@ class _Scan:
         await run_with_cache(self._sources.codebase.git_dir, put)
 
     async def _report_progress(self) -> None:
-        """At each hundredth."""
+        """Report each per cent."""
         done, total = len(self._verdicts), len(self._files)
         if self._on_progress and (done == total or done % max(1, total // 100) == 0):
             await self._on_progress(done, total)

@@ -1,4 +1,4 @@
-"""What a scout means, however it dresses its answer."""
+"""Parses a scout's reply, whatever form it takes."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class ScoutAnswer(NamedTuple):
 
 
 def parse_verdict(reply: str) -> ScoutAnswer | None:
-    """The verdict in a reply: JSON whole, in a fence or cut off; labelled lines; or prose.
+    """The verdict in a reply: JSON (whole, fenced or cut off), labelled lines, or prose.
 
-    None when there is none, or nothing that tells yes from no.
+    None if the reply does not say yes or no.
     """
     document = _parse_document(reply)
     if document is not None:
@@ -54,10 +54,10 @@ def parse_verdict(reply: str) -> ScoutAnswer | None:
 
 
 def yes_probability(first: Iterable[tuple[str, float]]) -> float | None:
-    """Of yes against no, by the candidates for the first token.
+    """The probability of yes against no, from the candidates for the first token.
 
-    A tokenizer may cut a word, so that its beginning counts. None when neither is likely enough to
-    tell: a model that would rather say something else has not answered.
+    Tokenizers may split a word, so its beginning counts. None if neither is likely: a model that
+    would rather say something else has not answered.
     """
     sums = {"yes": 0.0, "no": 0.0}
     for token, chance in first:

@@ -1,7 +1,7 @@
-"""A word index of contents on the shelf, and BM25 over it.
+"""A word index in the content cache, and BM25 over it.
 
-SQLite's own BM25 takes a word that half of the contents hold for worthless, which in a small
-repository most are; so its FTS5 only counts, and the sum is made here, with Lucene's rarity.
+SQLite's own BM25 gives no weight to words that half of the files contain, which in a small
+repository are most words; so its FTS5 only counts, and we compute the sum with Lucene's IDF.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _DEFINED = re.compile(
     r"proc|const|let|var|macro_rules!|#define)[ \t]+\*?(?:self\.)?(\w{3,80})"
 )
 _DEFINITION_WEIGHT = 4.0
-"""How much more a word counts in the name of something that the file defines."""
+"""The extra weight of a word in the name of something that the file defines."""
 _K1, _B = 1.2, 0.75
-"""The usual constants: how soon more of a word says no more, how much a long text is held down."""
+"""BM25's usual constants: saturation of term frequency, and normalisation of length."""
 _MOST_WORDS = 80
-"""Words of an issue that are looked for: those that say most."""
+"""How many words of an issue are searched for: the most informative ones."""
 _STALE = 4
-"""The index is made anew when it holds so many times what is asked for."""
+"""The index is rebuilt when it holds this many times the contents that a search needs."""
 _AT_ONCE = 400
 
 
 @dataclass(slots=True)
 class Match:
     score: float = 0.0
-    """BM25: the more, the better."""
+    """The BM25 score: higher is better."""
     words: list[str] = field(default_factory=list[str])
-    """Those of the issue that it holds, the most telling first."""
+    """The issue's words that it contains, most informative first."""
 
 
 async def index_sources(sources: Sources, cache: ContentCache) -> None:
-    """Put the contents into the index that it does not hold."""
+    """Add missing contents to the index."""
     blobs = {file.blob: file for file in sources.files}
     missing = await asyncio.to_thread(_find_missing, cache, blobs)
     for chunk in batches([blobs[blob] for blob in missing]):
@@ -51,7 +51,7 @@ async def index_sources(sources: Sources, cache: ContentCache) -> None:
 
 
 def search_index(cache: ContentCache, wanted: Counter[str]) -> dict[str, Match]:
-    """The match of each content that shares a word, by blob."""
+    """The match of each content that shares a word with the issue, by blob."""
     pages: dict[int, tuple[str, int]] = {
         page: (blob, size) for page, blob, size in cache.db.execute("SELECT * FROM page")
     }
@@ -69,7 +69,7 @@ def search_index(cache: ContentCache, wanted: Counter[str]) -> dict[str, Match]:
 
 
 def _counts(cache: ContentCache, word: str) -> dict[int, float]:
-    """How often each page holds a word, its definitions counted the more."""
+    """How often each content has a word, with definitions weighted."""
     counts: defaultdict[int, float] = defaultdict(float)
     question = "SELECT doc, col, count(*) FROM place WHERE term = ? GROUP BY doc, col"
     for page, column, n in cache.db.execute(question, (word,)):
@@ -104,7 +104,7 @@ def _insert(cache: ContentCache, chunk: Sequence[Source], files: Sequence[Source
 
 
 def _informative_words(cache: ContentCache, wanted: Counter[str], pages: int) -> list[str]:
-    """The words that say most: often in the issue, in few contents. The most telling first."""
+    """The most informative words first: frequent in the issue, rare in the contents."""
     spread: dict[str, int] = {}
     words = list(wanted)
     for start in range(0, len(words), _AT_ONCE):

@@ -1,6 +1,6 @@
-"""How near the meaning of each file is to an issue's by an embedding model: its best part counts.
+"""Ranks files by the embedding similarity between the issue and each file's best part.
 
-The best part of about 1,200 characters tells more than a whole file or its outline.
+The best part of about 1,200 characters says more than a whole file or its outline.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pipeline.models.embedding import Embedder, EmbeddingFailed, Vector
 from pipeline.types import Issue
 
 _TOPIC = "vectors 1"
-"""Changed whenever the same content would be cut or kept otherwise."""
+"""Change it whenever the same content would be cut or stored differently."""
 _PART = 1200
 """Characters."""
 _MOST_PARTS = 200
-"""Of one file; what comes after them is known by its words only."""
+"""The most parts of one file that are embedded; words alone cover the rest."""
 _FILES = 32
-"""Whose vectors are kept together, so that little is lost when the model goes away."""
+"""How many files' vectors are saved at once, so that little is lost if the model fails."""
 _TEXTS = 64
 _CONCURRENCY = 4
 _LINES = re.compile(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}")
@@ -36,7 +36,7 @@ _LINES = re.compile(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}")
 
 @dataclass(frozen=True)
 class EmbeddingRanker:
-    """The operator's embedding model, and how many files at most are put before it."""
+    """The operator's embedding model, and the most files that it embeds."""
 
     embedder: Embedder
     files: int = 3_000
@@ -45,12 +45,13 @@ class EmbeddingRanker:
 async def compute_similarity(
     sources: Sources, files: Sequence[Source], issue: Issue, embedder: Embedder, cache: ContentCache
 ) -> dict[str, float]:
-    """For each path the cosine, from -1 to 1, of its best part with the issue.
+    """For each path the cosine similarity, -1 to 1, of its best part with the issue.
 
-    Vectors are kept on the shelf by content and model.
+    Vectors are cached by content and model.
 
     Raises:
-        NotEmbedded, BudgetSpent: see `Embedder.embed`. What came before is kept.
+        EmbeddingFailed: the model is unreachable or its reply unusable; earlier vectors are kept.
+        BudgetSpent: the ceiling is reached.
     """
     (asked,) = await embedder.embed([f"{issue.title}\n{issue.body}"[:_PART]])
     topic = f"{_TOPIC} {len(asked)} {embedder.name}"
@@ -74,7 +75,7 @@ def split_parts(text: str) -> list[str]:
 async def _embed_parts(
     sources: Sources, files: Sequence[Source], embedder: Embedder, length: int
 ) -> dict[str, str]:
-    """What to keep of each blob: its parts' vectors."""
+    """The vectors of each blob's parts, as they are stored."""
     parts = [
         (source.blob, part)
         for source, file in zip(files, [f async for f in sources.stream(files)], strict=True)
@@ -87,7 +88,7 @@ async def _embed_parts(
     for (blob, _), vector in zip(parts, vectors, strict=True):
         if len(vector) != length:
             raise EmbeddingFailed(f"it gave vectors of {length} and of {len(vector)} numbers")
-        # Two bytes a number are far more than an order needs.
+        # Two bytes per number are precise enough for a ranking.
         encoded[blob] += pack(f"<{length}e", *_normalize(vector))
     return {blob: base64.b64encode(packed).decode() for blob, packed in encoded.items()}
 

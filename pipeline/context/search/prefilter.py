@@ -1,4 +1,4 @@
-"""Which files have the most in common with the issue: in place of a scout, or before it."""
+"""Finds the files that have most in common with the issue: instead of a scout, or before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.options import Options
 from pipeline.types import Issue
 
 _PATH_WEIGHT = 2.0
-"""How much more a word counts in a path than once in a text."""
+"""The weight of a word in a path, relative to one occurrence in a text."""
 _MOST_WORDS = 12
 _SIMILARITY = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1."
 
@@ -28,9 +28,9 @@ _SIMILARITY = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1.
 class Hit:
     path: str
     score: float
-    """By words; of those that an embedding model was asked about, by words and meaning."""
+    """By words; for files that were embedded, by words and meaning."""
     summary: str
-    """What it has in common with the issue, in a sentence for the ranking."""
+    """What it has in common with the issue, as a sentence for the ranking request."""
     named: bool
     """The issue names it; see `find_named_files`."""
 
@@ -38,17 +38,17 @@ class Hit:
 @dataclass(frozen=True)
 class PrefilterResult:
     kept: tuple[Hit, ...]
-    """Best first; those that the issue names come before all others, and are always in it."""
+    """Best first. Files that the issue names are always included, and come first."""
     unread: tuple[str, ...]
-    """The paths of the other files, in the order of their worth."""
+    """The paths of the other files, best first."""
     meaning: str = ""
-    """What an embedding model had to do with the order, in a sentence; empty without one."""
+    """One sentence on the embedding model's part in the order; empty without one."""
     embedding_used: bool = False
-    """Whether it had its say."""
+    """Whether the embedding model's scores were used."""
 
 
 def should_prefilter(options: Options, files: int) -> bool:
-    """Whether a repository of so many source files is read in part only."""
+    """Whether to read only some files of a repository of this many source files."""
     match options.prefilter:
         case "always":
             return True
@@ -66,16 +66,15 @@ async def prefilter(
     fill_up: bool = False,
     embedding_ranker: EmbeddingRanker | None = None,
 ) -> PrefilterResult:
-    """The `keep` files with the most in common with the issue.
+    """The `keep` files that have most in common with the issue.
 
-    BM25 over the words of texts and, counted the more, of what they define; plus the words of
-    their paths. With an `embedding_ranker`, the first so many by that are ordered again, by the sum
-    of the z-scores of it and of their best part's likeness to the issue; when the embedding model
-    fails, words alone decide. Fewer when fewer have anything in common, unless `fill_up` may
-    fill up.
+    BM25 over the words of texts, with definitions weighted, plus the words of paths. An
+    `embedding_ranker` reorders the best of these by the sum of two z-scores: that of BM25 and that
+    of their best part's similarity to the issue. If the embedding model fails, words alone decide.
+    Returns fewer files if fewer have anything in common, unless `fill_up`.
 
     Raises:
-        BudgetSpent: by what the embedding model costs.
+        BudgetSpent: the embedding calls reach the ceiling.
     """
 
     async def work(cache: ContentCache) -> PrefilterResult:
@@ -139,7 +138,7 @@ def _z_scores(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[Hit]:
-    """All files by their words; those that the issue names before all others."""
+    """All files ranked by words; those that the issue names come first."""
     wanted = count_words(issue)
     matches = search_index(cache, wanted)
     called = _path_scores(sources.files, wanted)
@@ -159,7 +158,7 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
 
 
 def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, float]:
-    """What the words of each path are worth, as a rare word in a text is."""
+    """The score of each path's words, on the scale of rare words in texts."""
     words = {
         file.path: set(split_words(file.path.replace("_", " "))) & wanted.keys() for file in files
     }

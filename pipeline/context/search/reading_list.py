@@ -1,4 +1,4 @@
-"""What of a codebase is put before the scout for one issue, and what is not, in words."""
+"""Which files the scout reads for one issue, and sentences on those it does not."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MOST_MISSED = 5
 class ReadingList:
     sources: Sources
     files: tuple[Source, ...]
-    """To be read: all sources, or those that the prefilter kept, the most promising first."""
+    """The files to read: all sources, or those that the prefilter kept, most promising first."""
     unread: tuple[str, ...]
-    """The paths that the prefilter did not keep."""
+    """The paths that the prefilter dropped."""
     missed: tuple[str, ...] = ()
-    """Sentences on files that the issue names and that are left out all the same. Untrusted."""
+    """Sentences on files that the issue names but that are left out. Untrusted."""
     meaning: str = ""
     """See `PrefilterResult.meaning`."""
 
@@ -45,11 +45,11 @@ async def build_reading_list(
     options: Options,
     embedding_ranker: EmbeddingRanker | None = None,
 ) -> ReadingList:
-    """What to read of `codebase` about `issue`, under the repository's options.
+    """What to read of `codebase` for `issue`, under the repository's options.
 
     Raises:
         GitFailed: the repository is damaged.
-        BudgetSpent: see `prefilter`.
+        BudgetSpent: the embedding calls reach the ceiling.
     """
     sources = await find_sources(codebase, Rules(options.include, options.exclude))
     missed = _explain_missed(sources, issue)

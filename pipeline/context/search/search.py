@@ -1,4 +1,4 @@
-"""Which files are worth ranking: by the scout, by shared words, or by both."""
+"""Finds the files worth ranking: by the scout, by shared words, or by both."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ NONE_RELEVANT = (
     "It took none to be relevant: those that share most words with the issue were ranked instead."
 )
 MOST_RANKED = 200
-"""How many files are put before the solver for ranking, so that the question stays readable."""
-_SHORTLISTED = 40
-"""How many files are ranked when no scout has read them."""
+"""The most files in one ranking request, so that it stays readable."""
 
 
 @dataclass(frozen=True)
 class SearchResult:
     verdicts: tuple[RelevanceVerdict, ...]
-    """What is worth ranking: named files first, the relevant, then what could not be judged."""
+    """The files worth ranking: named ones, then relevant ones, then those without a verdict."""
     way: Literal["scout", "words, then scout", "words"]
     read: tuple[Source, ...]
-    """What the scout was asked about."""
+    """The files that the scout was asked about."""
     meaning: str = ""
     """See `PrefilterResult.meaning`; before it, that no file was relevant to the scout."""
 
@@ -58,7 +56,7 @@ class Search:
         counter: TokenCounter = ESTIMATOR,
         embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
-        """`counter` counts as the scout does."""
+        """`counter` counts the scout's tokens."""
         self._scout = scout
         self._store = store
         self._options = options
@@ -67,7 +65,10 @@ class Search:
         self._embedding_ranker = embedding_ranker
 
     async def find(self, reading_list: ReadingList, issue: Issue) -> SearchResult:
-        """Raises as `scan` does."""
+        """Find the files worth ranking.
+
+        Raises:
+            ModelError: the scout failed. BudgetSpent: the ceiling is reached."""
         sources = reading_list.sources
         if self._scout is None:
             found, note = await self._search_by_words(sources, issue)
@@ -86,7 +87,7 @@ class Search:
         worth = [v for v in verdicts if v.answer == "relevant" or v.path in named]
         note = reading_list.meaning
         if not worth:
-            # A scout that finds nothing at all is more likely wrong than right.
+            # A scout that finds nothing at all is probably wrong.
             by_words, more = await self._search_by_words(sources, issue)
             worth, note = list(by_words), f"{NONE_RELEVANT} {more}".rstrip()
         listed = {verdict.path for verdict in worth}
@@ -101,7 +102,7 @@ class Search:
         self, sources: Sources, issue: Issue
     ) -> tuple[tuple[RelevanceVerdict, ...], str]:
         found = await prefilter(
-            sources, issue, _SHORTLISTED, embedding_ranker=self._embedding_ranker
+            sources, issue, MOST_RANKED, embedding_ranker=self._embedding_ranker
         )
         worth = [
             RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept
@@ -109,7 +110,7 @@ class Search:
         return tuple(sorted(worth, key=lambda verdict: _is_test(sources, verdict))), found.meaning
 
     async def _sort(self, worth: list[RelevanceVerdict], sources: Sources, issue: Issue) -> str:
-        """Most in common with the issue first: not all of them can be ranked."""
+        """Sort by what they share with the issue, since not all of them can be ranked."""
         every = len(sources.files)
         found = await prefilter(
             sources, issue, every, fill_up=True, embedding_ranker=self._embedding_ranker

@@ -1,4 +1,4 @@
-"""Asks what opens a conversation in batches, where a provider has a lower price for them."""
+"""Sends the first request of each conversation in a batch, which providers sell at a discount."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from pipeline.store import Store
 from pipeline.types import replace
 
 BATCH_SECONDS = 25 * 3600.0
-"""The longest that a batch takes: Anthropic gives up after a day.
+"""The longest a batch can take: Anthropic gives up after a day.
 
 https://platform.claude.com/docs/en/build-with-claude/batch-processing
 """
 LINGER_SECONDS = 2.0
-"""How long questions are collected before they are sent together."""
+"""How long requests are collected before they are sent as one batch."""
 
 _PendingRequests = dict[str, tuple[ModelRequest, list[asyncio.Future[Reply]]]]
-"""By name: a question, and who waits for its answer."""
+"""By name: a request, and the futures that wait for its reply."""
 
 
 class BatchedOpenings(ModelWrapper):
-    """A `Model` whose conversations begin in batches; what follows is asked at once.
+    """A `Model` that sends openings in batches and every later request directly.
 
-    Openings are many and wait for nobody; a reply to a report is waited for by its machine, and
-    reads a prompt cache that would be cold by the time of the next batch. What cannot be had in a
-    batch is asked at once, too: ModelUnavailable, or ModelRetired, as a gateway without batches
-    does not know their address.
+    Openings are many, and nothing waits for any one of them. A later request holds up its machine,
+    and it reads a prompt cache that would be cold by the next batch. When the batch API fails with
+    ModelUnavailable, or with ModelRetired (a gateway without batches does not know the address),
+    the opening is sent directly as well.
     """
 
     def __init__(self, model: Model, batch_model: Model) -> None:
@@ -56,11 +56,11 @@ class BatchedOpenings(ModelWrapper):
 
 
 class BatchModel(Model):
-    """A `Model` that sends in one batch what it is asked within a moment, and waits for it.
+    """A `Model` that collects requests for a moment, sends them as one batch and waits for it.
 
-    What is sent is kept in the store, before and after: a question that is asked again after a
-    crash waits for the batch that it is in. Its answer is then counted again, though it is not paid
-    twice. Close it with `aclose()`.
+    The store records each batch before and after it is sent, so a request that is repeated after a
+    crash waits for the batch it is already in. Its reply is then counted again, although the
+    provider bills it once. Close it with `aclose()`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BatchModel(Model):
         poll: float = POLL_SECONDS,
         uncancellable: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Times in seconds; `uncancellable` is entered around what should not be cut off."""
+        """Times in seconds; `uncancellable` guards the steps that must not be cancelled halfway."""
         self._service = service
         self._queue = BatchQueue(service, store, poll, uncancellable)
         self._linger = linger
@@ -81,12 +81,12 @@ class BatchModel(Model):
 
     @property
     def profile(self) -> ModelProfile:
-        """The service's, at its price for batches."""
+        """The service's profile, at its price for batches."""
         profile = self._service.profile
         return replace(profile, price=profile.price.batched)
 
     async def aclose(self) -> None:
-        """Wait for no batch any longer; those that were sent are found again in the store."""
+        """Stop waiting for batches; the store remembers those that were sent."""
         for job in self._tasks:
             job.cancel()
         if self._tasks:
@@ -96,7 +96,7 @@ class BatchModel(Model):
         )  # a job that was cancelled before its first step did nothing
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """Raises ModelUnavailable also when the batch was cancelled or came to no end."""
+        """Raises ModelUnavailable also when the batch was cancelled or never ended."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         if not self._pending:
             job = asyncio.create_task(self._run_batch())
@@ -106,7 +106,7 @@ class BatchModel(Model):
         return await answer
 
     async def _run_batch(self) -> None:
-        """Collect, send, wait, deliver; nobody who asked is left waiting, whatever happens."""
+        """Collect, send, wait, deliver. Every caller gets a reply or an error, whatever happens."""
         group: _PendingRequests = {}
         try:
             await asyncio.sleep(self._linger)
@@ -118,7 +118,7 @@ class BatchModel(Model):
         except asyncio.CancelledError:
             _fail_pending(group or self._pending, None)
             raise
-        except BaseException as error:  # noqa: BLE001 - told to those who asked
+        except BaseException as error:  # noqa: BLE001 - every waiting caller receives it
             _fail_pending(group, error)
 
     async def _deliver(
@@ -126,7 +126,7 @@ class BatchModel(Model):
     ) -> None:
         lost = ModelUnavailable("A batch ended without this question.")
         failed = [name for name in names if not isinstance(answers.get(name), Reply)]
-        if failed:  # asked again, they shall not meet the same failure
+        if failed:  # so that a repeated request goes into a new batch
             await self._queue.forget(failed)
         for name in names:
             answer = answers.get(name, lost)
@@ -141,7 +141,7 @@ class BatchModel(Model):
 
 
 def _fail_pending(group: _PendingRequests, error: BaseException | None) -> None:
-    """None: those who wait are cancelled."""
+    """Fail every waiting caller with `error`; None cancels them."""
     for _, waiting in group.values():
         for answer in waiting:
             if not answer.done():

@@ -1,4 +1,4 @@
-"""Sends batches and remembers them: a crash at any moment has none sent twice."""
+"""Sends batches and records them, so that a crash at any moment sends none twice."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from pipeline.types import Frozen, replace
 
 BATCHES_KEY = "batches"
 POLL_SECONDS = 1.0
-"""Before the second look at a batch; then twice as long each time, up to `MAX_POLL_SECONDS`."""
+"""The first wait between polls; each further wait doubles, up to `MAX_POLL_SECONDS`."""
 MAX_POLL_SECONDS = 60.0
 MAX_BATCH_SIZE = 1000
-"""Questions in one batch, so that it stays far below the provider's limits of size."""
+"""Requests in one batch, far below the provider's size limits."""
 MAX_FAILED_POLLS = 10
-"""So many polls in a row that nobody answers are too many."""
+"""Polls in a row that may fail before we give up."""
 SUBMIT_ATTEMPTS = 3
-"""How often a batch that the service did not take is sent."""
+"""How often we send a batch that the service rejects."""
 CLOCK_SKEW = timedelta(minutes=10)
 """How far the service's clock may be from ours."""
 SUBMIT_DURATION = timedelta(hours=1)
-"""Longer than the sending of one batch can take."""
+"""Longer than sending one batch can take."""
 T = TypeVar("T")
 
 
 class Intent(Frozen):
-    """A batch that is about to be sent, or was: nobody knows until its id is kept."""
+    """A batch that is about to be sent or has been; we do not know which until its id is saved."""
 
     mark: str
-    """Drawn for it alone; each name in the batch ends with it."""
+    """A random mark of this batch; each request name in the batch ends with it."""
     at: datetime
     names: tuple[str, ...]
 
 
 class Batches(Frozen):
-    """Which batches were sent, so that after a crash they are waited for and not sent again."""
+    """The batches that were sent: after a crash we wait for them instead of sending them again."""
 
     batch_ids: dict[str, str] = Field(default_factory=dict[str, str])
-    """By the name of a question: the id of the batch it was sent in."""
+    """The batch id of each request, by request name."""
     intents: tuple[Intent, ...] = ()
 
 
 class BatchQueue:
-    """The batches of one run. Kept first is what will be sent, then it is sent, then its id kept.
+    """The batches of one run: save the intent, send the batch, save its id.
 
-    What a crash left without an id is looked for among the batches that the service has: one that
-    was taken at that time, with so many questions. A service tells the names of questions only
-    when a batch has ended, so such a batch is waited for; without our mark it is somebody else's.
+    If a crash leaves an intent without an id, we look for it among the service's batches: one that
+    was submitted at that time with as many requests. Services reveal request names only when a
+    batch has ended, so we wait for such a batch; without our mark it belongs to somebody else.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class BatchQueue:
         self._sending = asyncio.Lock()
         self._resolving = asyncio.Lock()
         self._in_flight: set[str] = set()
-        """Marks of intents of which it will be known in a moment what came of them."""
+        """Marks of the intents that this process is sending right now."""
 
     async def submit_new(self, requests: Mapping[str, ModelRequest]) -> dict[str, list[str]]:
-        """The names by batch; those that are in none yet are sent.
+        """The request names by batch id; requests that are in no batch yet are sent.
 
         Raises:
-            ModelError: a batch was not taken.
+            ModelError: the service rejected a batch.
         """
         failure: ModelUnavailable | None = None
         for pause in (*(self._poll * 2**tried for tried in range(SUBMIT_ATTEMPTS)), None):
@@ -111,17 +111,17 @@ class BatchQueue:
         return batches
 
     async def forget(self, names: Sequence[str]) -> None:
-        """Asked again, they go into another batch."""
+        """Forget which batch these requests were in; repeated, they go into a new one."""
         async with self._sending:
             kept = await self._load()
             of = {name: batch for name, batch in kept.batch_ids.items() if name not in names}
             await self._store.save(BATCHES_KEY, replace(kept, batch_ids=of))
 
     async def wait_for_results(self, batch: str) -> dict[str, Reply | ModelError]:
-        """Its answers, by the names as they were sent; none when the service does not know it.
+        """The replies by the names they were sent under; empty if the service has no such batch.
 
         Raises:
-            ModelUnavailable: the service was away for too long.
+            ModelUnavailable: the service was unreachable for too long.
         """
         pause = self._poll
         while True:
@@ -135,7 +135,7 @@ class BatchQueue:
             pause = min(2 * pause, MAX_POLL_SECONDS)
 
     async def _submit(self, part: Mapping[str, ModelRequest]) -> None:
-        """Raises ModelUnavailable also when nobody knows whether it was taken."""
+        """Raises ModelUnavailable also when we cannot know whether the service accepted it."""
         intent = Intent(
             mark=secrets.token_hex(MARK_LENGTH // 2), at=datetime.now(UTC), names=(*part,)
         )
@@ -156,7 +156,7 @@ class BatchQueue:
             self._in_flight.discard(intent.mark)
 
     async def _resolve_intents(self) -> None:
-        """Of every intent it becomes known whether it was taken."""
+        """Find out for every intent whether its batch was accepted."""
         async with self._resolving:
             for intent in (await self._load()).intents:
                 if intent.mark not in self._in_flight:
@@ -165,7 +165,7 @@ class BatchQueue:
                         await self._close_intent(intent, batch)
 
     async def _find_batch(self, intent: Intent) -> str | None:
-        """The batch that was sent with this intent, if it was taken and can be looked for."""
+        """The id of the batch sent with this intent, if it was accepted and can be listed."""
         since, until = intent.at - CLOCK_SKEW, intent.at + SUBMIT_DURATION
         known = set((await self._load()).batch_ids.values())
         try:
@@ -182,7 +182,7 @@ class BatchQueue:
         return None
 
     async def _close_intent(self, intent: Intent, batch: str | None) -> None:
-        """What came of it is kept; None: it was not taken."""
+        """Record the outcome of an intent; None: the batch was not accepted."""
         kept = await self._load()
         of = kept.batch_ids | dict.fromkeys(intent.names, batch) if batch else kept.batch_ids
         left = tuple(one for one in kept.intents if one.mark != intent.mark)
@@ -192,7 +192,7 @@ class BatchQueue:
         return await self._store.load(BATCHES_KEY, Batches) or Batches()
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Raises what `call` does, ModelUnavailable only after `MAX_FAILED_POLLS` times."""
+        """Raises what `call` raises; ModelUnavailable only after `MAX_FAILED_POLLS` attempts."""
         pause = self._poll
         for _ in range(MAX_FAILED_POLLS - 1):
             try:

@@ -1,5 +1,5 @@
 """Clients of model services.
 
-The only importers of the model SDKs; errors leave as ours.
+The only importers of the model SDKs; SDK errors are translated into ours.
 Start at `anthropic.py`.
 """

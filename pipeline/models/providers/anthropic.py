@@ -1,4 +1,4 @@
-"""The Anthropic SDK behind `Model`: streamed, with cache marks, and with its errors as ours."""
+"""The Anthropic SDK behind `Model`: streaming, cache marks, and SDK errors translated to ours."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ _TOO_LONG = ("prompt is too long", "exceed context limit")
 class AnthropicModel(ProviderClient):
     """`Model` over `POST {base_url}/v1/messages`. Close it with `aclose()`.
 
-    What the model thinks aloud is kept apart from the reply, and never sent back. It is a
-    `pipeline.models.batches.service.BatchService`, too.
+    Thinking is kept apart from the reply, and never sent back. Also implements
+    `pipeline.models.batches.service.BatchService`.
     """
 
     def __init__(self, profile: ModelProfile, endpoint: Endpoint) -> None:
-        """Raises ModelMisconfigured when the endpoint's key is not usable as a key."""
+        """Raises ModelMisconfigured when the endpoint's key is unusable."""
         super().__init__(profile, endpoint.base_url)
         # With key and address given, the SDK looks for neither in the environment or a profile.
         self._client = anthropic.AsyncAnthropic(

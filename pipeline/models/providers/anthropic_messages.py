@@ -1,4 +1,4 @@
-"""What is said to Anthropic's service and heard from it, in the SDK's types. Knows no client."""
+"""Requests to and replies from Anthropic's service, in the SDK's types. Knows no client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.models.providers.http import replace_surrogates
 from pipeline.types import Usage
 
 CACHED_USER_MESSAGES = 2
-"""The last but one is the mark that the previous turn wrote, so that this turn reads it.
+"""The last but one mark is the one the previous turn wrote, so this turn reads it.
 
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
@@ -34,7 +34,7 @@ _HOUR_MARK: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
 
 @dataclass
 class AnthropicStreamState:
-    """What a stream has said so far."""
+    """What a stream has delivered so far."""
 
     model: str = ""
     text: list[str] = field(default_factory=list[str])
@@ -60,7 +60,7 @@ class AnthropicStreamState:
                 pass  # signatures, block ends, and whatever is invented next
 
     def add_message(self, answer: types.Message) -> None:
-        """An answer that was not streamed, as batches bring them."""
+        """Add a reply that was not streamed, such as a batch's."""
         self.model, self.stop_reason = answer.model, answer.stop_reason
         for part in answer.content:
             if part.type == "text":
@@ -112,7 +112,7 @@ def _to_usage(counted: types.Usage) -> Usage:
 def _thinking_params(
     profile: ModelProfile, request: ModelRequest
 ) -> ThinkingConfigEnabledParam | None:
-    """How much may be thought before the reply; None where there is no room for a reply after it.
+    """The thinking budget; None where it would leave no room for a reply.
 
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking
     """
@@ -137,7 +137,9 @@ def _with_cache_marks(
     messages: Sequence[Message], mark: CacheControlEphemeralParam
 ) -> list[MessageParam]:
     users = [i for i, message in enumerate(messages) if message.role == "user"]
-    last = set(users[-CACHED_USER_MESSAGES:])
+    # The opening has a mark of its own: where old results are left out, only it is repeated. With
+    # the system text's mark that makes four, the most that are allowed.
+    last = {*users[:1], *users[-CACHED_USER_MESSAGES:]}
     turns: list[MessageParam] = []
     for i, message in enumerate(messages):
         content = [_text_block(message.text, mark if i in last else None)]

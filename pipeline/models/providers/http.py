@@ -1,4 +1,4 @@
-"""What both clients do alike at the edge: keys, headers, text, and what an HTTP status means."""
+"""What both clients share at the HTTP edge: keys, headers, text, and the meaning of a status."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from pipeline.models.base import (
 from pipeline.types import Usage
 
 CALL_HEADER = "X-Capuchin-Call"
-"""Names the question on every request, for gateways, logs and recordings."""
+"""The header that names each request, for gateways, logs and recordings."""
+
+DOCTOR_CALL = "doctor/0"
+"""What `capuchin doctor` names its question to each model."""
 
 NO_KEY = "EMPTY"
-"""What vLLM's own documentation sends to a server that asks for no key."""
+"""What vLLM's documentation sends to a server that wants no key."""
 
 SILENCE_SECONDS = 600.0
-"""How long a service may send nothing; both SDKs' own default."""
+"""Seconds a service may be silent; both SDKs' own default."""
 
 CONNECT_SECONDS = 10.0
 
@@ -62,9 +65,9 @@ def ssl_context() -> ssl.SSLContext:
 
 
 async def block_foreign_redirect(response: httpx2.Response) -> None:
-    """For `event_hooks`: a service may send us on at its own host only, never to another.
+    """For `event_hooks`: follow redirects within the service's own host only.
 
-    Code would go where nobody set it to go, and a key with it.
+    Otherwise code and the key would go to a host that nobody configured.
     """
     if not response.has_redirect_location:
         return
@@ -95,12 +98,12 @@ class Endpoint:
 
 
 class ProviderClient(Model):
-    """What both clients know of themselves."""
+    """What both clients know about themselves."""
 
     def __init__(self, profile: ModelProfile, base_url: str) -> None:
         self._profile = profile
         self.service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
-        """For messages."""
+        """The service's name in error messages."""
 
     @property
     def profile(self) -> ModelProfile:
@@ -108,7 +111,7 @@ class ProviderClient(Model):
 
 
 class StreamState(Protocol):
-    """What a stream has said so far."""
+    """What a stream has delivered so far."""
 
     @property
     def usage(self) -> Usage | None: ...
@@ -116,7 +119,7 @@ class StreamState(Protocol):
 
 @contextmanager
 def keep_usage_on_cancel(state: StreamState) -> Generator[None]:
-    """Around the reading of a stream: a cancellation tells `usage_of` what was counted by then."""
+    """Wraps reading a stream: `usage_of` a cancellation returns what was counted by then."""
     try:
         yield
     except asyncio.CancelledError as cancelled:
@@ -125,7 +128,7 @@ def keep_usage_on_cancel(state: StreamState) -> Generator[None]:
 
 
 def error_for_status(service: str, status: int, *, too_long: bool = False) -> ModelError:
-    """The error for an answer with HTTP `status`; its text never quotes the answer's body."""
+    """The error for an HTTP `status`; its text never quotes the response's body."""
     if status == 413 or (too_long and status == 400):
         return ContextTooLong(f"The conversation is too long for {service}.")
     if status in _TRANSIENT or status >= 500:
@@ -154,7 +157,7 @@ def validate_key(service: str, key: str) -> str:
 
 
 def call_headers(call: str) -> dict[str, str]:
-    """The header that names the question.
+    """The header that names the request.
 
     Raises:
         ValueError: `call` is not printable ASCII.
@@ -165,5 +168,5 @@ def call_headers(call: str) -> dict[str, str]:
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with half surrogates replaced: undecodable bytes of a file leave them behind."""
+    """`text` with lone surrogates replaced: undecodable bytes of a file become such."""
     return text.encode("utf-8", "replace").decode("utf-8")

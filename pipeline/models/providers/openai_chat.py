@@ -40,7 +40,7 @@ from pipeline.types import Usage
 _THINK_START, _THINK_END = "<think>", "</think>"
 _THINK_END_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _DECLINED_STATUSES = frozenset({400, 404, 422, 501})
-"""How servers answer a parameter that they do not know."""
+"""How servers reject a parameter that they do not know."""
 _THINKING_PARAMS = frozenset({"thinking_token_budget", "chat_template_kwargs"})
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
@@ -59,7 +59,7 @@ class OpenAIChatModel(ProviderClient):
     """
 
     def __init__(self, profile: ModelProfile, endpoint: Endpoint) -> None:
-        """Raises ModelMisconfigured when the endpoint's key is not usable as a key."""
+        """Raises ModelMisconfigured when the endpoint's key is unusable."""
         super().__init__(profile, endpoint.base_url)
         self._declined: set[str] = set()
         self._client = connect(self.service, endpoint)
@@ -68,7 +68,7 @@ class OpenAIChatModel(ProviderClient):
         await self._client.close()
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """A server that declines a form, or to limit thinking, is asked without from then on."""
+        """A server that rejects a reply format or a thinking budget never gets one again."""
         asked = {**_format_params(request.form), **_thinking_params(self._profile, request)}
         wanted = {name: value for name, value in asked.items() if name not in self._declined}
         tries = [wanted]
@@ -153,7 +153,7 @@ def _is_too_long(error: openai.APIError) -> bool:
 
 @dataclass
 class _ChatStreamState:
-    """What a stream has said so far."""
+    """What a stream has delivered so far."""
 
     model: str = ""
     text: list[str] = field(default_factory=list[str])
@@ -180,7 +180,7 @@ class _ChatStreamState:
 
 
 def _format_params(form: ReplyFormat | None) -> dict[str, object]:
-    """How a form is asked for; both ways are OpenAI's, and vLLM's and llama.cpp's too."""
+    """The parameters of a reply format, in OpenAI's form, which vLLM and llama.cpp share."""
     shape: dict[str, object] = {}
     if form and form.json_schema is not None:
         schema = {"name": "reply", "schema": dict(form.json_schema), "strict": True}
@@ -191,8 +191,8 @@ def _format_params(form: ReplyFormat | None) -> dict[str, object]:
 
 
 def _thinking_params(profile: ModelProfile, request: ModelRequest) -> dict[str, object]:
-    """How much may be thought, where that leaves room for a reply: vLLM's way, with a reasoning
-    parser; the switches are those of Qwen's and of DeepSeek's chat templates.
+    """The thinking budget, where it leaves room for a reply, as vLLM with a reasoning parser takes
+    it; the switches are those of Qwen's and DeepSeek's chat templates.
 
     https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
     """
@@ -234,7 +234,7 @@ def _to_usage(counted: CompletionUsage) -> Usage:
 
 
 def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
-    """As chat templates want it: many of them refuse two messages of one role in a row."""
+    """The messages as chat templates want them: many reject two of one role in a row."""
     start: list[ChatCompletionMessageParam] = []
     if system:
         start.append({"role": "system", "content": replace_surrogates(system)})

@@ -11,7 +11,7 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
     """A client of `endpoint`; error messages call it `service`.
 
     Raises:
-        ModelMisconfigured: the endpoint's key is not usable as a key.
+        ModelMisconfigured: the endpoint's key is unusable.
     """
     return openai.AsyncOpenAI(
         api_key=validate_key(service, endpoint.api_key),

@@ -20,13 +20,13 @@ from pipeline.types import Usage
 _CALL = "embedding"
 _SILENCE_SECONDS = 120.0
 _MIN_CHARACTERS = 200
-"""Characters; a text that is too long for the model is not cut shorter."""
+"""Characters; the least to which a text too long for the model is cut."""
 _TOO_LONG = frozenset({400, 413, 422, 500})
-"""How servers answer a text beyond the model's window: llama.cpp says 500."""
+"""How servers reject a text beyond the model's window: llama.cpp returns 500."""
 
 
 _Number = Annotated[FiniteFloat, Field(ge=-1e15, le=1e15)]
-"""Models give numbers about 1; what is far larger could not be kept in four bytes."""
+"""Models return numbers around 1; far larger ones would not fit into four bytes."""
 
 
 class _EmbeddingRow(BaseModel):
@@ -51,7 +51,7 @@ class OpenAIEmbedder:
     def __init__(
         self, profile: ModelProfile, *, base_url: str, api_key: str, meter: Meter | None = None
     ) -> None:
-        """Paid from `meter`, where there is one, under the stage `embedding`.
+        """With a `meter`, calls are paid from it under the stage `embedding`.
 
         Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`.
         """
@@ -73,7 +73,7 @@ class OpenAIEmbedder:
         return self._profile.name
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder.embed`: what is too long is halved until the server takes it, as
+        """See `Embedder.embed`: a text that is too long is halved until the server accepts it, as
         sentence-transformers cut at the model's window."""
         while True:
             asked = [replace_surrogates(text)[: self._longest] for text in texts]

@@ -1,4 +1,4 @@
-"""How probable a model finds an answer, over chat completions with log-probabilities, as vLLM's."""
+"""How probable a model finds an answer, by chat completions with log-probabilities (vLLM)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pipeline.models.providers.openai_client import connect
 from pipeline.types import Usage
 
 SILENCE_SECONDS = 120.0
-"""How long the server may send nothing: it writes one token, and reads one edit."""
+"""Seconds the server may be silent: it writes one token, and reads one edit."""
 _ALTERNATIVES = 20
-"""The most that the protocol lets one ask for beside each token."""
+"""The most alternatives that the protocol allows for each token."""
 _NO_EXTRA: Mapping[str, object] = MappingProxyType({})
 _PROMPT_LOGPROBS: Mapping[str, object] = MappingProxyType(
     {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
@@ -76,8 +76,8 @@ class OpenAILikelihood:
     async def answer(self, question: str, text: str, *, call: str) -> tuple[float, Usage]:
         """See `Likelihood.answer`.
 
-        The prompt that ends before the answer tells how many of the tokens are the question's, so
-        no tokenizer is needed. https://docs.vllm.ai/en/latest/api/vllm/sampling_params.html
+        A prompt that ends before the answer shows how many of the tokens are the question's, so no
+        tokenizer is needed. https://docs.vllm.ai/en/latest/api/vllm/sampling_params.html
         """
         asked: list[ChatCompletionMessageParam] = [
             {"role": "user", "content": replace_surrogates(question)}

@@ -1,5 +1,5 @@
-"""What stands around a model: metering, throttling, fallback, cache warm-up.
+"""Wrappers around a model: metering, throttling, fallback, cache warm-up.
 
-Each is a `Model` that holds another.
+Each is a `Model` that wraps another.
 Start at `base.py`.
 """

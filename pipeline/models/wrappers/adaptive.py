@@ -1,4 +1,4 @@
-"""As many calls at once as a server serves: more while it keeps up, half of them when it does not.
+"""Adapts the number of parallel calls to a server: more while it keeps up, half when it does not.
 
 Additive increase, multiplicative decrease, as TCP does it (RFC 5681).
 """
@@ -15,27 +15,27 @@ from pipeline.models.wrappers.throttled import RETRY_WAITS
 
 _INITIAL_SIZE = 4
 _MAX_ATTEMPTS = 12
-"""However well others are served, a question that fails so often is given up."""
+"""A request that fails this often is given up, however well the server serves others."""
 
 
 class ConcurrencyWindow:
-    """How many calls one server gets at once. Several models may share it."""
+    """The number of parallel calls to one server. Several models may share it."""
 
     def __init__(self, most: int, *, start: int = _INITIAL_SIZE) -> None:
         self.size = float(min(start, most))
         """Between 1 and `most`; the calls in flight never exceed it, rounded down."""
         self.served = 0
-        """How many calls were answered so far."""
+        """How many calls have been answered."""
         self._most = most
         self._running = self._waiting = 0
         self._started = 0
         self._started_at_shrink = 0
-        """How many calls had begun when it was last made smaller."""
+        """How many calls had begun when the window last shrank."""
         self._room = asyncio.Condition()
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[int]:
-        """Waits for room; gives the call's number, for `record_success` and `record_overload`."""
+        """Wait for room; yields the call's number, for `record_success` and `record_overload`."""
         async with self._room:
             self._waiting += 1
             try:
@@ -53,24 +53,24 @@ class ConcurrencyWindow:
                 self._room.notify(max(0, int(self.size) - self._running))
 
     def record_success(self) -> None:
-        """Grow: by one a call until the server was first too busy, then by one a round of calls."""
+        """Grow: by one per call until the first overload, then by one per round of calls."""
         self.served += 1
-        # Otherwise it is not the window that holds us back.
+        # If the window was not full, it was not what held us back.
         if self._waiting or self._running >= int(self.size):
             self.size = min(
                 self._most, self.size + (1 / self.size if self._started_at_shrink else 1)
             )
 
     def record_overload(self, number: int) -> None:
-        """Halve, once for all the calls that were in flight together."""
+        """Halve the window, once for all calls that were in flight together."""
         if number > self._started_at_shrink:
             self._started_at_shrink = self._started
             self.size = max(1.0, self.size / 2)
 
 
 class AdaptiveModel(ModelWrapper):
-    """A `Model` whose calls wait for room in a `ConcurrencyWindow` and come back when the server is
-    busy.
+    """A `Model` whose calls wait for room in a `ConcurrencyWindow` and are repeated when the server
+    is busy.
     """
 
     def __init__(

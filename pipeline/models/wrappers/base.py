@@ -1,4 +1,4 @@
-"""What all wrappers share: the model that they hold."""
+"""What all wrappers share: the wrapped model."""
 
 from __future__ import annotations
 

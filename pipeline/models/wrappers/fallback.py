@@ -1,4 +1,4 @@
-"""Goes on with another model while the first one is down, or when it was retired."""
+"""Switches to another model while the first one is down, or when it was retired."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pipeline.models.base import (
 from pipeline.types import replace
 
 COOLDOWN_SECONDS = 300.0
-"""How long a model that was down is left alone, so that not every question waits for it first."""
+"""How long a model that was down is skipped, so that not every request waits for it first."""
 
 
 class FallbackModel(Model):
-    """The first of several models that answers; a conversation may move between them.
+    """Asks several models in order until one answers; a conversation may move between them.
 
     A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) is skipped for
     `COOLDOWN_SECONDS`; a model that the service does not know (ModelRetired) is skipped for good.
@@ -31,20 +31,20 @@ class FallbackModel(Model):
     def __init__(
         self, models: Sequence[Model], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`models` in order of preference, at least one; `clock` gives seconds."""
+        """`models` in order of preference, at least one; `clock` returns seconds."""
         self._models = tuple(models)
         self._clock = clock
         self._cooldown_until = [0.0] * len(self._models)
 
     @property
     def profile(self) -> ModelProfile:
-        """The first one's, with the narrowest window of all: what is planned must fit each."""
+        """The first model's profile with the smallest window of all, so that prompts fit each."""
         first = self._models[0].profile
         window = min(model.profile.window for model in self._models)
         return replace(first, window=window)
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """Raises as `Model.complete`: of several failures the first."""
+        """Raises the first failure when every model fails; see `Model.complete`."""
         failed: ModelUnavailable | ModelRetired | None = None
         for i in self._order():
             try:
@@ -65,7 +65,7 @@ class FallbackModel(Model):
         raise failed
 
     def _order(self) -> list[int]:
-        """Those that do not rest, then the others, so that each is tried before giving up."""
+        """The models that are up, then those cooling down: each is tried before giving up."""
         now = self._clock()
         return sorted(range(len(self._models)), key=lambda i: (self._cooldown_until[i] > now, i))
 
@@ -73,7 +73,7 @@ class FallbackModel(Model):
 def _failure_to_raise(
     failed: ModelUnavailable | ModelRetired | None, error: ModelUnavailable | ModelRetired
 ) -> ModelUnavailable | ModelRetired:
-    """What passes by itself is worth waiting for; what does not is told only if all are so."""
+    """The first temporary failure, since waiting can help there; else the first failure."""
     if failed is None or (
         isinstance(error, ModelUnavailable) and not isinstance(failed, ModelUnavailable)
     ):

@@ -1,4 +1,4 @@
-"""Counts what models cost, by stage; refuses calls that could pass a ceiling; survives a crash."""
+"""Counts what models cost by stage, and refuses calls that could exceed the ceiling; crash-safe."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from pipeline.models.destinations import UNKNOWN_HOST
 from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.store import Store
 from pipeline.types import Account, Frozen, Usage, replace
+from sandbox.observation import Kind, observe
 
 BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer needs for a long text, so that a prompt is never dearer than guessed."""
+"""Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens."""
 TYPICAL_REPLY_TOKENS = 8_000
-"""Tokens that nearly every reply keeps to."""
+"""Tokens that nearly every reply stays below."""
 _ROUNDING = 1e-9
 T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
 
 class Ledger(Frozen):
-    """One line for each stage and model, in the order of their first calls."""
+    """One account for each stage and model, in the order of their first calls."""
 
     accounts: tuple[Account, ...] = ()
     sent_to: tuple[str, ...] = ()
-    """The hosts that code was sent to, or nearly; with `UNKNOWN_HOST` if one is unknown."""
+    """The hosts that code was, or was about to be, sent to; `UNKNOWN_HOST` if one is unknown."""
 
     @property
     def dollars(self) -> float:
@@ -39,7 +40,7 @@ class Ledger(Frozen):
     def with_call(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
     ) -> Ledger:
-        """With one more call; its stage is what stands before the slash of `call`."""
+        """This ledger with one more call, whose stage is the part of `call` before the slash."""
         stage = call.partition("/")[0]
         lines = {(account.stage, account.model): account for account in self.accounts}
         empty = Account(stage=stage, model=model, calls=0, usage=Usage(), dollars=0)
@@ -64,7 +65,7 @@ class Meter:
     def __init__(
         self, store: Store, ceiling: float, ledger: Ledger, shared: SharedBudget | None = None
     ) -> None:
-        """`ceiling` in US dollars. To go on from what was spent before, use `open`."""
+        """`ceiling` in US dollars. Use `open` to resume a run's accounts."""
         self.ledger = ledger
         self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
         self._store = store
@@ -72,7 +73,7 @@ class Meter:
 
     @classmethod
     async def open(cls, store: Store, ceiling: float, shared: SharedBudget | None = None) -> Meter:
-        """The meter of the run kept in `store`, with what it spent before a crash."""
+        """The meter of the run in `store`, including what was spent before a crash."""
         ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
         if ledger.accounts and not ledger.sent_to:  # an older Capuchin's, which did not note it
             ledger = ledger.with_destinations([UNKNOWN_HOST])
@@ -82,7 +83,7 @@ class Meter:
         return self.ledger.accounts
 
     async def record_destinations(self, hosts: Iterable[str]) -> None:
-        """Note where code goes, before it does: what is asked and fails was sent all the same."""
+        """Record where code goes, before it is sent: a failing request sends it as well."""
         noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
         if noted != self.ledger:
             self.ledger = noted
@@ -92,9 +93,9 @@ class Meter:
     async def add(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""
     ) -> None:
-        """Count one call, and keep the count before anybody sees its reply."""
+        """Count one call, and save the count before the reply is used."""
         self.ledger = self.ledger.with_call(call, model, usage, dollars, price_note)
-        async with self._saving:  # an older ledger may never be written over a newer one
+        async with self._saving:  # an older ledger must never overwrite a newer one
             await self._store.save(LEDGER_KEY, self.ledger)
 
 
@@ -123,13 +124,25 @@ class MeteredModel(ModelWrapper):
             await self._meter.record_destinations(self.profile.sent_to)
             try:
                 capped = self._cap_reply(request, reservation.dollars - prompt)
-                reply = await self.model.complete(capped)
+                reply = await self._send(capped)
             except (ModelError, asyncio.CancelledError) as error:
                 usage = usage_of(error)
                 if usage is not None:
                     await shield(self._count(reservation, request.call, self.profile.name, usage))
                 raise
             await self._count(reservation, request.call, reply.model, reply.usage)
+            return reply
+
+    async def _send(self, request: ModelRequest) -> Reply:
+        with observe(Kind.MODEL_CALL, model=self.profile.name, call=request.call) as event:
+            reply = await self.model.complete(request)
+            used = reply.usage
+            event.facts |= {
+                "input": used.input + used.cache_write,
+                "cached": used.cache_read,
+                "output": used.output,
+                "dollars": self.profile.price.of(used),
+            }
             return reply
 
     def _prompt_dollars(self, request: ModelRequest) -> float:

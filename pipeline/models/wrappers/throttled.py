@@ -13,9 +13,9 @@ RETRY_WAITS = (1.0, 4.0, 15.0)
 
 
 class ThrottledModel(ModelWrapper):
-    """A `Model` with at most `limit` calls in flight; ModelUnavailable only after every wait.
+    """A `Model` with at most `limit` parallel calls; raises ModelUnavailable only after every wait.
 
-    Give several the same semaphore and they share its slots.
+    Models that are given the same semaphore share its slots.
     """
 
     def __init__(

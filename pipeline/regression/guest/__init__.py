@@ -1,1 +1,1 @@
-"""Runs beside the repository's tests, inside the sandbox: Python 3.7 and the standard library."""
+"""Runs beside the repository's tests, inside the sandbox: Python 3.6 and the standard library."""

@@ -1,6 +1,4 @@
-"""Which of the repository's functions a test runs, each known by its file and first line."""
-
-from __future__ import annotations
+"""Records which of the repository's functions a test runs, by file and first line."""
 
 import os
 import sys
@@ -14,7 +12,7 @@ _SKIPPED = ("site-packages", "dist-packages", ".tox", ".venv", "node_modules")
 
 
 class FunctionTracer:
-    """Sees every call between `begin` and `end`, unless somebody else traces already."""
+    """Observes every call between `begin` and `end`, unless another tracer is active."""
 
     def __init__(self) -> None:
         self._seen: dict[int, CodeType] = {}
@@ -40,7 +38,7 @@ class FunctionTracer:
         self._seen[id(code)] = code  # by identity: a code object's hash reads all of it
 
     def _number(self, code: CodeType) -> int:
-        """0 for what is not the repository's."""
+        """The function's number; 0 outside the repository."""
         known = self._numbers.get(id(code))
         if known is not None and known[0] is code:
             return known[1]

@@ -1,10 +1,10 @@
-"""Writes what happens to each test, one JSON line at a time, so that a crash loses nothing."""
+"""Records the events of each test, one JSON line at a time, so that a crash loses nothing."""
 
-from __future__ import annotations
-
+import errno
 import json
 import os
 import re
+import socket
 from typing import Any
 
 _ENVIRONMENT = os.environ  # runs inside the sandbox, where the wrapper sets these
@@ -21,14 +21,14 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 def stable_name(name: str) -> str:
     """A test's name on one line, without addresses of objects and times of day.
 
-    Those differ from run to run.
+    These differ between runs.
     """
     name = _CLOCK.sub("0:00:00", _ADDRESS.sub("0x", name))
     return _UNPRINTABLE.sub(lambda m: ascii(m.group())[1:-1], name)[:LONGEST]
 
 
 def write(kind: str, *values: Any) -> None:
-    """Append one line. The file is opened each time: tests close descriptors and fork."""
+    """Append one line. Opens the file each time, because tests close descriptors and fork."""
     if not FOLDER:
         return
     data = json.dumps([kind, *values]).encode() + b"\n"
@@ -40,7 +40,7 @@ def write(kind: str, *values: Any) -> None:
         finally:
             os.close(file)
     except OSError:
-        return  # a test without files, or a full disk: what is missing counts as not passed
+        return  # a test without files, or a full disk: a missing record counts as not passed
 
 
 def relative_path(path: Any) -> str:
@@ -50,17 +50,54 @@ def relative_path(path: Any) -> str:
     return full[len(root) :].replace(os.sep, "/") if full.startswith(root) else ""
 
 
-def _read_request() -> dict[str, Any]:
+def _read_request() -> "dict[str, Any]":
     try:
         with open(os.path.join(FOLDER, "wanted.json"), encoding="ascii") as file:
-            found: dict[str, Any] = json.load(file)
-            return found
+            return json.load(file)  # type: ignore[no-any-return]
     except (OSError, ValueError):
         return {}
 
 
+_UNREACHABLE = (
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "nodename nor servname provided",
+    "Connection refused",
+    "Network is unreachable",
+    "No route to host",
+    "Cannot assign requested address",
+    "Failed to establish a new connection",
+)
+_UNREACHABLE_NUMBERS = (
+    errno.ECONNREFUSED,
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+    errno.ENETDOWN,
+    errno.EADDRNOTAVAIL,
+)
+
+
+def lacks_network(error: "BaseException | None") -> bool:
+    """Whether a test failed for lack of a network or a service: the sandbox has neither."""
+    for _ in range(20):
+        if error is None:
+            return False
+        if isinstance(error, (socket.gaierror, socket.herror)):
+            return True
+        if isinstance(error, OSError) and error.errno in _UNREACHABLE_NUMBERS:
+            return True
+        try:
+            words = str(error)[:5000]
+        except Exception:  # noqa: BLE001 - the repository's own code
+            words = ""
+        if any(phrase in words for phrase in _UNREACHABLE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class CollectionFilter:
-    """Which tests are to be run."""
+    """Decides which tests to run."""
 
     def __init__(self) -> None:
         request = _read_request()
@@ -71,7 +108,7 @@ class CollectionFilter:
     def accepts_test(self, name: str) -> bool:
         if self.tests is None:
             return True
-        # pytest-xdist puts @group behind names in its workers only.
+        # pytest-xdist appends @group to names only in its workers.
         return stable_name(name) in self.tests or stable_name(name.rpartition("@")[0]) in self.tests
 
     def accepts_file(self, path: Any) -> bool:

@@ -1,9 +1,7 @@
-"""Runs a test command and prints, behind its output, what was recorded of it, between marks.
+"""Runs a test command and prints its recorded results after its output, between marks.
 
-Started by `python -c` inside the sandbox, so it imports nothing of ours.
+The sandbox starts it by `python -c`, so it imports none of our modules.
 """
-
-from __future__ import annotations
 
 import base64
 import itertools
@@ -20,7 +18,14 @@ from typing import Any
 MOST_RECORDS = 64 * 1024 * 1024
 """Bytes of records that are read."""
 MOST_SENT = 6 * 1024 * 1024
-"""Bytes of records as printed, and of all documents."""
+"""Bytes of printed records, and of all documents."""
+WALL_FACTOR = 6
+WALL_MARGIN = 600
+IDLE_WINDOW = 60
+PROGRESS_SECONDS = 2
+"""Between two lines of progress."""
+IDLE_SHARE = 0.02
+"""See `sandbox.guest.supervisor.time_limit`."""
 MOST_XML = 32 * 1024 * 1024
 _SKIPPED = {".git", "node_modules", ".tox", ".venv"}
 
@@ -30,7 +35,7 @@ def main() -> None:
     began = time.time()
     with tempfile.TemporaryDirectory() as folder:
         environment = _prepare(request, folder)
-        end = _run(request, environment)
+        end = _run(request, environment, _Progress(request, folder))
         sys.stdout.flush()
         _send(request["mark"], "records", _read_records(folder), MOST_SENT)
         left = MOST_SENT
@@ -40,7 +45,7 @@ def main() -> None:
     sys.exit(end["code"] if end["code"] is not None else 128)
 
 
-def _prepare(request: dict[str, Any], folder: str) -> dict[str, str]:
+def _prepare(request: "dict[str, Any]", folder: str) -> "dict[str, str]":
     package = os.path.join(folder, "capuchin_inside")
     os.mkdir(package)
     files = {os.path.join(package, name): text for name, text in request["files"].items()}
@@ -59,7 +64,9 @@ def _prepare(request: dict[str, Any], folder: str) -> dict[str, str]:
     return environment
 
 
-def _run(request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
+def _run(
+    request: "dict[str, Any]", environment: "dict[str, str]", progress: "_Progress"
+) -> "dict[str, Any]":
     argv = request["argv"]
     program = sys.executable if argv[0] in ("python", "python3") else argv[0]
     began = time.time()
@@ -72,23 +79,139 @@ def _run(request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]
     except OSError as error:
         sys.stdout.write("%s: %s\n" % (argv[0], error.strerror))
         return {"code": 127, "signal": None, "timeout": False, "began": began}
-    timeout = False
-    try:
-        code = process.wait(timeout=request["seconds"])
-    except subprocess.TimeoutExpired:
-        timeout = True
+    limit = _wait(process, request["seconds"], request.get("wall"), progress)
+    if limit:
         os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
+    code = process.wait()
     return {
-        "code": code if code >= 0 and not timeout else None,
-        "signal": -code if code < 0 and not timeout else None,
-        "timeout": timeout,
+        "code": code if code >= 0 and not limit else None,
+        "signal": -code if code < 0 and not limit else None,
+        "timeout": bool(limit),
+        "limit": limit,
         "began": began,
     }
 
 
+def _wait(
+    process: "subprocess.Popen[bytes]",
+    seconds: float,
+    most: "float | None",
+    progress: "_Progress",
+) -> str:
+    """Wait for the end; return the limit that was reached: `most` seconds of wall time, or a limit
+    by the sandbox's rules (`time_limit`)."""
+    began = time.monotonic()
+    seen = [(0.0, 0.0)]
+    queued = last = 0.0
+    while True:
+        try:
+            process.wait(timeout=min(0.5, seconds / 10))
+        except subprocess.TimeoutExpired:
+            wall = time.monotonic() - began
+            used, now = _measure_tree(process.pid)
+        else:
+            return ""
+        progress.print_count(wall)
+        queued, last = queued + max(0.0, now - last), now
+        seen.append((wall, used + queued))
+        while len(seen) > 2 and seen[1][0] <= wall - min(seconds, IDLE_WINDOW):
+            del seen[0]
+        if most is not None and wall >= most:
+            return "run time"
+        limit = _find_limit(seconds, wall, used, seen)
+        if limit:
+            return limit
+
+
+class _Progress:
+    """Prints how many tests have begun, of how many, as `mark:begun/all`; `all` is 0 if unknown."""
+
+    def __init__(self, request: "dict[str, Any]", folder: str) -> None:
+        wanted: list[str] | None = request["wanted"]["tests"]
+        self._mark = request["mark"]
+        self._path = os.path.join(folder, "records")
+        self._all = len(wanted) if wanted is not None else 0
+        self._counts_all = wanted is None
+        self._begun = self._told = self._at = 0
+        self._next = float(PROGRESS_SECONDS)
+
+    def print_count(self, wall: float) -> None:
+        if wall < self._next or self._at > MOST_RECORDS:
+            return
+        self._next = wall + PROGRESS_SECONDS
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._at)
+                data = file.read(MOST_RECORDS)
+        except OSError:
+            return
+        data = data[: data.rfind(b"\n") + 1]
+        self._at += len(data)
+        for line in data.split(b"\n"):
+            self._begun += line.startswith(b'["start"')
+            if self._counts_all and line.startswith(b'["collected"'):
+                self._all = max(self._all, _read_number(line))
+        if self._begun > self._told:
+            self._told = self._begun
+            sys.stdout.write("\n%s:%d/%d\n" % (self._mark, self._begun, self._all))
+            sys.stdout.flush()
+
+
+def _read_number(line: bytes) -> int:
+    """The number in a record `["collected", number]`; 0 if it is not one."""
+    try:
+        row: Any = json.loads(line)
+        return min(int(row[1]), 10**7)
+    except (ValueError, TypeError, IndexError, OverflowError, RecursionError):
+        return 0
+
+
+def _find_limit(seconds: float, wall: float, used: float, seen: "list[tuple[float, float]]") -> str:
+    """The limit that is reached; `seen` holds wall time and work of the last minute."""
+    if used >= seconds:
+        return "processor time"
+    if wall >= seconds * WALL_FACTOR + WALL_MARGIN:
+        return "wall time"
+    if wall >= seconds and seen[-1][1] - seen[0][1] <= 0.1 + IDLE_SHARE * (wall - seen[0][0]):
+        return "idle"
+    return ""
+
+
+def _measure_tree(root: int) -> "tuple[float, float]":
+    """The processor seconds of a process tree, ended children included; and how long its living
+    processes have waited for the processor."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+            ticks[int(name)] = sum(map(int, fields[11:15]))
+            children.setdefault(int(fields[1]), []).append(int(name))
+        except (OSError, ValueError, IndexError):
+            continue
+    left, total, queued = [root], 0, 0
+    while left:
+        process = left.pop()
+        total += ticks.pop(process, 0)
+        queued += _read_queued(process)
+        left += children.pop(process, [])
+    return total / os.sysconf("SC_CLK_TCK"), queued / 1e9
+
+
+def _read_queued(process: int) -> int:
+    nanoseconds = 0
+    try:
+        for thread in os.listdir("/proc/%d/task" % process):
+            with open("/proc/%d/task/%s/schedstat" % (process, thread), encoding="ascii") as file:
+                nanoseconds += int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return nanoseconds
+    return nanoseconds
+
+
 def _read_records(folder: str) -> bytes:
-    """What was recorded: without the functions, if that is too much with them."""
+    """The records; without the functions if they are too large with them."""
     try:
         with open(os.path.join(folder, "records"), "rb") as file:
             data = file.read(MOST_RECORDS)
@@ -100,7 +223,7 @@ def _read_records(folder: str) -> bytes:
     return b"\n".join(line for line in lines if not line.startswith((b'["ran"', b'["function"')))
 
 
-def _find_documents(folder: str, since: float) -> list[bytes]:
+def _find_documents(folder: str, since: float) -> "list[bytes]":
     """The JUnit files that the command wrote."""
     found: list[bytes] = []
     left = MOST_XML

@@ -1,4 +1,5 @@
-"""The state machines that write tests between finalists and choose (CodeMonkeys, section 4.2).
+"""The state machines that write tests to distinguish finalists, and choose (CodeMonkeys, section
+4.2).
 
 Import models, prompts and voting.
 Start at `discriminate.py`.

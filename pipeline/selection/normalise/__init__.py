@@ -1,4 +1,4 @@
-"""Brings edits to a form in which equal ones look equal.
+"""Normalises edits, so that equivalent edits become equal.
 
 Imports edits and syntax; asks no model.
 Start at `canonical.py`.

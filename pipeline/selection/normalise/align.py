@@ -1,4 +1,4 @@
-"""What changes between two lists of logical lines, told so that it does not depend on context."""
+"""The changes between two lists of logical lines, independent of the amount of context."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pipeline.selection.normalise.brackets import CLOSERS, OPENERS
 from pipeline.selection.normalise.plain_text import LogicalLine
 
 _MAX_COMPARISONS = 40_000
-"""Pairs of lines; a larger region counts as one replaced by the other."""
+"""Pairs of lines; a larger region counts as one replacement."""
 
 
 @dataclass(frozen=True)
 class TokenChange:
-    """One region of tokens replaced by another, either of which may be empty."""
+    """One region of tokens replaced by another; either may be empty."""
 
     anchor: tuple[int, int]
-    """Where, in the file before: the line (from 0) and the token in it, of the first token that
-    goes, or for an insertion of the token before it (-1: none is known)."""
+    """The position in the file before the edit, as line (from 0) and token in it: of the first
+    removed token, or, for an insertion, of the token before it (-1: unknown)."""
     removed: tuple[str, ...]
     added: tuple[str, ...]
     units_removed: tuple[tuple[str, ...], ...]
@@ -32,7 +32,7 @@ class TokenChange:
         return (self.anchor, self.removed, self.added)
 
     def with_names(self, names: Mapping[str, str]) -> TokenChange:
-        """With local names replaced."""
+        """This change with local names replaced."""
         return TokenChange(
             self.anchor,
             self.removed,
@@ -110,7 +110,7 @@ def _change(
 def _slide_down(
     old: Sequence[LogicalLine], new: Sequence[LogicalLine], region: tuple[int, int, int, int]
 ) -> tuple[int, int, int, int]:
-    """A pure insertion or removal as far down as it can stand: `a+b|a` is the same as `a|b+a`."""
+    """Move a pure insertion or removal as far down as possible: `a+b|a` is the same as `a|b+a`."""
     i, j, k, m = region
     if i == j:
         while m < len(new) and j < len(old) and new[k].tokens == new[m].tokens == old[j].tokens:
@@ -135,7 +135,7 @@ def _common_prefix_length(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def _token_index(lines: Sequence[int], at: int) -> int:
-    """Which token of its line it is."""
+    """The index of a token in its line."""
     first = at
     while first and lines[first - 1] == lines[at]:
         first -= 1

@@ -1,11 +1,11 @@
-"""Brackets: which hold a call, and which only wrap a line of Python."""
+"""Brackets: whether they hold a call, or only wrap a line of Python."""
 
 from __future__ import annotations
 
 import re
 
 WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
-"""A name, in text with one character for each byte of UTF-8."""
+"""A name, in text with one character per byte of UTF-8."""
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(OPENERS.values())
 
@@ -21,12 +21,13 @@ _WRAPPING = ("return", "if", "elif", "while", "assert", "=", "+=", "-=")
 
 
 def is_value(token: str) -> bool:
-    """Whether a bracket right after this token calls or indexes it."""
+    """Whether a bracket directly after this token calls or indexes it."""
     return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
 
 
 def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
-    """Without the parentheses around the whole of what a statement returns, tests or assigns."""
+    """Remove the parentheses around the whole expression that a statement returns, tests or
+    assigns."""
     last = len(tokens) - (tokens[-1] == ":")
     if tokens[last - 1] != ")" or "(" not in tokens:
         return tokens, lines

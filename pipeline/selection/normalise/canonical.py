@@ -1,7 +1,7 @@
-"""A candidate's diff in a form that is the same for edits that do the same in other words.
+"""The canonical form of a candidate's diff: equal for edits that differ only in wording.
 
-Agentless votes over patches normalised in this manner; here the diff alone is enough, and the
-files before it make the form more exact.
+Agentless votes over patches normalised in this way. The diff alone is enough here; with the
+unedited files, the form is more exact.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.selection.normalise.lexing import LexResult, lex
 
 BaseText = Callable[[str], "str | None"]
-"""The text of a file before the edit, or None where it cannot be had."""
+"""The text of a file before the edit; None if it is not available."""
 
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
 _METHOD_COLUMN = 5
-"""Beyond this column stands, in a class as anyone indents it, the inside of a method."""
+"""Code indented beyond this column in a class is, in any usual style, the body of a method."""
 _MAX_CHARACTERS = 400_000
-"""Characters of one side of one file that are parsed; what is larger counts line by line."""
+"""The largest side of a file that is parsed, in characters; beyond it, lines are compared."""
 
 
 class EditLocation(NamedTuple):
     path: str
     name: str
-    """The innermost definition that is named near the change; empty at the top level."""
+    """The innermost definition known around the change; empty at the top level."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CanonicalFile:
 
     path: str
     change: str
-    """How the file as a whole changes: new, deleted, renamed, mode, binary; else empty."""
+    """The kind of change to the whole file: new, deleted, renamed, mode, binary; else empty."""
     changes: tuple[TokenChange, ...]
 
 
@@ -51,11 +51,11 @@ class CanonicalEdit:
     files: tuple[CanonicalFile, ...] = field(compare=False)
     locations: frozenset[EditLocation] = field(compare=False)
     irrelevant_files: tuple[str, ...] = field(compare=False)
-    """Paths that were left out: tests, documents, scripts left behind."""
+    """Paths left out: tests, documents, leftover scripts."""
 
     @property
     def empty(self) -> bool:
-        """Whether the edit changes nothing that a program does."""
+        """Whether the edit leaves the behaviour of every program unchanged."""
         return not self.files
 
 
@@ -63,10 +63,10 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
     """The canonical form of `diff`.
 
     Comments, docstrings, blank lines, formatting, line endings, the names of local variables that
-    the edit brings in, the amount of context and the order of files make no difference. Tests,
-    documents and left scripts are put aside, unless there is nothing else or `whole` asks for
-    everything. Never raises: what cannot be read as a diff gives an empty form, equal only to that
-    of the same text. Time is linear in the diff (beyond a bound, regions are compared as one).
+    the edit introduces, the amount of context and the order of files make no difference. Tests,
+    documents and leftover scripts are left out, unless there is nothing else or `whole` is set.
+    Never raises: text that is not a diff has an empty form, equal only to that of the same text.
+    Time is linear in the diff (beyond a bound, regions are compared as one).
     """
     parsed = parse_diff(diff)
     essential = parsed if whole else [file for file in parsed if not is_irrelevant(file)]
@@ -90,7 +90,7 @@ def _key(forms: Iterable[CanonicalFile], unread: str) -> str:
 
 
 def _canonical_file(file: FileDiff, base: BaseText | None) -> CanonicalFile | None:
-    """None when nothing but comments and formatting changes."""
+    """The canonical form of one file's changes; None if only comments and formatting change."""
     change = _describe_file_change(file)
     found = changes_of(file, base) if not file.binary else ()
     return CanonicalFile(file.path, change, found) if change or found else None
@@ -112,7 +112,7 @@ def _describe_file_change(file: FileDiff) -> str:
 
 
 def changes_of(file: FileDiff, base: BaseText | None) -> tuple[TokenChange, ...]:
-    """The changes of one file, in its order."""
+    """The changes of one file, in file order."""
     before = base(file.old) if base and file.old and file.hunks else None
     after = _apply_hunks(before, file.hunks) if before is not None else None
     if before is not None and after is not None:
@@ -134,7 +134,7 @@ class _HunkSides(NamedTuple):
     start: int
     """How many lines of the file come before."""
     inner: int | None
-    """The column from which names are local, as far as the header tells."""
+    """The column from which names are local, if the hunk's header shows it."""
 
 
 def _hunk_sides(hunk: Hunk) -> _HunkSides:
@@ -149,7 +149,7 @@ def _lex(text: str, path: str, inner: int | None) -> LexResult:
 
 
 def _apply_hunks(before: str, hunks: Iterable[Hunk]) -> str | None:
-    """The file after the hunks; None when they do not fit it."""
+    """The file after the hunks; None if they do not fit it."""
     lines = before.replace("\r\n", "\n").split("\n")
     result: list[str] = []
     at = 0
@@ -165,7 +165,7 @@ def _apply_hunks(before: str, hunks: Iterable[Hunk]) -> str | None:
 
 
 def _new_locals(sides: list[tuple[LexResult, LexResult, int]]) -> set[str]:
-    """Local variables that the edit brings in: bound after, not so much as named before."""
+    """Local variables that the edit introduces: bound after it, not even mentioned before."""
     bound = {name for _, new, _ in sides for name in new.local_names}
     bound -= {name for old, new, _ in sides for name in (*new.other_names, *old.other_names)}
     if bound:
@@ -176,7 +176,7 @@ def _new_locals(sides: list[tuple[LexResult, LexResult, int]]) -> set[str]:
 
 
 def _number_names(names: set[str], found: Iterable[TokenChange]) -> dict[str, str]:
-    """A name for each that says only which was met first. No language has it."""
+    """A placeholder for each name that encodes its order of appearance. No language uses it."""
     if not names:
         return {}
     met = dict.fromkeys(token for change in found for token in change.added if token in names)

@@ -1,4 +1,4 @@
-"""Which files of an edit are beside the point: tests, documents, scripts left lying about."""
+"""Recognises an edit's irrelevant files: tests, documents, leftover scripts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SCRATCH = re.compile(
 
 
 def is_test(path: str) -> bool:
-    """Whether a file of this path holds tests, by the habits of common languages."""
+    """Whether a file at this path holds tests, by the conventions of common languages."""
     return bool(_TEST.search(path))
 
 
 def is_irrelevant(file: FileDiff) -> bool:
-    """Whether a change of this file does not change what the program does.
+    """Whether a change to this file leaves the program's behaviour unchanged.
 
-    Tests, documents and notes; and new scripts at the top that only reproduced an issue.
+    Such files are tests, documents, notes, and new top-level scripts that only reproduced an issue.
     """
     path = file.path
     if _TEST.search(path) or _DOCUMENT.search(path):

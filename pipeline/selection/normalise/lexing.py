@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 _DEFINITION = re.compile(rb"^([ \t]*)(?:async |def |class |@)", re.MULTILINE)
 _SPECIAL = frozenset("\n\\\0;([{)]}")
 _CONTINUATIONS = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
-"""A line that begins with one of these goes on from the line before."""
+"""A line that begins with one of these continues the line before."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,27 @@ class LexResult:
     local_names: frozenset[str] = frozenset()
     """Names bound as local variables."""
     other_names: frozenset[str] = frozenset()
-    """Names of parameters, globals and members: never merely local."""
+    """Names of parameters, globals and members: never purely local."""
 
 
 @lru_cache(maxsize=512)
 def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
-    """The logical lines of `text`, a whole file or a part of one called `path`.
+    """The logical lines of `text`, which is all or part of the file `path`.
 
-    `local_from`: for a part of a file, the column from which a name that is bound in no definition
-    in sight is a local variable. Linear in the length of `text`; a part that starts inside a
-    string or brackets is read as well as can be.
+    `local_from`: for a part of a file, the column from which a name bound outside every visible
+    definition is a local variable. Takes time linear in the length of `text`. A part that starts
+    inside a string or brackets is read on a best-effort basis.
     """
     grammar = grammar_of(path)
     if grammar is None:
         return LexResult(split_plain_text(text, path))
-    # NUL marks what is set aside below; no source file needs it.
+    # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parser = Parser(grammar.language)
     tree, shift = _parse(parser, data, grammar)
     captures = QueryCursor(grammar.query).captures(tree.root_node)
     spans = _opaque_spans(captures, shift, len(data))
-    # One character for each byte, so that the tree's offsets fit.
+    # One character per byte, so that the tree's offsets fit.
     units = _LineBuilder(data.decode("latin-1"), grammar.layout).build(spans)
     bound = {_node_text(node) for node in captures.get("local", ())}
     kept = {_node_text(node) for node in captures.get("kept", ())}
@@ -67,10 +67,10 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
 
 
 def _parse(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
-    """The tree, and how many bytes were put before `data` to get it.
+    """Parse `data`; return the tree and the number of bytes prepended to `data`.
 
-    A part of a Python file may start inside a docstring: it is read both ways, and the way that
-    makes more sense counts.
+    A part of a Python file may start inside a docstring: both readings are parsed, and the one with
+    fewer unparsed bytes wins.
     """
     tree = parser.parse(data)
     if grammar.name != "python" or not tree.root_node.has_error:
@@ -86,7 +86,7 @@ def _parse(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
 
 
 def _count_unparsed_bytes(tree: Tree) -> int:
-    """How many bytes did not parse."""
+    """The number of bytes that did not parse."""
     total = 0
     stack = [tree.root_node]
     while stack:
@@ -102,7 +102,7 @@ _Span = tuple[int, int, str]
 
 
 def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
-    """What is not read as tokens, in order: start, end, and what it is. None overlap."""
+    """The spans that are not read as tokens, in order: start, end, kind. They do not overlap."""
     found = [
         (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
         for kind in ("drop", "text", "open", "close")
@@ -126,7 +126,7 @@ def _node_text(node: Node) -> str:
 def _is_local(
     node: Node, grammar: Grammar, columns: Container[int], local_from: int | None
 ) -> bool:
-    """Whether a binding is of a local variable: the innermost definition around it decides."""
+    """Whether a binding is of a local variable, by the innermost definition around it."""
     row, column = node.start_point
     parent = node.parent
     while parent is not None:
@@ -139,7 +139,7 @@ def _is_local(
         parent = parent.parent
     if local_from is None or column < local_from:
         return False
-    # Beside a definition it is a member of the same class.
+    # Level with a definition, it is a member of the same class.
     return column not in columns
 
 
@@ -156,10 +156,10 @@ class _LineBuilder:
         first = re.match(r"[ \t\f]*", text)
         self._indent = len(first[0].expandtabs()) if first else 0
         self._brackets: list[tuple[str, bool, int]] = []
-        """Of each open bracket: its closer, whether it follows a value, its index in the unit."""
+        """For each open bracket: its closer, whether it follows a value, its index in the unit."""
         self._pending = False
         self._strings: list[tuple[str, int]] = []
-        """Of each mark: the text, empty for what is dropped, and how many line ends it holds."""
+        """For each mark: the text (empty for dropped text), and how many line ends it holds."""
 
     def build(self, spans: list[_Span]) -> list[LogicalLine]:
         code = self._replace_strings(spans)
@@ -183,7 +183,7 @@ class _LineBuilder:
         return self._units
 
     def _replace_strings(self, spans: list[_Span]) -> str:
-        """The text without what is dropped, and with a mark for each string."""
+        """The text without dropped spans, and with a mark for each string."""
         parts: list[str] = []
         at = 0
         for start, end, kind in spans:
@@ -218,7 +218,7 @@ class _LineBuilder:
                 self._end()
 
     def _resolve_pending(self, token: str) -> None:
-        """After the end of a line that may not have been the end of a statement."""
+        """Handle a line end that did not necessarily end a statement."""
         self._pending = False
         if token not in _CONTINUATIONS:
             self._end()

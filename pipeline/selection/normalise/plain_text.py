@@ -1,4 +1,4 @@
-"""Logical lines, and text of a kind without a grammar as such."""
+"""Logical lines, and how to split text of a kind without a grammar."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class LogicalLine:
     """One logical line."""
 
     tokens: tuple[str, ...]
-    """Where indentation matters, the first is its width after a NUL."""
+    """Where indentation matters, the first token is a NUL followed by its width."""
     lines: tuple[int, ...] = field(compare=False)
     """The physical line of each token, from 0."""
 
 
 def split_plain_text(text: str, path: str) -> tuple[LogicalLine, ...]:
-    """Lines as words, for files of a kind without a grammar."""
+    """Split files of a kind without a grammar into lines of words."""
     hashed = bool(_HASH_COMMENTS.search(path))
     units: list[LogicalLine] = []
     for number, line in enumerate(text.split("\n")):

@@ -1,4 +1,4 @@
-"""Groups of equal edits, and how alike two edits are."""
+"""Clusters of equal edits, and the similarity of two edits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.selection.normalise.align import TokenChange
 from pipeline.selection.normalise.canonical import CanonicalEdit
 
 _MAX_BAG_SIZE = 20_000
-"""Elements of an edit that are compared; a huge edit is known by its beginning."""
+"""Elements of an edit that are compared; only the beginning of a huge edit counts."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Cluster:
     """Candidates whose edits are equal after normalisation: one candidate with more support."""
 
     members: tuple[int, ...]
-    """Indices of candidates, ascending; the first stands for all."""
+    """Indices of candidates, ascending; the first represents all."""
 
     @property
     def support(self) -> int:
@@ -27,7 +27,7 @@ class Cluster:
 
 
 def clusters(keys: Sequence[str]) -> list[Cluster]:
-    """Candidates with one `CanonicalEdit.key`: most support first, then the earliest."""
+    """Cluster candidates by `CanonicalEdit.key`: most support first, then the earliest."""
     groups: dict[str, list[int]] = {}
     for index, key in enumerate(keys):
         groups.setdefault(key, []).append(index)
@@ -36,23 +36,23 @@ def clusters(keys: Sequence[str]) -> list[Cluster]:
 
 
 Bag = frozenset[int]
-"""A multiset as a set of hashes (of this process): equal elements are told apart by a count."""
+"""A multiset as a set of hashes (valid in this process): a count distinguishes equal elements."""
 
 
 @dataclass(frozen=True)
 class EditProfile:
-    """What of an edit is compared with others."""
+    """The parts of an edit that are compared with other edits."""
 
     tokens: Bag
-    """Neighbouring tokens on the lines that come and go."""
+    """Neighbouring tokens on added and removed lines."""
     lines: Bag
-    """The logical lines that come and go."""
+    """The added and removed logical lines."""
     places: Bag
-    """The definitions that are edited."""
+    """The edited definitions."""
 
 
 def edit_profile(form: CanonicalEdit) -> EditProfile:
-    """The parts of `form` that similarity is reckoned from."""
+    """The parts of `form` that similarity is computed from."""
     found = [change for file in form.files for change in file.changes]
     return EditProfile(
         tokens=_to_bag(_count_token_pairs(found)),
@@ -65,8 +65,8 @@ SimilarityMatrix = list[list[float]]
 
 
 def similarities(bags: Sequence[Bag]) -> SimilarityMatrix:
-    """The Jaccard similarity of each with each, 0 to 1; 0 between two that have no element."""
-    # What all have need not be looked for in every pair.
+    """The pairwise Jaccard similarities, 0 to 1; 0 between two without elements."""
+    # Elements common to all need no search in every pair.
     shared = frozenset[int]().union(*bags[:1]).intersection(*bags[1:])
     rest = [bag - shared for bag in bags]
     matrix = [[1.0] * len(bags) for _ in bags]
@@ -79,19 +79,19 @@ def similarities(bags: Sequence[Bag]) -> SimilarityMatrix:
 
 
 def means(matrix: SimilarityMatrix) -> list[float]:
-    """Of each row the mean over all others; 0 for one alone."""
+    """The mean of each row over all others; 0 for a single one."""
     others = max(len(matrix) - 1, 1)
     return [(sum(row) - row[i]) / others for i, row in enumerate(matrix)]
 
 
 def medoid(forms: Sequence[CanonicalEdit]) -> list[int]:
-    """The candidates most like all others by their tokens; several when they are equally so."""
+    """The candidates most similar to all others by tokens; several on a tie."""
     average = means(similarities([edit_profile(form).tokens for form in forms]))
     return best(range(len(forms)), average)
 
 
 def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
-    """Those of `candidates` with the highest score, within rounding."""
+    """Those of `candidates` with the highest score, up to rounding."""
     pool = list(candidates)
     top = max((score[c] for c in pool), default=0.0)
     return [c for c in pool if score[c] >= top - 1e-9]

@@ -1,7 +1,7 @@
-"""How probable it is that the best of several edits is right, without running any.
+"""Estimates, without running anything, the probability that the best of several edits is right.
 
-Two steps, both fitted on labelled edits of public systems (see the note in `confidence.json`):
-a ranking of the candidates among each other, and a calibrated probability for the first of them.
+Two steps, both fitted on labelled edits of public systems (see the note in `confidence.json`): a
+ranking of the candidates, and a calibrated probability for the first of them.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from pipeline.selection.scoring.features import FeatureRow, TextEvidence
 from pipeline.types import Frozen
 
 Kind = Literal["anonymous", "record"]
-"""Whether the sources of edits are told apart by their record on other repositories."""
+"""Whether the weights use the sources' records on other repositories."""
 
 _MAX_LOG_ODDS = 6.0
 
 
 class Weights(Frozen):
-    """What each number of the evidence adds."""
+    """The weight of each feature of the evidence."""
 
     rank: Mapping[str, float]
     probability: Mapping[str, float]
-    """In log-odds; `bias` is added always."""
+    """In log-odds; `bias` is always added."""
 
 
 class Fit(Frozen):
     whole: Weights
     without: Mapping[str, Weights]
-    """Of each repository that the data holds: weights fitted on all others."""
+    """By repository in the data: weights fitted on all others."""
 
 
 class CalibrationBin(Frozen):
-    """Choices of about the same confidence."""
+    """Choices of similar confidence."""
 
     confidence: float
     right: float
@@ -53,41 +53,42 @@ class ConfidenceModel(Frozen):
     command: str
     fits: Mapping[Kind, Fit]
     curves: Mapping[Kind, tuple[CalibrationBin, ...]]
-    """Of choices in repositories that the weights had not seen."""
+    """Calibration over choices in repositories that the weights had not seen."""
 
 
 @cache
 def load_shipped_model() -> ConfidenceModel:
-    """The weights that come with the package."""
+    """Load the weights that come with the package."""
     text = (files("pipeline.selection.scoring") / "confidence.json").read_text(encoding="utf-8")
     return ConfidenceModel.model_validate_json(text)
 
 
 def weights_for(repository: str | None, kind: Kind = "anonymous") -> Weights:
-    """The weights for an issue of this repository: never any that were fitted on its labels."""
+    """The weights for an issue of this repository, never fitted on its own labels."""
     fit = load_shipped_model().fits[kind]
     return fit.without.get(repository or "", fit.whole)
 
 
 def ranking(evidence: TextEvidence, weights: Weights) -> list[float]:
-    """A score for each candidate; only differences within one evidence mean anything."""
+    """A score for each candidate; only differences within one evidence are meaningful."""
     return [_dot(weights.rank, row) for row in evidence.rows]
 
 
 def choose(evidence: TextEvidence, weights: Weights) -> list[int]:
-    """The best candidates: more than one only when nothing tells them apart."""
+    """The best candidates; several only if the evidence does not separate them."""
     return best(range(len(evidence.rows)), ranking(evidence, weights))
 
 
 def confidence(evidence: TextEvidence, weights: Weights) -> float:
-    """The probability, 0 to 1, that what `choose` gives is right; 0 when there is nothing."""
+    """The probability, 0 to 1, that the result of `choose` is right; 0 without candidates."""
     return sigmoid(log_odds(evidence, weights)) if evidence.rows else 0.0
 
 
 def log_odds(evidence: TextEvidence, weights: Weights, chosen: int | None = None) -> float:
-    """Of a candidate's being right, by its text and the others' alone; None: what `choose` gives.
+    """The log-odds that a candidate is right, from its text and the others'; None: the result of
+    `choose`.
 
-    There must be a candidate.
+    Needs at least one candidate.
     """
     return _dot(
         weights.probability, probability_features(evidence, ranking(evidence, weights), chosen)
@@ -97,9 +98,9 @@ def log_odds(evidence: TextEvidence, weights: Weights, chosen: int | None = None
 def probability_features(
     evidence: TextEvidence, scores: Sequence[float], chosen: int | None = None
 ) -> FeatureRow:
-    """What the probability is reckoned from: how far the candidates agree, on `chosen` too.
+    """The features of the probability: how far the candidates agree, also on `chosen`.
 
-    None: the first of those with the highest score.
+    `chosen` is None for the first candidate with the highest score.
     """
     chosen = best(range(len(scores)), scores)[0] if chosen is None else chosen
     tops = [max(scores[member] for member in group.members) for group in evidence.groups]

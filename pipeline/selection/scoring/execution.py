@@ -1,14 +1,16 @@
-"""What executions say for each candidate, in log-odds, on one scale with the fitted confidence.
+"""The evidence of executions for each candidate, in log-odds, on the scale of the fitted
+confidence.
 
-The confidence from the text of the edits is fitted on labelled data (`confidence.py`). No labelled
-data with executions is at hand, so what an execution adds is **assumed, not fitted**: a likelihood
-ratio for each test that votes and for the repository's own tests, as below. Tests that one model
-wrote for one issue agree in their errors too, so n of them count as `n / (1 + (n - 1) * ALIKE)`.
+The confidence from the text of the edits is fitted on labelled data (`confidence.py`). There is no
+labelled data with executions, so the weight of an execution is **assumed, not fitted**: a
+likelihood ratio for each voting test and for the repository's own tests, as below. Tests that one
+model wrote for one issue agree in their errors too, so n of them count as `n / (1 + (n - 1) *
+ALIKE)`.
 
-A test's share in that is its weight, `(1 + r) / 2`, where `r` from -1 to 1 is how it discriminates:
-the correlation, over the candidates, of passing it with the share of the other voting tests that
-are passed (the item-rest correlation of classical test theory), times `m / (m + DRAW)` for `m`
-candidates. It is 0.5 for a test that tells nothing apart.
+A test's share of that is its weight, `(1 + r) / 2`, where `r` from -1 to 1 is its discrimination:
+the correlation, over the candidates, of passing it with the share of the other voting tests passed
+(the item-rest correlation of classical test theory), times `m / (m + DRAW)` for `m` candidates. It
+is 0.5 for a test that does not discriminate.
 """
 
 from __future__ import annotations
@@ -21,24 +23,25 @@ from pipeline.selection.voting import reproducing_tests
 from pipeline.types import VoteTable
 
 PASSED_IF_RIGHT, PASSED_IF_WRONG = 0.75, 0.45
-"""Assumed: how often a right and a wrong edit pass a test that somebody wrote for the issue."""
+"""Assumed: how often a right and a wrong edit pass a test written for the issue."""
 BREAKS_IF_RIGHT, BREAKS_IF_WRONG = 0.05, 0.30
-"""Assumed: how often a right and a wrong edit break a test of the repository's own."""
+"""Assumed: how often a right and a wrong edit break one of the repository's own tests."""
 TEST_CORRELATION = 0.6
-"""Assumed: the correlation between tests that were written for one issue."""
+"""Assumed: the correlation between tests written for one issue."""
 PRIOR_CANDIDATES = 4
-"""Candidates that are imagined to say nothing about a test, beside those that there are."""
+"""Pseudo-candidates that carry no information about a test, added to the real ones."""
 
 
 def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...]:
-    """The tests that vote: those that fail on the unedited code as tests of the issue do, unless
-    `all_tests` counts, and never flaky ones."""
+    """The voting tests: never flaky or self-serving, and, unless `all_tests`, failing on the
+    unedited code as tests of the issue do."""
     tests = range(len(table.tests)) if all_tests else reproducing_tests(table)
-    return tuple(test for test in tests if test not in table.flaky)
+    silent = {*table.flaky, *table.self_serving}
+    return tuple(test for test in tests if test not in silent)
 
 
 def vote_weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
-    """Of each of `tests`, how much its vote counts: from 0 to 1."""
+    """The weight of each of `tests`, from 0 to 1."""
     rows = [[float(runs[test].passed) for test in tests] for runs in table.runs]
     drawn = len(rows) / (len(rows) + PRIOR_CANDIDATES)
     return [(1 + drawn * _discrimination(rows, at)) / 2 for at in range(len(tests))]
@@ -53,7 +56,7 @@ def _discrimination(rows: Sequence[Sequence[float]], at: int) -> float:
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Pearson's; 0 where one does not vary."""
+    """Pearson's correlation; 0 if one side does not vary."""
     mean_x, mean_y = fmean(xs), fmean(ys)
     both = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
     spread = sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys)
@@ -61,7 +64,7 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
-    """Of each candidate, what passing and failing `tests` adds to its log-odds of being right."""
+    """By candidate: the log-odds of being right that passing and failing `tests` adds."""
     shares = vote_weights(table, tests)
     total = sum(shares)
     if total <= 0:
@@ -81,7 +84,7 @@ def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
 
 
 def suite_odds(broken: Sequence[str] | None) -> float:
-    """What the repository's own tests add; nothing where they were not run."""
+    """The log-odds that the repository's own tests add; 0 if they did not run."""
     if broken is None:
         return 0.0
     if broken:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
@@ -28,13 +28,43 @@ class TextEvidence:
     """Candidates for one issue, compared with each other."""
 
     groups: tuple[Cluster, ...]
-    """Most support first."""
+    """Clusters, most support first."""
     similarity: dict[str, SimilarityMatrix]
     """Similarity of candidates by kind: `tokens`, `lines`, `places`."""
     rows: tuple[FeatureRow, ...]
-    """Of each candidate, what speaks for it rather than another."""
+    """By candidate: the features that speak for it rather than another."""
     agreement: FeatureRow
-    """What is true of all candidates together: how far they agree."""
+    """The features that all candidates share: how far they agree."""
+
+
+def compute_independent_evidence(
+    forms: Sequence[CanonicalEdit], sources: Sequence[Hashable], issue: str = ""
+) -> TextEvidence:
+    """The evidence for each of `forms`, where equal edits of one source count once.
+
+    `sources` has one for each form. Agreement then means that independent sources agree. Edits of
+    a single source have nothing else to agree with: there each counts by itself.
+    """
+    if len(set(sources)) < 2:
+        return compute_text_evidence(forms, issue)
+    first: dict[tuple[Hashable, str], int] = {}
+    counted: list[int] = []
+    for source, form in zip(sources, forms, strict=True):
+        counted.append(first.setdefault((source, form.key), len(first)))
+    kept = [counted.index(at) for at in range(len(first))]
+    found = compute_text_evidence([forms[c] for c in kept], issue)
+    members = [
+        tuple(c for c, at in enumerate(counted) if at in group.members) for group in found.groups
+    ]
+    return TextEvidence(
+        groups=tuple(Cluster(group) for group in members),
+        similarity={
+            kind: [[matrix[a][b] for b in counted] for a in counted]
+            for kind, matrix in found.similarity.items()
+        },
+        rows=tuple(found.rows[at] for at in counted),
+        agreement=found.agreement,
+    )
 
 
 def compute_text_evidence(
@@ -42,8 +72,8 @@ def compute_text_evidence(
 ) -> TextEvidence:
     """The evidence for each of `forms`, the candidates for `issue`.
 
-    `record`: of each candidate, the log-odds that its source's edits for *other* repositories are
-    right, where that is known; without it, all sources count the same.
+    `record`: by candidate, the log-odds that its source's edits for *other* repositories are right,
+    if known; without it, all sources count the same.
     """
     groups = tuple(clusters([form.key for form in forms]))
     profiles = [edit_profile(form) for form in forms]
@@ -66,7 +96,7 @@ def compute_text_evidence(
 
 
 def _add_sizes(rows: Sequence[FeatureRow]) -> None:
-    """How far each size is beyond the middle one."""
+    """Add how far each size exceeds the median."""
     for size in ("added", "removed") if rows else ():
         middle = median(row[size] for row in rows)
         for row in rows:
@@ -99,7 +129,7 @@ def _add_similarity(rows: Sequence[FeatureRow], kind: str, matrix: SimilarityMat
 def _add_record(
     rows: Sequence[FeatureRow], groups: Sequence[Cluster], record: Sequence[float]
 ) -> None:
-    # Sources whose edits are right less often than one in six add next to nothing.
+    # Sources whose edits are right less often than one in six add almost nothing.
     weight = [max(value + 1.5, 0.0) for value in record]
     total = sum(weight) or 1.0
     for group in groups:

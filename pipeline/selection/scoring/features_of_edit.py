@@ -1,4 +1,4 @@
-"""What one edit looks like by itself, as numbers."""
+"""The features of a single edit, as numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_ISSUE_CHARACTERS = 100_000
 
 @dataclass(frozen=True)
 class EditFeatures:
-    """Sizes are natural logarithms of one more than a count; the rest is 0 or 1."""
+    """Sizes are natural logarithms of a count plus one; the others are 0 or 1."""
 
     added: float
     removed: float
@@ -26,19 +26,19 @@ class EditFeatures:
     removes_only: float
     new_file: float
     tests: float
-    """Tests come with the edit."""
+    """The edit includes tests."""
     irrelevant_files: float
-    """Tests, documents or left scripts come with it; thirty count as one."""
+    """It includes tests, documents or leftover scripts; thirty count as one."""
     definition: float
     imports: float
     guard: float
-    """It asks for a type or attribute, or catches what is raised."""
+    """It checks a type or attribute, or catches an exception."""
     raises: float
     prints: float
     file_named: float
-    """A file that it changes is named in the issue."""
+    """The issue names a file that it changes."""
     place_named: float
-    """A definition that it changes is named in the issue."""
+    """The issue names a definition that it changes."""
 
 
 def words_of(issue: str) -> frozenset[str]:
@@ -47,7 +47,7 @@ def words_of(issue: str) -> frozenset[str]:
 
 
 def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
-    """The shape of one edit, for an issue of these words."""
+    """The features of one edit, for an issue with these words."""
     found = [change for file in form.files for change in file.changes]
     added = [token for change in found for token in change.added]
     removed = [token for change in found for token in change.removed]

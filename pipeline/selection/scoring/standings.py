@@ -1,4 +1,4 @@
-"""All that is known of the candidates for one issue, beside each other, before anyone chooses."""
+"""The combined evidence about the candidates for one issue, before the choice."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pipeline.options import Recalibration
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
 from pipeline.selection.scoring.execution import script_odds, suite_odds, voting_tests
-from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
+from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
 from pipeline.selection.voting import reproducing_tests, run_outcome
 from pipeline.types import Standing, VoteTable, replace
 
@@ -19,18 +20,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Standings:
-    """Candidates, tests, and how each candidate stands. The table may hold no test at all."""
+    """Candidates, tests, and each candidate's standing. The table may hold no tests."""
 
     table: VoteTable
     entries: tuple[Standing, ...]
     voters: tuple[int, ...]
-    """The tests that vote."""
+    """The voting tests."""
     text_evidence: TextEvidence
-    """What the edits' text says."""
+    """The evidence in the edits' text."""
     repository: str
+    recalibration: Recalibration | None = None
 
     def reproduces(self, candidate: int) -> bool:
-        """Whether it passes a test that reports the issue on the unedited code and is steady."""
+        """Whether it passes a steady test that reports the issue on the unedited code."""
         tests = set(reproducing_tests(self.table)) - set(self.table.flaky)
         return any(self.table.runs[candidate][test].passed for test in tests)
 
@@ -39,10 +41,12 @@ class Standings:
         return bool(self.entries[candidate].broken)
 
     def confidence(self, candidate: int) -> float:
-        """The probability, 0 to 1, that the candidate is right: fitted text, assumed executions."""
+        """The probability, 0 to 1, that the candidate is right: text (fitted), executions (assumed)
+        and the repository's own history (fitted), if there is enough."""
         weights = weights_for(self.repository)
         text = log_odds(self.text_evidence, weights, candidate)
-        return sigmoid(text + self.entries[candidate].execution)
+        shift = self.recalibration.shift if self.recalibration else 0.0
+        return sigmoid(text + self.entries[candidate].execution + shift)
 
     def with_results(
         self,
@@ -50,9 +54,9 @@ class Standings:
         broken: Mapping[int, Sequence[str]] | None = None,
         rewards: Mapping[int, float] | None = None,
     ) -> Standings:
-        """With more known of some candidates: the repository's tests that they break, and rewards.
+        """Add results for some candidates: the repository's tests that they break, and rewards.
 
-        What is known of one holds for all whose diff is the same.
+        A result holds for all candidates with the same diff.
         """
 
         def with_result(c: int, old: Standing) -> Standing:
@@ -71,16 +75,22 @@ class Standings:
 
 
 def build_standings(
-    table: VoteTable, *, issue: str, repository: str = "", all_tests: bool = False
+    table: VoteTable,
+    *,
+    issue: str,
+    repository: str = "",
+    all_tests: bool = False,
+    recalibration: Recalibration | None = None,
 ) -> Standings:
-    """How the candidates of `table` stand by votes, by what is equal, and by their text.
+    """Compute the standings of the candidates of `table` from votes, equality and text.
 
-    `issue` is its title and body. Takes time that grows with the size of all edits: call it from a
-    thread where others wait.
+    `issue` is its title and body. The time grows with the total size of the edits: call it from a
+    thread if other work waits.
     """
     tests = voting_tests(table, all_tests=all_tests)
     forms = [normalise(candidate.patch.diff) for candidate in table.candidates]
-    text = compute_text_evidence(forms, issue)
+    sources = [candidate.origin for candidate in table.candidates]
+    text = compute_independent_evidence(forms, sources, issue)
     prior = ranking(text, weights_for(repository))
     odds = script_odds(table, tests)
     groups = {member: group for group in text.groups for member in group.members}
@@ -97,11 +107,11 @@ def build_standings(
         )
         for c in range(len(table.candidates))
     )
-    return Standings(table, standings, tests, text, repository)
+    return Standings(table, standings, tests, text, repository, recalibration)
 
 
 def _first_with_same_behaviour(table: VoteTable) -> list[int]:
-    """Of each candidate the first one with which every steady test ends in the same way."""
+    """By candidate: the first candidate with which every steady test ends in the same way."""
     steady = [test for test in range(len(table.tests)) if test not in table.flaky]
     first: dict[tuple[str, ...], int] = {}
     return [

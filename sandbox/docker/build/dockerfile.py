@@ -22,6 +22,7 @@ from docker.errors import DockerException
 from sandbox.archive import Archive
 from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
 from sandbox.docker.build.disk import BuildDisk
+from sandbox.docker.build.network import BuildNetwork
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.cold_execution import remove_container
 from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
@@ -68,7 +69,7 @@ class DockerfileBuild:
         self._problem: str | None = None
         self._lines = 0
 
-    def run(self, root: str, image: str, *, network: str) -> None:
+    def run(self, root: str, image: str, *, network: BuildNetwork) -> None:
         """Build `root` from the Dockerfile, and `image`, the same with our process 1.
 
         Raises:
@@ -89,7 +90,7 @@ class DockerfileBuild:
                 self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
             elif self._lines > MAX_LINES:
                 self._problem = "The Dockerfile printed too much."
-            self._enforce_limits(network, disk)
+            self._enforce_limits(network.mode, disk)
             if disk.is_over:
                 self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
             worker.join(POLL_SECONDS)
@@ -99,7 +100,14 @@ class DockerfileBuild:
             raise self._failure(self._problem)
         self._check_image(root)
         try:
-            build_image(self._client, root, image, network=network, labels=self._labels)
+            build_image(
+                self._client,
+                root,
+                image,
+                network=network.mode,
+                labels=self._labels,
+                arguments=network.build_arguments(),
+            )
         except ImageBuildFailed as error:
             raise EnvironmentFailed(REQUIREMENTS_MESSAGE, command="FROM", log=error.log) from error
 
@@ -121,7 +129,7 @@ class DockerfileBuild:
             raise refusal(Instruction("FROM", name), "its image has ONBUILD triggers.")
         return str(facts["Id"])
 
-    def _build(self, context: Archive, root: str, network: str) -> None:
+    def _build(self, context: Archive, root: str, network: BuildNetwork) -> None:
         memory = self._limits.memory_mb * 1024 * 1024
         try:
             lines = self._client.build(
@@ -129,7 +137,8 @@ class DockerfileBuild:
                 custom_context=True,
                 dockerfile=DOCKERFILE_NAME,
                 tag=root,
-                network_mode=network,
+                network_mode=network.mode,
+                buildargs=network.build_arguments(),
                 labels=dict(self._labels),
                 container_limits={"memory": memory, "memswap": memory},
                 rm=True,

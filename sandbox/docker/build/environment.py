@@ -7,23 +7,19 @@ sees no secret, except those that the operator gives to builds.
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import IO
 
 import docker
 
-from sandbox.archive import Archive
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.build.disk import watch_disk
 from sandbox.docker.build.dockerfile import DockerfileBuild
-from sandbox.docker.build.network import open_build_network
+from sandbox.docker.build.incoming import pack_incoming
+from sandbox.docker.build.network import BuildNetwork, open_build_network, read_ca_bundle
+from sandbox.docker.build.record import read_record
 from sandbox.docker.build.steps import (
     BUILD_LIMITS,
     CLEAN_UP,
@@ -38,6 +34,7 @@ from sandbox.docker.build.steps import (
     image_name,
     tool_images,
 )
+from sandbox.docker.build.system_packages import build_package_image
 from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.docker.cold_execution import remove_container, wait_for_final_state
 from sandbox.docker.cold_protocol import ColdProtocol
@@ -46,12 +43,17 @@ from sandbox.docker.images import read_dockerfile_environment, touch_image
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
-from sandbox.errors import EnvironmentFailed, SandboxUnavailable
+from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.job import Job
 from sandbox.execution.stream import DeadlinePassed
 from sandbox.frozen import replace
-from sandbox.layout import CHECKOUT, LABEL_KIND, LABEL_OWNER, UID
+from sandbox.layout import (
+    CHECKOUT,
+    LABEL_INSTALLATION,
+    LABEL_KIND,
+    LABEL_OWNER,
+)
 from sandbox.output import Output
 from sandbox.tree import Tree
 
@@ -92,11 +94,22 @@ class EnvironmentBuild:
         )
         if self._checked:
             known += tree.digest  # a COPY can take any file
-        self._tools = list(tool_images(base, recipe.tools, options.key_of_tools()))
+        self._known = known
         self._search = (SEARCH_SECRETS,) if options.secrets else ()
+        packages = repr((LAYOUT, base, recipe.system_packages))
+        self._name_images(image_name("tools", packages) if recipe.system_packages else "")
+
+    def _name_images(self, packages: str) -> None:
+        """Name every image by what goes into it; `packages`: that with system packages, if any."""
+        known = self._known
+        if self._recipe.system_packages and not packages:
+            known += "without system packages"
+        self._packages = packages
+        root = packages or self._base
+        self._tools = list(tool_images(root, self._recipe.tools, self._options.key_of_tools()))
         self._dockerfile_images = (image_name("dockerfile", known), image_name("rooted", known))
         self.dependencies = image_name("dependencies", known)
-        self.image = image_name("tree", known + tree.digest)
+        self.image = image_name("tree", known + self._recipe.version + self._tree.digest)
 
     def stop(self) -> None:
         """Make `run` kill its container and raise `Stopped` within a fraction of a second."""
@@ -112,22 +125,32 @@ class EnvironmentBuild:
         if image_exists(self._client, self.image):
             touch_image(self._client, self.image)
             return self.image
-        steps = self._recipe.steps
-        if not image_exists(self._client, self.dependencies):
-            root = self._ensure_root()
-            self._on_progress("installing the dependencies")
-            self._build_layer(root, (*UNPACK, *steps, *self._search, *UNINSTALL), self.dependencies)
-        self._on_progress("installing the repository")
-        fits = MEASURE + str(self._options.disk_mb // 2)
-        self._build_layer(
-            self.dependencies, (*UNPACK, *steps, *self._search, *FINISH, fits), self.image
-        )
+        with (
+            translate_docker_errors("Docker could not build the environment"),
+            self._open_network() as network,
+        ):
+            self._build_images(network)
         return self.image
 
-    def _ensure_root(self) -> str:
+    def _build_images(self, network: BuildNetwork) -> None:
+        steps = self._recipe.steps
+        if not image_exists(self._client, self.dependencies):
+            root = self._ensure_root(network)
+            if image_exists(self._client, self.image):  # made without system packages before
+                touch_image(self._client, self.image)
+                return
+            self._on_progress("installing the dependencies")
+            lines = (*UNPACK, *steps, *self._search, *UNINSTALL)
+            self._build_layer(root, lines, self.dependencies, network)
+        self._on_progress("installing the repository")
+        fits = MEASURE + str(self._options.disk_mb // 2)
+        lines = (*UNPACK, *steps, *self._search, *FINISH, fits)
+        self._build_layer(self.dependencies, lines, self.image, network)
+
+    def _ensure_root(self, network: BuildNetwork) -> str:
         """The image to install dependencies on: the base, or the repository's Dockerfile's."""
         if self._checked is None:
-            return self._ensure_tools()
+            return self._ensure_tools(network)
         root, image = self._dockerfile_images
         if not image_exists(self._client, image):
             self._on_progress("building the Dockerfile")
@@ -143,64 +166,92 @@ class EnvironmentBuild:
                 labels=labels,
                 stop=self._stop,
             )
-            with (
-                translate_docker_errors("Docker could not build the Dockerfile"),
-                self._open_network() as network,
-            ):
+            with translate_docker_errors("Docker could not build the Dockerfile"):
                 build.run(root, image, network=network)
         return image
 
-    def _ensure_tools(self) -> str:
+    def _ensure_tools(self, network: BuildNetwork) -> str:
         """The base with interpreter and package managers, a layer each, without repository code."""
-        parent = self._base
+        parent = self._ensure_packages(network)
         for line, image in self._tools:
             if image_exists(self._client, image):
                 touch_image(self._client, image)
             else:
                 self._on_progress("installing the tools")
-                self._build_layer(parent, (line, *self._search, *CLEAN_UP), image, tree=False)
+                lines = (line, *self._search, *CLEAN_UP)
+                self._build_layer(parent, lines, image, network, tree=False)
             parent = image
         return parent
 
-    def _open_network(self) -> AbstractContextManager[str]:
+    def _ensure_packages(self, network: BuildNetwork) -> str:
+        """The base with the Debian packages that the recipe names.
+
+        Where their mirror does not answer, it goes on without, under other names: the next build
+        asks again.
+        """
+        if not self._packages or image_exists(self._client, self._packages):
+            return self._packages or self._base
+        self._on_progress("installing system packages")
+        maker = self._labels[LABEL_OWNER]
+        built = build_package_image(
+            self._client,
+            self._base,
+            self._packages,
+            self._recipe.system_packages,
+            network=network,
+            labels={LABEL_KIND: "tools", LABEL_MAKER: maker},
+        )
+        if not built:
+            self._on_progress("the mirror of Debian's packages does not answer: going on without")
+            self._name_images("")
+        return self._packages or self._base
+
+    def _open_network(self) -> AbstractContextManager[BuildNetwork]:
         return open_build_network(
             self._client,
             self._base,
-            network=self._options.network,
+            options=self._options,
+            runtime=self._runtime,
             labels=self._labels,
             stop=self._stop,
         )
 
     def _build_layer(
-        self, parent: str, lines: tuple[str, ...], image: str, *, tree: bool = True
+        self,
+        parent: str,
+        lines: tuple[str, ...],
+        image: str,
+        network: BuildNetwork,
+        *,
+        tree: bool = True,
     ) -> None:
         if self._stop.is_set():
             raise Stopped
-        incoming = self._pack_incoming(tree=tree)
-        with (
-            translate_docker_errors("Docker could not build the environment"),
-            self._open_network() as network,
-        ):
-            container = create_build_container(
-                self._client,
-                parent,
-                limits=self._limits,
-                runtime=self._runtime,
-                labels=self._labels,
-                network=network,
-                written_mb=self._options.written_mb,
-            )
-            try:
-                with incoming.open() as data:
-                    self._client.put_archive(container, INCOMING, data)
-                self._install(
-                    container, lines, read_dockerfile_environment(self._client, parent) or {}
-                )
-                self._commit(container, image)
-            finally:
-                remove_container(self._client, container)
+        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
+        if self._options.ca_bundle:
+            files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
+        incoming = pack_incoming(files, self._tree if tree else None)
+        container = create_build_container(
+            self._client,
+            parent,
+            limits=self._limits,
+            runtime=self._runtime,
+            labels=self._labels,
+            network=network.mode,
+            written_mb=self._options.written_mb,
+        )
+        try:
+            with incoming.open() as data:
+                self._client.put_archive(container, INCOMING, data)
+            own = read_dockerfile_environment(self._client, parent) or {}
+            self._install(container, lines, own, network)
+            self._commit(container, image)
+        finally:
+            remove_container(self._client, container)
 
-    def _install(self, container: str, lines: tuple[str, ...], own: Mapping[str, str]) -> None:
+    def _install(
+        self, container: str, lines: tuple[str, ...], own: Mapping[str, str], network: BuildNetwork
+    ) -> None:
         """`own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
             self._client,
@@ -208,7 +259,8 @@ class EnvironmentBuild:
             max_output=BUILD_LIMITS.output_total_bytes,
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]
-        environment = {**own, **self._options.environment(self._recipe)}
+        ours = self._options.environment(self._recipe, network.index_url)
+        environment = {**own, **network.complete(ours)}
         if own:
             environment["PATH"] = own["PATH"]
         job = Job(steps=steps, checkout=CHECKOUT, environment=environment)
@@ -234,27 +286,6 @@ class EnvironmentBuild:
             better = explain_failure(line, protocol.end, log, self._options)
             raise EnvironmentFailed(better or problem, command=line, log=log)
 
-    def _pack_incoming(self, *, tree: bool) -> Archive:
-        """The files that a build needs. The unprivileged user unpacks the tree in the container, so
-        that no path can escape."""
-        files = {name: text.encode() for name, text in self._recipe.files} if tree else {}
-        if self._options.ca_bundle:
-            files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
-        with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
-
-            def add(name: str, size: int, data: IO[bytes]) -> None:
-                member = tarfile.TarInfo(name)
-                member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
-                archive.addfile(member, data)
-
-            if tree:
-                with self._tree.tar.open() as tar:
-                    add("tree.tar", self._tree.tar.size, tar)
-            for name, data in files.items():
-                add(name, len(data), io.BytesIO(data))
-            archive.close()
-            return Archive(file)
-
     def _commit(self, container: str, image: str) -> None:
         repository, _, tag = image.partition(":")
         kind = repository.rpartition("/")[2]
@@ -265,11 +296,10 @@ class EnvironmentBuild:
             # A container that somebody starts from the image by hand must not be removed.
             f'LABEL {LABEL_OWNER}=""',
         ]
-        self._client.commit(container, repository, tag, changes=changes, pause=False)
-
-
-def read_ca_bundle(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error
+        installation = read_record(self._client, container)
+        recorded = self._options.redact(installation.model_dump_json()) if installation else ""
+        labels = {LABEL_INSTALLATION: recorded} if recorded else {}
+        # In the body: a list of distributions is too long for the address of a request.
+        self._client.commit(
+            container, repository, tag, changes=changes, conf={"Labels": labels}, pause=False
+        )

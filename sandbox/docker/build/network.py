@@ -1,12 +1,21 @@
-"""The network of a build step: the one that the operator names, without cloud metadata."""
+"""The network of a build: a way out to public addresses and to what the operator permits.
+
+Two containers that run only our own program make it (`sandbox.guest.network.egress`). The build
+joins the first, which has a loopback interface and nothing else; behind two sockets on it the
+second, on the network that the operator names, answers: a proxy and a cache of the package index.
+No host, neighbour, private network or resolver is in reach of a build's own packets.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from typing import Any, cast
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
 
 import docker
 from docker.errors import NotFound
@@ -14,13 +23,60 @@ from docker.types import LogConfig
 
 from sandbox.docker.attach import AttachedStream
 from sandbox.docker.cold_execution import remove_container
+from sandbox.docker.container import GVISOR, Runtime
+from sandbox.environment.options import DEFAULT_INDEX, PROXY_NAME, BuildOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.stream import DeadlinePassed
+from sandbox.guest.network.egress import MEETING
+from sandbox.guest.network.index_cache import FOLDER, PORT
+from sandbox.guest.network.proxy import PROXY_PORT
 from sandbox.layout import LABEL_KIND
 
-READY_SECONDS = 30
-BLOCK_PROGRAM = "/opt/capuchin/block_metadata.py"
+READY_SECONDS: Final = 30
+INDEX_VOLUME: Final = "capuchin-index-1"
+"""Holds what `index_cache.py` keeps, for all builds on this daemon; only that program sees it."""
+CACHED_INDEX: Final = f"http://127.0.0.1:{PORT}/simple"
+PROXY: Final = f"http://127.0.0.1:{PROXY_PORT}"
+PROGRAM: Final = (
+    "import sys; sys.path.insert(0, '/opt/capuchin'); "
+    "from sandbox.guest.network import egress; egress."
+)
+PREDEFINED: Final = {"http_proxy", "https_proxy", "no_proxy"}
+BLOCK_PROGRAM: Final = "/opt/capuchin/block_metadata.py"
+
+
+@dataclass(frozen=True)
+class BuildNetwork:
+    """What the containers of a build need to know of their network."""
+
+    mode: str
+    """Docker's network mode."""
+    index_url: str | None
+    """The package index as the build sees it; None is the default one."""
+    proxy: str | None
+    """The address of the proxy; None under gVisor."""
+
+    def complete(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a step, with our proxy in place of the operator's."""
+        if not self.proxy:
+            return {**environment}
+        kept = {n: v for n, v in environment.items() if not PROXY_NAME.fullmatch(n)}
+        return kept | proxy_environment(self.proxy)
+
+    def build_arguments(self) -> dict[str, str]:
+        """Docker's predefined build arguments, which RUN lines see and no image keeps."""
+        return {n: v for n, v in proxy_environment(self.proxy).items() if n.lower() in PREDEFINED}
+
+
+def proxy_environment(proxy: str | None) -> dict[str, str]:
+    """What makes programs use `proxy`, except for the loopback interface."""
+    if not proxy:
+        return {}
+    names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"]
+    names += ["YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"]  # yarn 2 reads no others
+    local = dict.fromkeys(["no_proxy", "NO_PROXY"], "localhost,127.0.0.1,::1")
+    return {**dict.fromkeys(names, proxy), **local, "NODE_USE_ENV_PROXY": "1"}
 
 
 @contextmanager
@@ -28,52 +84,90 @@ def open_build_network(
     client: docker.APIClient,
     base: str,
     *,
-    network: str,
+    options: BuildOptions,
+    runtime: Runtime,
     labels: Mapping[str, str],
     stop: threading.Event,
-) -> Generator[str]:
-    """A network mode for containers that share `network` and cannot reach cloud metadata.
+) -> Generator[BuildNetwork]:
+    """The network of a build, made of containers on the image `base`.
 
-    The routes belong to a container that runs only our own program, on the image `base`. It ends
-    with the block, or when this process dies.
+    They end with the block, or when this process dies.
+
+    gVisor has a loopback interface of its own. Under it, builds are on the operator's network and
+    only the metadata addresses are blocked.
 
     Raises:
-        SandboxUnavailable: Docker or the kernel refuses the routes.
+        SandboxUnavailable: Docker or the kernel refuses it.
         Stopped: `stop` was set.
     """
-    container = create_network_container(client, base, network, labels)
-    try:
-        with AttachedStream(client, container) as attached:
-            start_network_container(client, container, network)
+    with ExitStack() as stack:
+
+        def start(asked: object, mode: str, **settings: Any) -> tuple[str, AttachedStream]:
+            container = create_network_container(client, base, labels, mode=mode, **settings)
+            stack.callback(remove_container, client, container)
+            attached = stack.enter_context(AttachedStream(client, container))
+            start_network_container(client, container, options.network)
+            attached.send(json.dumps(asked).encode() + b"\n", seconds=READY_SECONDS)
+            return container, attached
+
+        if runtime.name == GVISOR:
+            blocking, attached = start({}, options.network, program=BLOCK_PROGRAM)
             wait_until_ready(attached, stop)
-            yield f"container:{container}"
-    finally:
-        remove_container(client, container)
+            yield BuildNetwork(f"container:{blocking}", options.index_url, None)
+            return
+        cached = is_cached(options)
+        ca = read_ca_bundle(options.ca_bundle).decode() if options.ca_bundle and cached else ""
+        index = (options.index_url or DEFAULT_INDEX) if cached else ""
+        asked = {"permitted": options.list_permitted(), "index": index, "ca": ca}
+        asked["parent"] = options.parent_proxy()
+        serving, attached = start(asked, options.network, program="serve", cached=cached)
+        holding, _ = start({}, "none", program="hold", beside=serving)
+        wait_until_ready(attached, stop)
+        shown = CACHED_INDEX if cached else options.index_url
+        yield BuildNetwork(f"container:{holding}", shown, PROXY)
 
 
 def create_network_container(
-    client: docker.APIClient, base: str, network: str, labels: Mapping[str, str]
+    client: docker.APIClient,
+    base: str,
+    labels: Mapping[str, str],
+    *,
+    mode: str,
+    program: str,
+    cached: bool = False,
+    beside: str = "",
 ) -> str:
+    """A container that runs one of our network programs, not yet started; its id.
+
+    `beside` is a container whose folder `MEETING` it shares.
+    """
+    blocks = program == BLOCK_PROGRAM
+    serves = not blocks and not beside
     host = client.create_host_config(
-        network_mode=network,
+        binds=[f"{INDEX_VOLUME}:{FOLDER}"] if cached else None,
+        volumes_from=[beside] if beside else None,
+        network_mode=mode,
         cap_drop=["ALL"],
-        cap_add=["NET_ADMIN"],
-        security_opt=["no-new-privileges:true"],
+        cap_add=["NET_ADMIN"] if blocks else None,
+        # SELinux would keep the one from the other's socket.
+        security_opt=["no-new-privileges:true", "label=disable"],
         read_only=True,
-        pids_limit=8,
-        mem_limit=64 * 1024 * 1024,
+        pids_limit=192 if serves else 8,
+        mem_limit=(512 if serves else 64) * 1024 * 1024,
         log_config=LogConfig(type="none"),
     )
+    code = [program] if blocks else ["-c", f"{PROGRAM}{program}()"]
     made = cast(
         dict[str, Any],
         client.create_container(
             base,
-            entrypoint=["python3", "-I", "-S", BLOCK_PROGRAM],
+            entrypoint=["python3", "-I", "-S", *code],
             command=[],
             user="0:0",
             working_dir="/",
             stdin_open=True,
             use_config_proxy=False,
+            volumes=[MEETING] if serves else None,
             host_config=host,
             labels={**labels, LABEL_KIND: "network"},
         ),
@@ -101,8 +195,7 @@ def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
             if frame is None:
                 last = received.decode(errors="replace").strip().splitlines()[-1:]
                 raise SandboxUnavailable(
-                    "The cloud's metadata address could not be blocked for builds: "
-                    f"{' '.join(last)[:200]}"
+                    f"The network of a build could not be made: {' '.join(last)[:200]}"
                 )
             received += frame[1]
     except DeadlinePassed:
@@ -111,3 +204,16 @@ def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
         raise SandboxUnavailable(
             f"The network of a build was not ready after {READY_SECONDS} seconds."
         ) from None
+
+
+def is_cached(options: BuildOptions) -> bool:
+    """Whether builds read the index through the cache: not where secrets may be their login."""
+    url = options.index_url or DEFAULT_INDEX
+    return not options.secrets and url.startswith(("http://", "https://"))
+
+
+def read_ca_bundle(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SandboxUnavailable(f"The CA bundle cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Holds the network of a build and blocks the addresses where clouds serve credentials.
+"""Holds the network of a build under gVisor, without the addresses where clouds serve credentials.
 
 It runs alone in a container of its own, as root of that network; the build joins the network
 without the right to change it. Imports only the standard library. Ends with its standard input.
@@ -13,8 +13,17 @@ import struct
 import sys
 from pathlib import Path
 
-ADDRESSES = ("169.254.0.0/16", "100.100.100.200/32", "fd00:ec2::254/128")
-"""Link-local, which most clouds use; Alibaba's; Amazon's for IPv6."""
+ADDRESSES = (
+    "169.254.0.0/16",
+    "100.100.100.200/32",
+    "168.63.129.16/32",
+    "192.0.0.192/32",
+    "fd00:ec2::254/128",
+)
+"""Link-local, which most clouds use; Alibaba's; Azure's WireServer; Oracle's older one; Amazon's
+for IPv6. Azure's is also its resolver of names: it stays open where it is ours.
+"""
+RESOLVERS = Path("/etc/resolv.conf")
 NEW_ROUTE = 24
 REQUEST_ACK_CREATE_REPLACE = 0x1 | 0x4 | 0x400 | 0x100
 ERROR = 2
@@ -25,12 +34,25 @@ DESTINATION = 1
 def main() -> None:
     for text in ADDRESSES:
         network = ipaddress.ip_network(text)
+        if str(network.network_address) in list_resolvers(RESOLVERS):
+            continue
         if network.version == 4 or Path("/proc/net/if_inet6").exists():
             block_network(network)
+    sys.stdin.buffer.readline()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     while os.read(0, 1024):
         pass
+
+
+def list_resolvers(path: Path) -> list[str]:
+    """The name servers of resolv.conf(5)."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return []
+    found = [line.split() for line in lines if line.startswith("nameserver")]
+    return [words[1] for words in found if len(words) > 1]
 
 
 def block_network(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:

@@ -18,6 +18,8 @@ TOOLS = "/opt/tools/uv"
 PYTHONS = "/opt/pythons"
 FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 NONE_FITS = 65
+FETCHABLE = (3, 8)
+"""The oldest that uv has builds of."""
 NETWORK = {"UV_HTTP_TIMEOUT": "20", "UV_HTTP_RETRIES": "1", "UV_NO_CACHE": "1"}
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
@@ -30,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     for name in ("--accepted", "--wanted", "--asked", "--where"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--fetch", action="store_true")
     parser.add_argument("--environment", default=ENVIRONMENT)
     parser.add_argument("--folders", default=FOLDERS)
     options = parser.parse_args(argv)
@@ -37,16 +40,10 @@ def main(argv: list[str] | None = None) -> int:
     accepted, wanted = parse_versions(options.accepted), parse_versions(options.wanted)
     own = python_version(str(environment / "bin/python"))
     there = find_interpreters(options.folders)
-    fits = own in (wanted or accepted)
-    chosen = next((version for version in wanted if version in there), None)
-    if chosen is None and not fits and own not in accepted:
-        chosen = next((version for version in accepted if version in there), None)
-    if fits or (chosen is None and own in accepted):
-        return 0
     try:
-        python = (
-            there[chosen] if chosen else install_interpreter((wanted or accepted)[:1], environment)
-        )
+        chosen, python = choose(wanted, accepted, there, own, fetch=options.fetch)
+        if chosen == own:
+            return 0
         recreate_environment(environment, python)
     except NoInterpreter as error:
         have = ", ".join(sorted({own, *there} - {""}, key=version_key)) or "none"
@@ -54,6 +51,33 @@ def main(argv: list[str] | None = None) -> int:
         return NONE_FITS
     print_line(f"the environment has Python {python_version(str(environment / 'bin/python'))}")
     return 0
+
+
+def choose(
+    wanted: list[str], accepted: list[str], there: dict[str, str], own: str, *, fetch: bool
+) -> tuple[str, str]:
+    """The version to take and its interpreter, whose path is empty for the environment's own.
+
+    Of the wanted versions the first that is there; with `fetch`, else the first that uv can fetch;
+    else an accepted one, the environment's own before others. Raises `NoInterpreter`.
+    """
+    known = {**there, **({own: ""} if own else {})}
+    near = [own, *accepted] if own in accepted and not fetch else accepted
+    found = [
+        version for version in (*wanted, *(() if fetch and wanted else near)) if version in known
+    ]
+    if found:
+        return found[0], known[found[0]]
+    old = wanted or accepted
+    fetchable = [version for version in old if version_key(version) >= FETCHABLE]
+    try:
+        return (*fetchable, "")[0], install_interpreter(fetchable[:1], old[:1])
+    except NoInterpreter:
+        nearest = next((version for version in accepted if version in known), None)
+        if nearest is None:
+            raise
+        print_line(f"Python {', '.join(wanted)} is not there; Python {nearest} is the nearest")
+        return nearest, known[nearest]
 
 
 def parse_versions(text: str) -> list[str]:
@@ -102,12 +126,14 @@ def find_interpreters(folders: str) -> dict[str, str]:
     return found
 
 
-def install_interpreter(wanted: list[str], environment: Path) -> str:
-    """The path of an interpreter that uv fetches."""
+def install_interpreter(wanted: list[str], too_old: list[str]) -> str:
+    """The path of an interpreter that uv fetches; it has none of the versions `too_old`."""
+    if not wanted and too_old:
+        raise NoInterpreter(f"uv could not fetch Python {too_old[0]}.")
     if not wanted:
         raise NoInterpreter("No version of Python 3 is within these bounds.")
     version = wanted[0]
-    uv = ensure_uv(environment)
+    uv = ensure_uv()
     done = subprocess.run(
         [uv, "python", "install", "--no-bin", "--install-dir", PYTHONS, version],
         env={**os.environ, **NETWORK},  # noqa: TID251 - the build container's own
@@ -119,11 +145,12 @@ def install_interpreter(wanted: list[str], environment: Path) -> str:
     return there[version]
 
 
-def ensure_uv(environment: Path) -> str:
+def ensure_uv() -> str:
     program = f"{TOOLS}/bin/uv"
     if not Path(program).exists():
-        pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet"]
-        if subprocess.run([*pip, "--target", TOOLS, "uv"], check=False).returncode:
+        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=False)
+        pip = [f"{TOOLS}/bin/pip", "install", "--quiet", "uv"]
+        if subprocess.run(pip, check=False).returncode:
             raise NoInterpreter("uv, which fetches interpreters, could not be installed.")
     return program
 

@@ -51,21 +51,29 @@ def main() -> None:
     threading.Thread(target=exit_with_host, daemon=True).start()
     code = 0
     started = time.monotonic()
+    limit: list[str] = []
+    if job["cpu_seconds"]:
+        threading.Thread(target=enforce_time, args=(job["cpu_seconds"], limit), daemon=True).start()
     for number, argv in enumerate(job["steps"]):
         report(job, step=number)
         code = run_step(job, argv)
         if code:
             break
-    end = {"exit": code} if code >= 0 else {"signal": -code}
-    report(
-        job, **end, seconds=time.monotonic() - started, oom=count_oom_kills(), **kill_and_measure()
-    )
+    end: dict[str, Any] = {"exit": code} if code >= 0 else {"signal": -code}
+    if limit and code < 0:
+        end["limit"] = limit[0]
+    seconds, oom = time.monotonic() - started, count_oom_kills()
+    used = kill_and_measure()
+    if job["capture"] and code >= 0:
+        report(job, captured=capture(job))
+    report(job, **end, seconds=seconds, oom=oom, **used)
     os._exit(code if code >= 0 else 128 - code)
 
 
 def report(job: dict[str, Any], **fields: Any) -> None:
-    line = json.dumps({"nonce": job["nonce"], **fields}) + "\n"
-    os.write(2, line.encode())
+    line = memoryview((json.dumps({"nonce": job["nonce"], **fields}) + "\n").encode())
+    while line:
+        line = line[os.write(2, line) :]
 
 
 def set_dumpable(*, on: bool) -> None:
@@ -137,6 +145,27 @@ def run_step(job: dict[str, Any], argv: list[str]) -> int:
         os.write(1, f"{argv[0]}: {error}\n".encode("utf-8", "replace"))
         return NOT_STARTED
     return os.waitstatus_to_exitcode(wait_for(child.pid))
+
+
+def enforce_time(seconds: float, found: list[str]) -> None:
+    """Kill the program when it has used `seconds` of processor time; `found` gets the limit."""
+    sys.path.insert(0, "/opt/capuchin")
+    from sandbox.guest.supervisor.time_limit import TimeLimit
+
+    limit = TimeLimit(seconds)
+    while not found:
+        time.sleep(limit.pause)
+        if exceeded := limit.find_exceeded():
+            found.append(exceeded)
+            os.kill(-1, signal.SIGKILL)
+
+
+def capture(job: dict[str, Any]) -> dict[str, Any]:
+    """What the programs changed in the checkout; nothing of them runs any more."""
+    sys.path.insert(0, "/opt/capuchin")
+    from sandbox.guest.supervisor.capture import capture_changes
+
+    return capture_changes(job["tree"], job["checkout"])
 
 
 def kill_and_measure() -> dict[str, Any]:

@@ -10,6 +10,10 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sandbox.guest.spellings import SecretFinder
 
 FOUND_EXIT_CODE = 66
 NAMES = "CAPUCHIN_SECRET_NAMES"
@@ -20,9 +24,13 @@ CHUNK = 1 << 20
 def main() -> int:
     environ = os.environ  # noqa: TID251 - the build container's own
     values = [environ[name].encode() for name in environ.get(NAMES, "").split(",") if name]
-    secrets = [part for value in values for part in (value, url_password(value)) if part]
+    sys.path.insert(0, "/opt/capuchin")
+    from sandbox.guest.spellings import SecretFinder
+
+    parts = [part for value in values for part in (value, url_password(value)) if part]
+    finder = SecretFinder(part.decode("utf-8", "replace") for part in parts)
     for path in regular_files(ROOTS):
-        if contains_secret(path, secrets):
+        if contains_secret(path, finder):
             sys.stdout.write(f"{path} holds a secret of the package index\n")
             return FOUND_EXIT_CODE
     return 0
@@ -42,14 +50,17 @@ def regular_files(roots: tuple[str, ...]) -> Iterator[Path]:
                     yield path
 
 
-def contains_secret(path: Path, secrets: list[bytes]) -> bool:
-    longest = max(map(len, secrets), default=1)
+def contains_secret(path: Path, finder: SecretFinder) -> bool:
+    """Whether a file holds a secret; packed text only in one that is not large."""
+    longest = 4 * max(map(len, finder.spellings), default=1)
     before = b""
     try:
         with path.open("rb") as source:
             while chunk := source.read(CHUNK):
                 window = before + chunk
-                if any(secret in window for secret in secrets):
+                if finder.finds(window):
+                    return True
+                if not before and len(chunk) < CHUNK and finder.holds_packed(chunk):
                     return True
                 before = window[-longest:]
     except PermissionError:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from sandbox.guest.supervisor import kernel
 from sandbox.guest.supervisor.apply_edit import PYTHON_SIGNALS, make_edit
+from sandbox.guest.supervisor.capture import capture_changes
 from sandbox.guest.supervisor.mounts import CheckoutLayers, mount_checkout, mount_surroundings
 
 NAMESPACES: Final = (
@@ -60,6 +61,8 @@ class ProcessJob(NamedTuple):
     diffs: Sequence[str] = ()
     compile_only: bool = False
     """The diffs are applied already: compile their sources."""
+    capture: str = ""
+    """The folder of the unedited tree, to report what the program changed; empty: not reported."""
 
 
 class SandboxProcess:
@@ -174,7 +177,9 @@ def write_text(path: str, text: str, flags: int = os.O_WRONLY) -> None:
 
 
 def report(**fields: object) -> None:
-    os.write(STATUS, json.dumps(fields).encode() + b"\n")
+    data = memoryview(json.dumps(fields).encode() + b"\n")
+    while data:
+        data = data[os.write(STATUS, data) :]
 
 
 def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
@@ -194,6 +199,8 @@ def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
     used = [resource.getrusage(who) for who in whose]
     cpu_seconds = sum(u.ru_utime + u.ru_stime for u in used)
     peak_kb = max(u.ru_maxrss for u in used)
+    if job.capture and os.WIFEXITED(ended):
+        report(**capture_changes(job.capture, limits.checkout))
     report(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
     os._exit(0)
 

@@ -28,6 +28,7 @@ from sandbox.guest.supervisor.watch import (
     ExecutionMonitor,
     ExecutionResult,
     GuestEnding,
+    MarkedOutput,
     is_memory_short,
 )
 
@@ -141,8 +142,17 @@ class Supervisor:
             layers.insert(0, layer.upper)
         limits = ExecutionLimits(job["seconds"], job["output_kept"], job["output_total"])
         below = CheckoutLayers(layers, copy_all=bool(job["whole"]))
-        asked = ProcessJob(below, argv=job["argv"], env=job["env"], files=job["files"])
-        result = self._run_job(run, asked, limits)
+        asked = ProcessJob(
+            below,
+            argv=job["argv"],
+            env=job["env"],
+            files=job["files"],
+            capture=self._tree if job["capture"] else "",
+        )
+        watch = MarkedOutput(
+            job.get("mark", ""), lambda line: self._channel.send(progress=run, line=line)
+        )
+        result = self._run_job(run, asked, limits, watch)
         if layer is not None:
             layer.record_run(result.cpu_seconds)
         self._channel.send(
@@ -150,10 +160,12 @@ class Supervisor:
             end=result.end,
             words=result.message,
             code=result.code,
+            limit=result.limit,
             output=result.output.text(),
             seconds=result.seconds,
             cpu_seconds=result.cpu_seconds,
             peak_kb=result.peak_kb,
+            **result.captured,
         )
 
     def _make_edit(self, run: str, job: dict[str, Any]) -> EditLayer | None:
@@ -185,11 +197,17 @@ class Supervisor:
         self._run_job(run, ProcessJob(layers, diffs=job["diffs"], compile_only=True), EDIT_LIMITS)
         self.finish_previous()
 
-    def _run_job(self, run: str, job: ProcessJob, limits: ExecutionLimits) -> ExecutionResult:
+    def _run_job(
+        self,
+        run: str,
+        job: ProcessJob,
+        limits: ExecutionLimits,
+        watch: MarkedOutput | None = None,
+    ) -> ExecutionResult:
         process = self._assign_process(job)
         before = self._previous
         self._previous = ExecutionMonitor(
-            process, limits, control=0, is_wanted=lambda: self._channel.is_wanted(run)
+            process, limits, control=0, is_wanted=lambda: self._channel.is_wanted(run), watch=watch
         )
         self.start_next()
         if before is not None:

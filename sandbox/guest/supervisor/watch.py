@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from sandbox.guest.supervisor.process import SandboxProcess
-from sandbox.output import Output
+from sandbox.guest.supervisor.time_limit import TimeLimit
+from sandbox.output import MarkedLines, Output
 
 SETUP_SECONDS: Final = 30
 """How long the setup of an execution may take, before the program's own clock starts."""
@@ -27,6 +28,7 @@ MEMORY_FILES: Final = (
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
     ),
 )
+REPORT_SECONDS: Final = 1.0
 SMALL_SHARE: Final = 0.25
 """The share of the memory that may still be in use when the next execution begins: the kernel
 frees it before that execution can use up the rest."""
@@ -57,17 +59,37 @@ class ExecutionResult:
         self.output = output
         self.message = message
         self.code = code
+        self.limit = ""
+        """Which time limit was met, of `time_limit`'s."""
         self.seconds = 0.0
         self.cpu_seconds = 0.0
         self.peak_kb = 0
+        self.captured: dict[str, Any] = {}
+        """What `capture_changes` reported, if the job asked for it and the program exited."""
 
 
 class ExecutionLimits(NamedTuple):
     """How long, and how much output, an execution may take."""
 
     seconds: float
+    """Of processor time; see `time_limit`."""
     output_kept: int
     output_total: int
+
+
+class MarkedOutput:
+    """Reports marked lines of the output, at most one in `REPORT_SECONDS`."""
+
+    def __init__(self, mark: str, report: Callable[[str], None]) -> None:
+        self._lines = MarkedLines(mark) if mark else None
+        self._report = report
+        self._next = 0.0
+
+    def look_at(self, data: bytes) -> None:
+        line = self._lines.find_latest(data) if self._lines else ""
+        if line and time.monotonic() >= self._next:
+            self._next = time.monotonic() + REPORT_SECONDS
+            self._report(line)
 
 
 class ExecutionMonitor:
@@ -80,6 +102,7 @@ class ExecutionMonitor:
         *,
         control: int,
         is_wanted: Callable[[], bool],
+        watch: MarkedOutput | None = None,
     ) -> None:
         """`control` is a handle that becomes readable when the host sends something; then
         `is_wanted` says whether the host still waits for the execution."""
@@ -87,11 +110,14 @@ class ExecutionMonitor:
         self._limits = limits
         self._control = control
         self._is_wanted = is_wanted
+        self._watch = watch
         self._output = Output(limits.output_kept)
         self._partial_line = b""
         self._status: dict[str, Any] = {}
         self._started_at: float | None = None
         self._is_gone = False
+        self._limit = ""
+        self._time: TimeLimit | None = None
         self._kills = count_oom_kills()
         self._deadline = time.monotonic() + SETUP_SECONDS
 
@@ -109,9 +135,16 @@ class ExecutionMonitor:
             pass
         self._read_status()
         result = self._build_result(cut, killed_for_memory=count_oom_kills() > self._kills)
+        result.limit = self._limit
         result.seconds = float(self._status.get("seconds", seconds))
         result.cpu_seconds = float(used["cpu_seconds"])
+        if self._limit and self._time is not None:
+            # The kernel adds what children used only when somebody waits for them.
+            result.cpu_seconds = max(result.cpu_seconds, self._time.used)
         result.peak_kb = int(used["peak_kb"])
+        if result.end is GuestEnding.EXIT:
+            kept = ("changes", "lost")
+            result.captured = {name: self._status[name] for name in kept if name in self._status}
         return result
 
     def wait_until_gone(self) -> None:
@@ -156,7 +189,7 @@ class ExecutionMonitor:
         for handle in (self._process.output, self._process.status, self._control):
             poll.register(handle, select.POLLIN)
         while True:
-            left = self._deadline - time.monotonic()
+            left = self._look_at_time()
             if left <= 0:
                 return GuestEnding.TIMEOUT
             ready = {handle for handle, _ in poll.poll(left * 1000 + 1)}
@@ -169,11 +202,20 @@ class ExecutionMonitor:
             if self._control in ready and not self._is_wanted():
                 return GuestEnding.STOPPED
 
+    def _look_at_time(self) -> float:
+        """Seconds until the next look; 0 or less when a limit is met."""
+        if self._time is None:
+            return self._deadline - time.monotonic()
+        self._limit = self._time.find_exceeded()
+        return 0 if self._limit else self._time.pause
+
     def _read_output(self) -> bool:
         """Whether there may be more."""
         data = read_available(self._process.output)
         if data:
             self._output.add(data)
+            if self._watch is not None:
+                self._watch.look_at(data)
         return bool(data)
 
     def _read_status(self) -> bool:
@@ -184,7 +226,7 @@ class ExecutionMonitor:
             self._status |= json.loads(line)
         if self._started_at is None and "ready" in self._status:
             self._started_at = time.monotonic()
-            self._deadline = self._started_at + self._limits.seconds
+            self._time = TimeLimit(self._limits.seconds)
         return bool(data) and "ended" not in self._status
 
 

@@ -59,7 +59,7 @@ async def _run(settings: Settings, package: dict[str, bytes]) -> tuple[float, fl
 
 
 async def _execution_seconds(settings: Settings, run: Run) -> float:
-    """Seconds of every execution that the run's checkpoints tell of."""
+    """Seconds of every execution in the run's checkpoints."""
     keys = Keys(settings.redis_prefix)
     seen: set[str] = set()
     async with Redis.from_url(settings.redis_url) as redis:

@@ -14,12 +14,12 @@ from arq.connections import RedisSettings
 from redis.asyncio import Redis
 
 from bot import worker as ours
-from bot.demo.redis_server import run_redis
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import RepoRef, Run, RunStatus, replace
+from bot.types import Login, RepoRef, Run, RunStatus, replace
+from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 from tests.support.handlers import handlers_of
 
@@ -61,7 +61,7 @@ async def _capuchin(url: str) -> list[float]:
             await _pause(number)
             sent[number] = time.perf_counter()
             repo = RepoRef(owner="acme", name="shop", installation=1)
-            asked = await runs.create(repo, number, asked_by="alice", delivery=str(number))
+            asked = await runs.create(repo, number, asked_by=Login("alice"), delivery=str(number))
             await nudges.send(asked.run_id, 0)
             while len(took) <= number:
                 await asyncio.sleep(0.002)

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bot.demo.redis_server import run_redis
 from bot.localhub import LocalHub, generate_app
+from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 
 TIMES: Final = 7

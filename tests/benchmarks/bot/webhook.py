@@ -1,25 +1,16 @@
-"""How fast a delivery is acknowledged at 200 a second, against an endpoint that does nothing."""
+"""How fast a delivery is acknowledged at 200 a second, and how many a second there can be."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
-import json
 import sys
 import tempfile
-import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from uuid import uuid4
 
-import httpx
-
-from bot.demo.redis_server import find_free_port, run_redis
+from bot.demo.redis_server import find_free_port
+from tests.benchmarks.bot.load import Load, build_delivery, send_on_timetable, serve, serve_command
+from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row, percentile
 
-SECRET = "benchmark"
 PER_SECOND = 200
 DELIVERIES = 2_000
 
@@ -38,84 +29,41 @@ async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         async with run_redis(Path(folder)) as redis_url:
             port = find_free_port()
-            environment = {
-                "CAPUCHIN_WEBHOOK_SECRET": SECRET,
-                "CAPUCHIN_REDIS_URL": redis_url,
-                "PATH": "/usr/bin:/bin",
-            }
-            serve = [sys.executable, "-m", "bot", "serve", "--port", str(port)]
-            async with _server(serve, port, environment):
+            argv, env = serve_command(port, redis_url)
+            async with serve(argv, port, env):
                 ours = await _load(port)
     port = find_free_port()
-    async with _server([sys.executable, "-c", BARE, str(port)], port, {"PATH": "/usr/bin:/bin"}):
+    argv = [sys.executable, "-c", BARE, str(port)]
+    async with serve(argv, port, {"PATH": "/usr/bin:/bin"}):
         bare = await _load(port)
     name = f"webhook acknowledged at {PER_SECOND}/s"
     baseline = "FastAPI endpoint that does nothing"
+    steady, bare_steady = ours[0].milliseconds, bare[0].milliseconds
     return [
-        Row(f"{name}, {label}", percentile(ours, share), "ms", baseline, percentile(bare, share))
-        for label, share in (("p50", 0.50), ("p99", 0.99))
+        *(
+            Row(
+                f"{name}, {label}",
+                percentile(steady, share),
+                "ms",
+                baseline,
+                percentile(bare_steady, share),
+            )
+            for label, share in (("p50", 0.50), ("p99", 0.99))
+        ),
+        Row("webhooks, saturation", ours[1].per_second, "/s", baseline, bare[1].per_second),
+        Row("webhooks without an answer", _failed(ours), "", baseline, _failed(bare)),
     ]
 
 
-@asynccontextmanager
-async def _server(argv: list[str], port: int, env: dict[str, str]) -> AsyncGenerator[None]:
-    process = await asyncio.create_subprocess_exec(
-        *argv, env=env, stderr=asyncio.subprocess.DEVNULL
+async def _load(port: int) -> tuple[Load, Load]:
+    """At the steady rate, then as fast as the server answers."""
+    await send_on_timetable(port, [build_delivery(-1 - n) for n in range(50)], 0)
+    steady = [build_delivery(number) for number in range(DELIVERIES)]
+    flat_out = [build_delivery(DELIVERIES + number) for number in range(DELIVERIES)]
+    return await send_on_timetable(port, steady, PER_SECOND), await send_on_timetable(
+        port, flat_out, 0
     )
-    try:
-        for _ in range(200):
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                break
-        yield
-    finally:
-        process.terminate()
-        await process.wait()
 
 
-async def _load(port: int) -> list[float]:
-    """Milliseconds of each delivery, sent on a fixed timetable whatever the answers do."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-        for number in range(50):
-            await _deliver(client, -1 - number)
-        start = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[float]] = []
-            for number in range(DELIVERIES):
-                wait = start + number / PER_SECOND - time.perf_counter()
-                if wait > 0:
-                    await asyncio.sleep(wait)
-                tasks.append(group.create_task(_deliver(client, number)))
-    return [task.result() for task in tasks]
-
-
-async def _deliver(client: httpx.AsyncClient, number: int) -> float:
-    body = json.dumps(_label_event(number)).encode()
-    signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
-    headers = {
-        "X-GitHub-Event": "issues",
-        "X-GitHub-Delivery": str(uuid4()),
-        "X-Hub-Signature-256": f"sha256={signature}",
-        "Content-Type": "application/json",
-    }
-    began = time.perf_counter()
-    response = await client.post("/webhook", content=body, headers=headers)
-    took = (time.perf_counter() - began) * 1000
-    response.raise_for_status()
-    return took
-
-
-def _label_event(number: int) -> dict[str, object]:
-    """A labelled issue of the size GitHub sends (about 12 kB), each of another repository."""
-    return {
-        "action": "labeled",
-        "label": {"name": "capuchin"},
-        "issue": {"number": 1, "title": "x", "body": "y" * 11_000, "state": "open"},
-        "repository": {"name": f"r{number}", "owner": {"login": "acme"}},
-        "installation": {"id": 1},
-        "sender": {"login": "alice", "type": "User"},
-    }
+def _failed(loads: tuple[Load, Load]) -> int:
+    return sum(load.failed for load in loads)

@@ -14,6 +14,7 @@ from bot.recorded.recording import Recording
 from bot.recorded.requests import ReceivedRequest
 from bot.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
+from pipeline.evaluation.spending import CostLine, cost_table
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.http import Endpoint
@@ -26,8 +27,8 @@ from pipeline.store import DirStore
 from pipeline.types import Issue, NoFix, Selection
 from sandbox.base import Execution
 from sandbox.program import Program
-from tests.benchmarks.spending import CostLine, cost_table
 from tests.support.data.repositories import make_codebase
+from tests.support.sandboxes import WithoutCommands
 
 SAMPLES, REPLIES = 10, 8
 LONG = "".join(f"def f_{n}(x):\n    return x * {n} + 1\n\n\n" for n in range(2200))
@@ -42,12 +43,13 @@ TEST_FILE = (
 )
 
 
-class PassesWithEdit:
+class PassesWithEdit(WithoutCommands):
     """A sandbox in which whatever has an edit passes, and nothing else does."""
 
     async def run(self, program: Program) -> Execution:
         if program.script is not None:
-            code = 0 if program.diffs else 2
+            is_control = "importlib.import_module" in program.script  # it must fail
+            code = 0 if program.diffs and not is_control else 2
             return Execution(exit_code=code, output="it was looked at\n" * 200, seconds=1)
         # The reproduction test, alone and with an edit: the repository has no other.
         passed = len(program.diffs) > 1
@@ -88,7 +90,7 @@ async def replay(folder: Path) -> PaperRun:
         result=result,
         lines=cost_table(meter.accounts(), prices),
         dollars=meter.ledger.dollars,
-        cacheable=sum(_most_cacheable(one, asked[:n]) for n, one in enumerate(asked)),
+        cacheable=sum(most_cacheable(one, asked[:n]) for n, one in enumerate(asked)),
         cached=sum(a.usage.cache_read for a in meter.accounts() if "sonnet" in a.model),
         requests=[*scouting.requests, *asked],
     )
@@ -103,7 +105,9 @@ async def _solve(
         sandbox=PassesWithEdit(),
         codebase=codebase,
         store=store,
-        options=Options(adaptive=False, informed=0, nearby_seconds=0, dollars=1000),
+        options=Options(
+            adaptive=False, informed=0, nearby_seconds=0, dollars=1000, selection="machine"
+        ),
     ).solve(ISSUE)
 
 
@@ -141,7 +145,7 @@ def _edit(sample: int, turn: int) -> str:
     )
 
 
-def _most_cacheable(asked: ReceivedRequest, before: Sequence[ReceivedRequest]) -> int:
+def most_cacheable(asked: ReceivedRequest, before: Sequence[ReceivedRequest]) -> int:
     """The most tokens that any cache could have served: the longest opening asked before."""
     most = 0
     for other in before:

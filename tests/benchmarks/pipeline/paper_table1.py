@@ -1,4 +1,4 @@
-"""What a run of the paper's size costs, in the form of its Table 1, and what the cache serves."""
+"""What a run of the paper's size costs, in the form of its Table 1, and what is saved of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.evaluation.spending import CostLine, render_table
+from tests.benchmarks.pipeline.approvals import compare
 from tests.benchmarks.pipeline.paper_run import replay
-from tests.benchmarks.spending import CostLine, render_table
 from tests.benchmarks.table import Row
 
 PAPER_DOLLARS = 2300 / 500
@@ -19,10 +20,18 @@ async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         run = await replay(Path(folder))
     sys.stdout.write(f"{render_table(run.lines)}\n\n{_tokens(run.lines)}\n\n")
+    separate, riding = await compare()
     read = 100 * run.cached / run.cacheable
     return [
         Row("input read from the cache, of what could be", read, "%", "theoretical maximum", 100),
         Row("price of a full 10 x 8 run", run.dollars, "$", "the paper's average", PAPER_DOLLARS),
+        Row(
+            "calls of the demo's recorded run, the same edit chosen",
+            riding.calls,
+            "calls",
+            "each approval in a turn of its own",
+            separate.calls,
+        ),
     ]
 
 

@@ -148,13 +148,13 @@ def tests_to_run(tests: Collection[str], base: TestRun) -> RequestedTests:
     return RequestedTests(tests=tuple(sorted(tests)), files=tuple(sorted(paths)))
 
 
-def mutations(texts: dict[str, str]) -> Iterator[str]:
+def mutations(texts: dict[str, str], prefix: str = "src/") -> Iterator[str]:
     """Diffs that turn one comparison on one line of the package around."""
     for path, text in sorted(texts.items()):
-        if not path.startswith("src/") or not path.endswith(".py"):
+        if not path.startswith(prefix) or not path.endswith(".py"):
             continue
         lines = text.splitlines(keepends=True)
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(_parse(text)):
             if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
                 old, new = _SWAPS[type(node.ops[0])]
                 line = lines[node.lineno - 1]
@@ -162,3 +162,10 @@ def mutations(texts: dict[str, str]) -> Iterator[str]:
                     after = list(lines)
                     after[node.lineno - 1] = line.replace(old, new)
                     yield "".join(difflib.unified_diff(lines, after, f"a/{path}", f"b/{path}"))
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])

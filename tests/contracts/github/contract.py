@@ -205,7 +205,7 @@ def _plain_problems(schema: Json, value: str) -> list[str]:
     if kind == "boolean" and value not in ("true", "false"):
         return [f"{value!r} is no boolean"]
     if kind == "string" and "enum" in schema and value not in schema["enum"]:
-        return [f"{value!r} is none of {schema['enum']}"]
+        return [f"{value!r} is not one of {schema['enum']}"]
     return []
 
 

@@ -28,6 +28,7 @@ REPO = "/repos/{owner}/{repo}"
 OPERATIONS: Mapping[str, str] = {
     "/app": "get",
     "/app-manifests/{code}/conversions": "post",
+    "/app/hook/deliveries": "get",
     "/app/installations": "get",
     "/app/installations/{installation_id}/access_tokens": "post",
     "/installation/repositories": "get",
@@ -45,6 +46,7 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/commits/{ref}": "get",
     REPO + "/commits/{ref}/check-runs": "get",
     REPO + "/commits/{ref}/check-suites": "get",
+    REPO + "/commits/{commit_sha}/pulls": "get",
     REPO + "/commits/{ref}/status": "get",
     REPO + "/compare/{basehead}": "get",
     REPO + "/contents/{path}": "get",

@@ -46,7 +46,7 @@ def test_the_document_has_every_operation_of_the_hub() -> None:
         ("POST", "/repos/o/r/issues", [], b'{"title": ["x"]}', "title"),
         ("POST", "/repos/o/r/issues/1/comments", [], b'{"body": "x", "bdy": 1}', "bdy"),
         ("POST", "/repos/o/r/issues/1/comments", [], b"", "body is missing"),
-        ("GET", "/repos/o/r/issues", [("state", "bogus")], b"", "none of"),
+        ("GET", "/repos/o/r/issues", [("state", "bogus")], b"", "not one of"),
         ("GET", "/repos/o/r/issues", [("per_page", "x")], b"", "no integer"),
         ("GET", "/repos/o/r/issues", [("stat", "open")], b"", "stat is unknown"),
         ("GET", "/repos/o/r/issues", [], b'{"a": 1}', "takes no body"),

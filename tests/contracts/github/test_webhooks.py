@@ -104,7 +104,7 @@ async def test_pull_requests_and_pushes_send_theirs(world: HubApi) -> None:
     ]
 
 
-async def test_what_the_bot_does_is_told_with_the_bot_as_sender(world: HubApi) -> None:
+async def test_what_the_bot_does_is_reported_with_the_bot_as_sender(world: HubApi) -> None:
     await world.hub.open_issue(world.repo, "t", None, "bob")
     await world.call("POST", "~/issues/1/comments", {"body": "working"})
     sender = world.hub.deliveries[-1].payload["sender"]
@@ -118,7 +118,7 @@ async def test_the_payload_names_the_installation(world: HubApi) -> None:
     assert payload["installation"]["id"] == world.repo.installation.id
 
 
-async def test_coming_and_going_of_the_app_is_told(world: HubApi) -> None:
+async def test_coming_and_going_of_the_app_is_reported(world: HubApi) -> None:
     other = world.hub.add_repo("acme/other", {"a": "b"}, installed=False)
     lone = world.hub.add_repo("solo/lone", {"a": "b"}, installed=False)
     await world.hub.install(other)
@@ -137,7 +137,7 @@ async def test_coming_and_going_of_the_app_is_told(world: HubApi) -> None:
     assert not lone.git.path.exists()
 
 
-async def test_a_repository_without_the_app_tells_nothing(world: HubApi) -> None:
+async def test_a_repository_without_the_app_gives_no_result(world: HubApi) -> None:
     hidden = world.hub.add_repo("acme/hidden", {"a": "b"}, installed=False)
     await world.hub.open_issue(hidden, "t", None, "bob")
     assert world.hub.deliveries == []
@@ -166,7 +166,7 @@ async def test_nobody_listening_is_noted_and_stops_nothing(world: HubApi) -> Non
     assert delivery.error.startswith("ConnectError")
 
 
-async def test_a_check_run_is_told(world: HubApi) -> None:
+async def test_a_check_run_is_reported(world: HubApi) -> None:
     sha = world.repo.git.list_refs("refs/heads/")["main"]
     asked = {"name": "capuchin", "head_sha": sha, "conclusion": "success"}
     await world.call("POST", "~/check-runs", asked)

@@ -108,7 +108,7 @@ async def test_a_post_is_sent_once(repo: Repository, hub: LocalHub, shop: Repo) 
 
 
 @pytest.mark.parametrize("secondary", [True, False])
-async def test_a_long_rate_limit_is_told_and_not_waited_for(
+async def test_a_long_rate_limit_is_reported_and_not_waited_for(
     repo: Repository, hub: LocalHub, secondary: bool
 ) -> None:
     hub.limit_rate(0, 600, secondary=secondary)

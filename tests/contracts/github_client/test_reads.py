@@ -12,10 +12,10 @@ from bot.github.errors import NotFound
 from bot.github.repository import Repository
 from bot.localhub import LocalHub, Repo
 from bot.queue.missed_webhooks import find_missed_events
-from bot.storage.cursors import Cursors
 from bot.storage.keys import Keys
+from bot.storage.turns import Cursors
 from bot.triggers.decide import BotNames
-from bot.types import IssueSnapshot, LabeledIssue, Mode, RepoRef
+from bot.types import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef
 from sandbox.frozen import replace
 from tests.support.hub import ref_of
 
@@ -32,12 +32,12 @@ async def test_a_repository_has_facts(repo: Repository) -> None:
     assert facts.default_branch == "main"
 
 
-async def test_a_deleted_repository_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+async def test_a_deleted_repository_gives_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.delete_repo(shop)
     assert await repo.get_facts() is None
 
 
-async def test_a_repository_we_were_taken_off_is_none(
+async def test_a_repository_we_were_taken_off_gives_none(
     repo: Repository, hub: LocalHub, shop: Repo
 ) -> None:
     hub.add_repo("acme/other")
@@ -73,7 +73,7 @@ async def test_an_issue_is_read(repo: Repository, hub: LocalHub, shop: Repo) -> 
     )
 
 
-async def test_a_deleted_or_unknown_issue_is_none(
+async def test_a_deleted_or_unknown_issue_gives_none(
     repo: Repository, hub: LocalHub, shop: Repo
 ) -> None:
     issue = await hub.open_issue(shop, "x")
@@ -105,13 +105,13 @@ async def test_permission_tells_all_roles(
 ) -> None:
     hub.add_user("carol")
     shop.grant("carol", role)
-    assert await repo.get_permission("carol") == role
+    assert await repo.get_permission(Login("carol")) == role
 
 
 @pytest.mark.parametrize("login", ["nobody-at-all", "..", ".", "", "a/../../user", "x?y#z"])
 async def test_a_stranger_or_hostile_login_has_no_permission(repo: Repository, login: str) -> None:
-    assert await repo.get_permission(login) in ("none", "read")
-    assert await repo.get_permission("..") == "none"
+    assert await repo.get_permission(Login(login)) in ("none", "read")
+    assert await repo.get_permission(Login("..")) == "none"
 
 
 async def test_a_file_is_read_from_the_default_branch(
@@ -122,7 +122,7 @@ async def test_a_file_is_read_from_the_default_branch(
     assert await repo.read_file(".github", "capuchin.yml") == "version: 1 # é\n"
 
 
-async def test_what_is_no_text_file_is_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
+async def test_what_is_no_text_file_gives_none(repo: Repository, hub: LocalHub, shop: Repo) -> None:
     await hub.commit(shop, "main", {"d/x#y.md": "sharp", "d/x": "plain"}, "x", "alice")
     assert await repo.read_file("missing") is None
     assert await repo.read_file("d") is None

@@ -10,7 +10,7 @@ from bot.github.checks import Annotation, CompletedCheck
 from bot.github.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.repository import Repository
 from bot.localhub import Issue, LocalHub, Repo
-from bot.types import now
+from bot.types import CommitSha, Login, now
 
 MARKER = "<!-- capuchin:status run=r1 -->"
 
@@ -159,9 +159,9 @@ async def test_a_review_is_asked_for_where_github_lets_us(
 ) -> None:
     hub.add_user("alice")
     number = await opened(repo)
-    assert await repo.pulls.request_review(number, "alice")
+    assert await repo.pulls.request_review(number, Login("alice"))
     assert [user.login for user in shop.pulls[0].requested_reviewers] == ["alice"]
-    assert not await repo.pulls.request_review(number, "stranger")
+    assert not await repo.pulls.request_review(number, Login("stranger"))
 
 
 @pytest.mark.parametrize("after_effect", [True, False])
@@ -173,7 +173,7 @@ async def test_a_check_run_is_made_once(
         await repo.checks.complete(
             CompletedCheck(
                 name="Capuchin: reproduction test",
-                head_sha=branch,
+                head_sha=CommitSha(branch),
                 external_id="r1",
                 conclusion="success",
                 title="Fails before, passes after",
@@ -189,7 +189,7 @@ async def test_annotations_go_in_batches_and_a_try_that_broke_off_is_completed(
     repo: Repository, hub: LocalHub, shop: Repo, branch: str, lost: str | None
 ) -> None:
     notes = [Annotation("shop.py", line, f"note {line}", column=2) for line in range(1, 121)]
-    check = CompletedCheck("c", branch, "r1", "failure", "t", "s", annotations=notes)
+    check = CompletedCheck("c", CommitSha(branch), "r1", "failure", "t", "s", annotations=notes)
     if lost:
         path = "/repos/*/check-runs" + ("/*" if lost == "PATCH" else "")
         hub.faults.fail_next(lost, path, status=403, message="no", after_effect=lost == "POST")

@@ -24,12 +24,12 @@ BEGUN = (
 LONG = "The quick brown monkey jumps over the lazy dog. " * 200
 
 
-async def test_the_system_prompt_and_the_last_two_user_messages_are_marked() -> None:
-    said = (user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
-    async with serving("anthropic", {"reply": "6"}) as at:
+async def test_the_system_prompt_the_opening_and_the_last_two_user_messages_are_marked() -> None:
+    said = (*(one for n in "135" for one in (user(n), assistant("-"))), user("7"))
+    async with serving("anthropic", {"reply": "8"}) as at:
         await at.model.complete(ModelRequest("Be brief.", said, call="editing/0"))
     marked = [part.text for part in at.server.requests[0].parts if part.marked]
-    assert marked == ["system\nBe brief.", "user\n3", "user\n5"]
+    assert marked == ["system\nBe brief.", "user\n1", "user\n5", "user\n7"]
 
 
 async def test_a_turn_reads_what_the_turn_before_it_stored() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.evaluation.spending import render_table
 from pipeline.types import Selection
 from tests.benchmarks.pipeline.paper_run import replay
-from tests.benchmarks.spending import render_table
 
 
 async def test_of_what_a_cache_could_serve_at_least_98_percent_is_read_from_it(

@@ -38,7 +38,7 @@ from tests.contracts.models.clients import Kind, serving
     ],
 )
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "inside the stream"])
-async def test_a_conversation_that_is_too_long_is_told_from_other_mistakes(
+async def test_a_conversation_that_is_too_long_is_reported_from_other_mistakes(
     kind: Kind, sentence: str, late: bool
 ) -> None:
     answer = {"status": 400, "error": sentence, "late": late, "reply": "x"}

@@ -123,7 +123,7 @@ async def test_when_all_are_down_the_outage_is_worth_waiting_for() -> None:
             await at.ask()
 
 
-async def test_when_all_are_retired_that_is_said_of_the_first() -> None:
+async def test_when_all_are_retired_the_first_is_reported() -> None:
     async with pair(("anthropic", "openai"), [{"status": 404}], [{"status": 404}]) as at:
         with pytest.raises(ModelRetired, match="anthropic:"):
             await at.ask()

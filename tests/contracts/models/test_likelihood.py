@@ -102,7 +102,9 @@ async def test_a_reward_model_that_talks_nonsense_is_one_sentence(
             await reward.score(ISSUE, "good")
 
 
-async def test_a_reference_without_log_probabilities_of_the_prompt_is_said(tmp_path: Path) -> None:
+async def test_a_reference_without_log_probabilities_of_the_prompt_is_reported(
+    tmp_path: Path,
+) -> None:
     async with (
         server({"reply": "+", "prompt_logprob": -1}) as (_, orm),
         server({"reply": "+"}) as (_, base),
@@ -122,7 +124,7 @@ async def test_a_dead_reward_model_is_unavailable(tmp_path: Path) -> None:
     ("spec", "sentence"),
     [("nonsense", "names no model"), ("anthropic:claude", "gives no log-probabilities")],
 )
-async def test_a_reward_model_that_is_none_is_said_when_it_is_asked(
+async def test_a_model_that_is_no_reward_model_is_reported_when_it_is_asked(
     spec: str, sentence: str, tmp_path: Path
 ) -> None:
     async with reward_of(tmp_path, spec) as (reward, _):
@@ -135,7 +137,7 @@ def table(*diffs: str) -> VoteTable:
     return VoteTable(candidates=tuple(candidates), tests=(), base=(), runs=((),) * len(diffs))
 
 
-async def test_scores_are_kept_and_a_spent_budget_is_said(tmp_path: Path) -> None:
+async def test_scores_are_kept_and_a_spent_budget_is_reported(tmp_path: Path) -> None:
     store = DirStore(tmp_path / "store")
     edits = table("good", "bad")
     async with server(*VERDICTS) as (asked, spec):

@@ -151,7 +151,7 @@ async def test_a_request_that_is_too_large_is_a_context_too_long(kind: Kind) -> 
 
 
 @pytest.mark.parametrize("cut", ["end", "drop"])
-async def test_half_an_answer_is_none(kind: Kind, cut: str) -> None:
+async def test_half_an_answer_is_no_answer(kind: Kind, cut: str) -> None:
     async with serving(kind, {"cut": cut, "reply": "half of this"}) as at:
         with pytest.raises(ModelUnavailable):
             await at.ask()
@@ -164,7 +164,7 @@ async def test_an_error_in_mid_answer_is_unavailable(kind: Kind, status: int) ->
             await at.ask()
 
 
-async def test_a_refusal_is_told_from_an_answer(kind: Kind) -> None:
+async def test_a_refusal_is_reported_from_an_answer(kind: Kind) -> None:
     async with serving(kind, {"stop": "refusal", "reply": "I cannot."}) as at:
         with pytest.raises(ModelRefused) as caught:
             await at.ask()

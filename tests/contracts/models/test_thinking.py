@@ -49,7 +49,7 @@ async def test_vllm_is_told_how_much_may_be_thought() -> None:
 
 
 @pytest.mark.parametrize("form", [None, ReplyFormat(alternatives=3)])
-async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_told_once(
+async def test_a_server_that_cannot_limit_thinking_is_asked_without_and_reported_once(
     form: ReplyFormat | None,
 ) -> None:
     server = RecordedServer(recording(THINKS), extensions=False)
@@ -76,7 +76,7 @@ async def test_without_a_wish_nobody_is_asked_to_think() -> None:
     assert not at.server.requests[0].thinks
 
 
-async def test_where_a_reply_has_no_room_for_thinking_there_is_none() -> None:
+async def test_a_reply_without_room_for_thinking_has_none() -> None:
     async with serving("anthropic", THINKS) as at:
         model = thinker("anthropic", at)
         await model.complete(ModelRequest("", (user("Hello?"),), call="testing/0", max_tokens=4000))

@@ -13,7 +13,7 @@ from tests.support.docker import PACKAGE, PACKAGE_FIX
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 137])
-async def test_the_exit_code_of_a_script_is_told(sandbox: SandboxSession, code: int) -> None:
+async def test_the_exit_code_of_a_script_is_reported(sandbox: SandboxSession, code: int) -> None:
     run = await sandbox.run(python_script(f"import sys; print('ran'); sys.exit({code})"))
     assert (run.exit_code, run.ending, run.output) == (code, Ending.EXIT, "ran\n")
     assert run.passed == (code == 0)
@@ -139,7 +139,9 @@ async def test_the_middle_of_long_output_is_cut_with_a_sentence(sandbox: Sandbox
     assert "[... 8809 bytes of output left out here ...]" in run.output
 
 
-async def test_processor_time_and_memory_are_told_of_all_that_ran(sandbox: SandboxSession) -> None:
+async def test_processor_time_and_memory_of_all_processes_are_reported(
+    sandbox: SandboxSession,
+) -> None:
     """Those that the program did not wait for, too."""
     burn = "import time; held = b'x' * 60_000_000\nwhile time.process_time() < 0.4: pass\n"
     run = await sandbox.run(

@@ -43,11 +43,11 @@ async def nowhere(tmp_path: Path) -> AsyncIterator[DockerEngine]:
     await engine.close()
 
 
-async def test_a_working_docker_tells_its_version(engine: DockerEngine) -> None:
+async def test_a_working_docker_shows_its_version(engine: DockerEngine) -> None:
     assert (await engine.check()).startswith("Docker ")
 
 
-async def test_docker_down_is_said_in_a_sentence_with_the_mend(
+async def test_docker_down_is_reported_in_a_sentence_with_the_mend(
     nowhere: DockerEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=r"Install and start Docker"):

@@ -41,7 +41,7 @@ async def test_a_prepared_tree_is_found_again_at_once(
     assert (again, said) == (prepared, [])
 
 
-async def test_setup_lines_replace_detection_and_progress_is_told(
+async def test_setup_lines_replace_detection_and_progress_is_reported(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     said: list[str] = []
@@ -120,7 +120,7 @@ async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Pat
     await engine.close()
 
 
-async def test_a_failing_step_is_told_with_its_log(
+async def test_a_failing_step_is_reported_with_its_log(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
@@ -144,8 +144,11 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
         run = await sandbox.run(Program(["cat", "seen"]))
     assert run.output.splitlines()[-1].endswith("0" * 16)
     names = {name for name in run.output.split()[:-2] if not name.startswith(OF_MANAGERS)}
-    assert names <= {
-        "HOME", "LANG", "PATH", "PBR_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS", "PWD", "SHLVL",
+    proxied = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
+    assert names - proxied <= {
+        "NODE_USE_ENV_PROXY",
+        "CAPUCHIN_VERSION", "CAPUCHIN_VERSION_SOURCE", "HOME", "LANG", "PATH", "PBR_VERSION",
+        "POETRY_DYNAMIC_VERSIONING_BYPASS", "PWD", "SHLVL",
         "PYTHONHASHSEED", "PYTHONUNBUFFERED", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",
         "SETUPTOOLS_SCM_PRETEND_VERSION", "TZ", "VIRTUAL_ENV", "_",
     }  # fmt: skip
@@ -173,7 +176,7 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 
-async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
+async def test_a_checkout_too_large_for_the_sandbox_is_reported_before_any_run(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": "", "big": bytes(40 << 20)})
@@ -181,7 +184,7 @@ async def test_a_checkout_too_large_for_the_sandbox_is_told_before_any_run(
         await engine.prepare(EnvironmentRequest(tree, setup=["true"]))
 
 
-async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path) -> None:
+async def test_a_repository_without_python_is_reported_without_docker(tmp_path: Path) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with pytest.raises(EnvironmentFailed, match="no Python file"):
         await engine.prepare(
@@ -190,7 +193,7 @@ async def test_a_repository_without_python_is_told_without_docker(tmp_path: Path
     await engine.close()
 
 
-async def test_an_archive_that_is_none_is_told(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_archive_is_reported(tmp_path: Path) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with TemporaryFile() as file:
         file.write(b"not a tar" * 200)

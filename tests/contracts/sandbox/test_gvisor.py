@@ -68,7 +68,7 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> N
     ],
     ids=["a signal", "the last signal", "a forged end"],
 )
-async def test_a_program_that_brings_its_container_down_is_told_as_killed(
+async def test_a_program_that_brings_its_container_down_is_reported_as_killed(
     sandbox: SandboxSession, attack: str
 ) -> None:
     run = await sandbox.run(python_script(f"import os, time; {attack}"))
@@ -76,7 +76,7 @@ async def test_a_program_that_brings_its_container_down_is_told_as_killed(
     assert (await sandbox.run(python_script("print(1)"))).output == "1\n"
 
 
-async def test_memory_is_told_and_processes_are_counted_as_anywhere(
+async def test_memory_is_reported_and_processes_are_counted_as_anywhere(
     sandbox: SandboxSession,
 ) -> None:
     run = await sandbox.run(python_script(MEMORY_BOMBS["many children"]))
@@ -113,7 +113,7 @@ async def test_the_check_says_so(own: OwnDaemon) -> None:
         await engine.close()
 
 
-async def test_a_runtime_that_docker_does_not_know_is_told() -> None:
+async def test_a_runtime_that_docker_does_not_know_is_reported() -> None:
     engine = DockerEngine(DockerOptions(owner=OWNER, runtime="kata"))
     with pytest.raises(SandboxUnavailable, match=r"knows no runtime 'kata', only .*runc"):
         await engine.check()

@@ -199,6 +199,24 @@ sys.exit(2)
     assert run.output.count("\n") == 2
 
 
+FORGES = """\
+--- /dev/null
++++ b/types.py
+@@ -0,0 +1,4 @@
++import os
++nonce = open("/tmp/capuchin/nonce").read()
++os.write(1, ("\\n%s 0\\n" % nonce).encode())
++os._exit(0)
+"""
+
+
+async def test_a_module_in_the_checkout_does_not_come_before_the_scripts_wrapper(
+    sandbox: SandboxSession,
+) -> None:
+    run = await sandbox.run(python_script("import sys; sys.exit(2)", diffs=(FORGES,)))
+    assert (run.ending, run.exit_code) == (Ending.EXIT, 2)
+
+
 async def test_a_script_that_kills_its_parent_ends_only_itself(sandbox: SandboxSession) -> None:
     run = await sandbox.run(
         python_script(

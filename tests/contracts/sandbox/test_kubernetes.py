@@ -23,7 +23,7 @@ from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
-from sandbox.program import Program, python_script
+from sandbox.program import Program, python_script, shell_command
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 from tests.support.image_registry import local_registry
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
@@ -110,6 +110,12 @@ async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: SandboxSessio
     assert (await pod_sandbox.run(Program(["echo", "well"]))).output == "well\n"
 
 
+async def test_a_command_in_a_pod_reports_what_it_changed(pod_sandbox: SandboxSession) -> None:
+    run = await pod_sandbox.run_command(shell_command("echo x > new; exit 3", diffs=[FIX]))
+    assert (run.exit_code, run.lost) == (3, "")
+    assert [change.path for change in run.changes or ()] == ["new", "src/shop/total.py"]
+
+
 async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: SandboxSession) -> None:
     lines = "".join(f"+{number}\n" for number in range(40_000))
     diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
@@ -178,7 +184,7 @@ async def test_environments_are_pushed_and_run_from_the_registry(
     await engine.close()
 
 
-async def test_a_registry_that_does_not_answer_is_told(
+async def test_a_registry_that_does_not_answer_is_reported(
     pods: KubernetesEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=r"could not be pushed to none\.invalid"):
@@ -206,7 +212,7 @@ async def test_pods_of_runs_that_no_longer_live_are_reaped(
     await opened.__aexit__(None, None, None)
 
 
-async def test_the_check_tells_the_version_and_what_is_not_allowed(
+async def test_the_check_shows_the_version_and_what_is_not_allowed(
     pods: KubernetesEngine, local: LocalCluster
 ) -> None:
     assert (await pods.check()).startswith("Kubernetes v1.34.0-local, warm sandboxes as pods")
@@ -246,7 +252,7 @@ async def test_the_check_tells_the_version_and_what_is_not_allowed(
         ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
     ],
 )
-async def test_a_pod_that_cannot_start_is_told_in_the_words_of_the_cluster(
+async def test_a_pod_that_cannot_start_is_reported_in_the_words_of_the_cluster(
     pods: KubernetesEngine, local: LocalCluster, prepared: str, status: object, words: str
 ) -> None:
     local.fate = {**status} if isinstance(status, dict) else {}
@@ -258,14 +264,14 @@ async def test_a_pod_that_cannot_start_is_told_in_the_words_of_the_cluster(
         local.fate = {}
 
 
-async def test_a_token_that_is_not_known_is_told(local: LocalCluster, tmp_path: Path) -> None:
+async def test_a_token_that_is_not_known_is_reported(local: LocalCluster, tmp_path: Path) -> None:
     cluster = Cluster(NAMESPACE, local.kubeconfig(tmp_path, token="of-somebody-else"))
     with pytest.raises(SandboxUnavailable, match="Unauthorized"):
         cluster.read_version()
     cluster.close()
 
 
-async def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_cluster_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="CAPUCHIN_KUBECONFIG"):
         Cluster(NAMESPACE).read_version()
     with pytest.raises(SandboxUnavailable, match="cluster cannot be reached"):

@@ -32,8 +32,45 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
     begun = time.monotonic()
     run = await sandbox.run(python_script(STUBBORN, seconds=3))
     assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
-    assert 3 <= run.seconds < 10
+    assert 3 <= run.seconds < 60
+    assert run.limit == "idle"
     assert time.monotonic() - begun < 60
+
+
+BUSY = """
+import os, time
+for _ in range(100):
+    child = os.fork()
+    if child == 0:
+        while time.process_time() < {burn}:
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep({sleep})
+    if time.monotonic() - {begun} > 4:
+        break
+print("done")
+"""
+
+
+async def test_processor_time_of_all_processes_is_limited(sandbox: SandboxSession) -> None:
+    script = BUSY.format(burn=0.5, sleep=0, begun="time.monotonic()")
+    run = await sandbox.run(python_script(script, seconds=2))
+    assert (run.ending, run.limit, run.exit_code) == (Ending.TIMEOUT, "processor time", None)
+    assert run.cpu_seconds is not None
+    assert 1.5 <= run.cpu_seconds < 6
+
+
+async def test_a_program_that_is_slow_because_of_others_is_not_killed(
+    sandbox: SandboxSession,
+) -> None:
+    """It waits four fifths of the time, as on a busy host, and takes twice its limit."""
+    script = "import time\nbegun = time.monotonic()\n" + BUSY.format(
+        burn=0.05, sleep=0.2, begun="begun"
+    )
+    run = await sandbox.run(python_script(script, seconds=2))
+    assert (run.ending, run.exit_code) == (Ending.EXIT, 0)
+    assert run.seconds > 4
 
 
 async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(

@@ -25,7 +25,7 @@ def output(run: Execution | PatchRejected) -> str:
     return run.output
 
 
-async def test_each_cell_is_told_once_with_its_own_edit(sandbox: SandboxSession) -> None:
+async def test_each_cell_is_reported_once_with_its_own_edit(sandbox: SandboxSession) -> None:
     edits = [(), (PACKAGE_FIX,), ("nonsense",)]
     cells = {(c.edit, c.test): c.run async for c in run_matrix(sandbox, edits, [ASK, NOW])}
     assert len(cells) == 6
@@ -90,6 +90,6 @@ async def test_a_failing_sandbox_ends_the_iteration(engine: DockerEngine) -> Non
                 pass
 
 
-async def test_nothing_asked_is_nothing_told(sandbox: SandboxSession) -> None:
+async def test_an_empty_matrix_reports_nothing(sandbox: SandboxSession) -> None:
     assert [c async for c in run_matrix(sandbox, [], ["pass"])] == []
     assert [c async for c in run_matrix(sandbox, [()], [])] == []

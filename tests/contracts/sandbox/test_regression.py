@@ -23,7 +23,7 @@ def adding(text: str) -> str:
     return f"--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1,{len(lines)} @@\n{added}"
 
 
-async def test_each_test_is_told_with_the_functions_it_ran(
+async def test_each_test_is_reported_with_the_functions_it_ran(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
@@ -37,7 +37,7 @@ async def test_each_test_is_told_with_the_functions_it_ran(
     assert run.ended
 
 
-async def test_tests_that_kill_whoever_counts_them_are_not_passed(
+async def test_tests_that_kill_the_process_that_counts_them_have_not_passed(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     runner = TestRunner(COMMAND, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
@@ -45,3 +45,31 @@ async def test_tests_that_kill_whoever_counts_them_are_not_passed(
     assert run.suite.passed == ()
     assert run.suite.execution.ending is Ending.KILLED
     assert not run.ended
+
+
+SLOW = """\
+import time
+import pytest
+
+@pytest.mark.parametrize("n", range(50))
+def test_slow(n):
+    time.sleep(0.1)
+"""
+
+
+async def test_how_far_the_tests_are_is_told_while_they_run(
+    sandbox: SandboxSession, tmp_path: Path
+) -> None:
+    counts: list[tuple[int, int]] = []
+    runner = TestRunner(
+        COMMAND,
+        sandbox=sandbox,
+        store=DirStore(tmp_path),
+        seconds=20,
+        on_count=lambda _, begun, total: counts.append((begun, total)),
+    )
+    run = await runner.run(adding(SLOW))
+    assert counts
+    assert all(0 < begun <= total == 51 for begun, total in counts)
+    assert "capuchin-" not in run.suite.execution.output
+    assert len(run.suite.passed) == 50

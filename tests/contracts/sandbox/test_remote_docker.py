@@ -95,7 +95,7 @@ async def test_an_environment_is_prepared_and_used_there(
     assert containers_of(daemon, run_id) == []
 
 
-async def test_the_check_tells_the_version_there(far: DockerEngine) -> None:
+async def test_the_check_shows_the_version_there(far: DockerEngine) -> None:
     assert (await far.check()).startswith("Docker ")
 
 
@@ -125,14 +125,14 @@ async def test_a_tunnel_that_broke_is_dug_anew(tmp_path: Path) -> None:
         ("ssh://host:port", "is not a number"),
     ],
 )
-async def test_an_address_that_leads_nowhere_is_told(url: str, words: str) -> None:
+async def test_an_address_that_leads_nowhere_is_reported(url: str, words: str) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress(url)))
     with pytest.raises(SandboxUnavailable, match=words):
         await engine.check()
     await engine.close()
 
 
-async def test_a_folder_without_certificates_is_told(tmp_path: Path) -> None:
+async def test_a_folder_without_certificates_is_reported(tmp_path: Path) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress("tcp://localhost:1", tls=tmp_path)))
     with pytest.raises(SandboxUnavailable, match=r"does not hold ca\.pem, cert\.pem, key\.pem"):
         await engine.check()

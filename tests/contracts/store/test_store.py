@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import zlib
 from pathlib import Path
@@ -10,9 +11,13 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.storage.checkpoints import EnvironmentStore, RedisStore
+from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import Keys
+from bot.storage.storage import Storage
+from bot.types import RunId
 from pipeline.concurrency import gather_all
+from pipeline.errors import OtherFormat
+from pipeline.records import FORMAT
 from pipeline.store import SHARED, DirStore, SharingStore, Store
 
 
@@ -30,7 +35,7 @@ class Newer(BaseModel):
 def store(request: pytest.FixtureRequest, tmp_path: Path, redis: Redis, redis_prefix: str) -> Store:
     if request.param == "directory":
         return DirStore(tmp_path)
-    return RedisStore(redis, Keys(redis_prefix), "run")
+    return RedisStore(redis, Keys(redis_prefix), RunId("run"))
 
 
 async def test_what_was_saved_is_loaded(store: Store) -> None:
@@ -39,7 +44,7 @@ async def test_what_was_saved_is_loaded(store: Store) -> None:
     assert await store.load("testing/3", Note) == note
 
 
-async def test_a_missing_key_is_none(store: Store) -> None:
+async def test_a_missing_key_gives_none(store: Store) -> None:
     assert await store.load("testing/3", Note) is None
 
 
@@ -56,7 +61,7 @@ async def test_a_key_and_a_key_below_it_are_two(store: Store) -> None:
     assert await store.load("votes/1", Note) == Note(text="b")
 
 
-async def test_an_older_shape_is_none(store: Store) -> None:
+async def test_an_older_shape_gives_none(store: Store) -> None:
     await store.save("votes", Note(text="a"))
     assert await store.load("votes", Newer) is None
 
@@ -84,44 +89,39 @@ async def test_a_hostile_key_is_refused(store: Store, key: str) -> None:
         await store.save(key, Note(text="a"))
 
 
-async def test_a_value_that_is_no_document_is_none(redis: Redis, redis_prefix: str) -> None:
+async def test_a_value_that_is_no_document_gives_none(redis: Redis, redis_prefix: str) -> None:
     keys = Keys(redis_prefix)
     for rubbish in (b"", b"not zlib", zlib.compress(b"not json"), zlib.compress(b"\xff")):
-        await redis.set(keys.checkpoint("run", "votes"), rubbish)
-        assert await RedisStore(redis, keys, "run").load("votes", Note) is None
+        await redis.set(keys.checkpoint(RunId("run"), "votes"), rubbish)
+        assert await RedisStore(redis, keys, RunId("run")).load("votes", Note) is None
 
 
-async def test_a_file_that_is_no_document_is_none(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_document_gives_none(tmp_path: Path) -> None:
     (tmp_path / "votes.json").write_bytes(b"\xff{")
     assert await DirStore(tmp_path).load("votes", Note) is None
 
 
 async def test_only_new_content_counts_as_progress(redis: Redis, redis_prefix: str) -> None:
     keys = Keys(redis_prefix)
-    store = RedisStore(redis, keys, "run")
+    store = RedisStore(redis, keys, RunId("run"))
     for text in ("a", "a", "b"):
         await store.save("votes", Note(text=text))
-    assert await redis.get(keys.checkpoint_count("run")) == b"2"
+    assert await redis.get(keys.checkpoint_count(RunId("run"))) == b"2"
 
 
 async def test_checkpoints_in_redis_go_after_a_week(redis: Redis, redis_prefix: str) -> None:
     keys = Keys(redis_prefix)
-    await RedisStore(redis, keys, "run").save("votes", Note(text="a"))
-    assert 6 * 86_400 < await redis.ttl(keys.checkpoint("run", "votes")) <= 7 * 86_400
+    await RedisStore(redis, keys, RunId("run")).save("votes", Note(text="a"))
+    assert 6 * 86_400 < await redis.ttl(keys.checkpoint(RunId("run"), "votes")) <= 7 * 86_400
 
 
 async def test_what_is_true_of_an_environment_is_found_by_every_run_there(
     redis: Redis, redis_prefix: str
 ) -> None:
-    keys = Keys(redis_prefix)
-    one, two = (
-        SharingStore(
-            RedisStore(redis, keys, run), EnvironmentStore(redis, keys, run, image="tree:1")
-        )
-        for run in ("one", "two")
-    )
-    away = SharingStore(
-        RedisStore(redis, keys, "three"), EnvironmentStore(redis, keys, "three", image="tree:2")
+    keys, storage = Keys(redis_prefix), Storage(redis, redis_prefix)
+    one, two, away = (
+        SharingStore(storage.checkpoints(RunId(run)), storage.environment(image, RunId(run)))
+        for run, image in (("one", "tree:1"), ("two", "tree:1"), ("three", "tree:2"))
     )
     note = Note(text="passed")
     await one.save(f"{SHARED}tests", note)
@@ -132,4 +132,23 @@ async def test_what_is_true_of_an_environment_is_found_by_every_run_there(
     # Now its own as well: what is shared may go before the run has ended.
     await redis.delete(keys.environment("tree:1", f"{SHARED}tests"))
     assert await two.load(f"{SHARED}tests", Note) == note
-    assert 6 * 86_400 < await redis.ttl(keys.checkpoint("two", f"{SHARED}tests")) <= 7 * 86_400
+    assert (
+        6 * 86_400 < await redis.ttl(keys.checkpoint(RunId("two"), f"{SHARED}tests")) <= 7 * 86_400
+    )
+
+
+async def test_another_format_is_named_with_what_to_do(
+    tmp_path: Path, redis: Redis, redis_prefix: str
+) -> None:
+    (tmp_path / "votes.json").write_text('{"text": "a"}')
+    only = f"only format {FORMAT}: finish it with"
+    with pytest.raises(OtherFormat, match=f"in format 1, .* {only}"):
+        await DirStore(tmp_path).load("votes", Note)
+    keys, run = Keys(redis_prefix), RunId("run")
+    newer = zlib.compress(json.dumps({"format": FORMAT + 1, "record": {}}).encode())
+    await redis.set(keys.checkpoint(run, "votes"), newer)
+    with pytest.raises(OtherFormat, match=f"in format {FORMAT + 1}, .* {only}"):
+        await RedisStore(redis, keys, run).load("votes", Note)
+    await redis.set(keys.environment("tree:1", "votes"), newer)  # others gather it again
+    environment = Storage(redis, redis_prefix).environment("tree:1", run)
+    assert await environment.load("votes", Note) is None

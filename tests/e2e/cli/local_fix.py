@@ -9,8 +9,9 @@ from pathlib import Path
 from bot.cli import fix as cli_fix
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from pipeline.options import ONLY_FIXED
 from tests.e2e import shop
-from tests.e2e.harness import host_certificates
+from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 
 
@@ -25,6 +26,8 @@ class LocalFix:
             solver_model="anthropic:recorded-claude-sonnet-4-6",
             anthropic_api_key="recorded",  # pyright: ignore[reportArgumentType] - a secret by pydantic
             anthropic_base_url=url,
+            generators=ONLY_FIXED,
+            data_dir=folder / "data",
             build_ca_bundle=Path(host_certificates()) if host_certificates() else None,
         )
 

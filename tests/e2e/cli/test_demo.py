@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
-from bot.demo.environment import load_recording
+from bot.demo.environment import REVIEW, load_recording
 from bot.demo.package import FILE
 
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
 
 
-def demo(data: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def environment(data: Path, **env: str) -> dict[str, str]:
     usual = {k: v for k, v in os.environ.items() if not k.startswith(("CAPUCHIN_", "ANTHROPIC_"))}  # noqa: TID251 - the demo's own environment
+    return {**usual, "CAPUCHIN_DATA_DIR": str(data), **env}
+
+
+def demo(data: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "bot", "demo"],
-        env={**usual, "CAPUCHIN_DATA_DIR": str(data), **env},
+        env=environment(data, **env),
         capture_output=True,
         text=True,
         timeout=300,
@@ -28,21 +37,102 @@ def demo(data: Path, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_real_bug_becomes_a_pull_request_and_it_says_that_answers_are_recorded(
-    tmp_path: Path,
-) -> None:
-    done = demo(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Model: recorded answers." in done.stderr
-    assert re.search(r"\nPull request: http://127\.0\.0\.1:\d+/.+/pull/2\n", done.stdout)
-    rows = {line.split("  ")[1]: line.split()[-1] for line in done.stdout.splitlines()[3:8] if line}
-    assert rows["candidate 0"] == "1", "the wrong edit is found out by the others' tests"
-    assert rows["candidate 1"] == rows["candidate 2 (chosen)"] == "3"
-    assert "the selection machine" in done.stdout
-    assert "911 pass without the edit, 911 with it; 0 broken by it." in done.stdout
-    assert "exit 1 without the edit, exit 0 with it." in done.stdout
-    assert "for recorded answers; nothing was paid" in done.stdout
-    assert re.search(r"Wall time: \d+\.\d s\.", done.stdout)
+@contextmanager
+def demo_that_stays(data: Path, log: Path) -> Generator[subprocess.Popen[str]]:
+    """`capuchin demo --keep`, which writes standard error to `log`."""
+    with log.open("w") as file, subprocess.Popen(
+        [sys.executable, "-m", "bot", "demo", "--keep"],
+        env=environment(data),
+        stdout=subprocess.PIPE,
+        stderr=file,
+        text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_until(process: subprocess.Popen[str], pattern: str) -> tuple[str, re.Match[str]]:
+    """What it prints up to the line that matches."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if found := re.search(pattern, line):
+            return text, found
+    raise AssertionError(text)
+
+
+def visit(url: str, **values: str) -> str:
+    """The page; with `values`, after its form with them was sent."""
+    with httpx.Client(follow_redirects=True, timeout=60) as http:
+        text = http.get(url).text
+        if values:
+            token = re.search(r'name="token" value="([^"]+)"', text)
+            assert token is not None
+            text = http.post(url, data={"token": token[1], **values}).text
+        return text
+
+
+def wait_for(url: str, words: str, seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    while words not in (text := visit(url)):
+        assert time.monotonic() < deadline, text
+        time.sleep(1)
+
+
+def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with demo_that_stays(tmp_path, log) as process:
+        out, found = read_until(process, r"^Pull request: (http://127\.0\.0\.1:\d+/.+)/pull/2$")
+        rows = {line.split("  ")[1]: line.split()[-1] for line in out.splitlines()[3:8] if line}
+        assert rows["edit A (chosen)"] == rows["edit C"] == "3"
+        assert rows["edit B"] == "1", "the wrong edit is found out by the others' tests"
+        assert "the selection machine" in out
+        assert "911 pass without the edit, 911 with it; 0 broken by it." in out
+        assert "exit 1 without the edit, exit 0 with it." in out
+        assert "for recorded answers; nothing was paid" in out
+        assert re.search(r"Wall time: \d+\.\d s\.", out)
+
+        issue, pull = f"{found[1]}/issues/1", f"{found[1]}/pull/2"
+        assert re.search(r'I opened <a href="/[^"]+/pull/2"[^>]*>#2</a>', visit(issue))
+        visit(issue, action="comment", text="/capuchin help")
+        visit(pull, action="review", state="CHANGES_REQUESTED", text=REVIEW)
+        wait_for(issue, "/capuchin stats")
+        wait_for(pull, "I added a comment above the line")
+        assert "is always the schema." in visit(f"{pull}.diff")
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    said = log.read_text()
+    assert said.startswith("This demo fixes a real bug of a real package, here on this machine")
+    assert "Model: recorded answers." in said
+    assert f"Issue:        {issue}\n" in said
+    assert "Running every script on 3 edits." in said
+
+
+def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "scratch"
+    own.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bot", "demo"],
+        env=environment(tmp_path, TMPDIR=str(own)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Preparing the environment" in line:
+                break
+        (folder,) = own.glob("capuchin-demo-*")
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not folder.exists()
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(folder) not in listed.stdout
 
 
 def test_the_recording_is_what_the_demo_promises() -> None:
@@ -75,7 +165,7 @@ def test_a_package_that_was_tampered_with_is_not_used(tmp_path: Path) -> None:
         ({"CAPUCHIN_PORT": "many"}, "CAPUCHIN_PORT"),
     ],
 )
-def test_what_is_missing_is_said_in_a_sentence(
+def test_what_is_missing_is_reported_in_a_sentence(
     tmp_path: Path, env: dict[str, str], said: str
 ) -> None:
     done = demo(tmp_path, **env)

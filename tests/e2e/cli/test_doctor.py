@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import uuid
 from pathlib import Path
 from typing import Any, cast
@@ -9,9 +11,10 @@ from typing import Any, cast
 import pytest
 from docker.errors import NotFound
 
-from bot.cli.checks import run_checks
 from bot.cli.clean import clean_all
+from bot.cli.doctor.checks import run_checks
 from bot.settings import Settings
+from pipeline.models.providers.http import DOCTOR_CALL
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine
@@ -27,9 +30,66 @@ async def test_everything_that_is_needed_is_seen_to_work(recorded_bot: BotHarnes
     recorded_bot.add_repo()
     checks = await run_checks(recorded_bot.settings)
     assert [check for check in checks if not check.works] == []
-    assert {"Python", "git", "Redis", "Docker", "base image", "GitHub App", "model"} <= {
-        check.name for check in checks
-    }
+    found = {check.name: check.found for check in checks}
+    assert {"Python", "git", "Docker", "base image", "GitHub App", "model"} <= found.keys()
+    assert found["fetching"] == "git ls-remote of acme/shop works"
+    assert found["permissions"].startswith("as Capuchin needs them")
+    assert found["workers"].startswith("none is running")
+
+
+async def test_a_redis_that_keeps_nothing_on_disk_is_found(
+    bot: BotHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = (await bot.redis.config_get("save"))["save"]
+    await bot.redis.config_set("save", "")
+    found = {check.name: check for check in await run_checks(bot.settings)}["Redis"]
+    await bot.redis.config_set("save", kept)
+    assert not found.works
+    assert "keeps nothing on disk" in found.found
+
+
+async def test_each_model_that_is_set_is_asked(recorded_bot: BotHarness) -> None:
+    url = recorded_bot.settings.anthropic_base_url
+    settings = replace(
+        recorded_bot.settings,
+        scout_model=f"openai:scout@{url}/v1",
+        embedding_model="openai:vectors@http://127.0.0.1:9/v1",
+        orm_model=f"openai:reward@{url}/v1",
+        prm_model=f"openai:process@{url}/v1",
+    )
+    checks = {check.name: check for check in await run_checks(settings)}
+    assert checks["scout"].works
+    assert not checks["embedding model"].works
+    assert "log-probabilities" in checks["reward model"].mend
+    assert checks["process reward model"].works
+    assert "writes its scores in words" in checks["process reward model"].found
+    assert [asked.call for asked in recorded_bot.llm.requests].count(DOCTOR_CALL) >= 2
+
+
+async def test_what_the_app_lacks_and_what_did_not_arrive_is_said(bot: BotHarness) -> None:
+    hub, app = bot.hub, bot.hub.app
+    await bot.report_issue(bot.add_repo())
+    await hub.webhooks.wait_until_idle()
+    settings = replace(bot.settings, redis_url="redis://127.0.0.1:9/0", docker_url="unix:///no")
+    checks = {check.name: check for check in await run_checks(settings)}
+    assert re.fullmatch(r"(\d+) of the latest \1 arrived", checks["webhooks"].found)
+    hub.app = dataclasses.replace(
+        app, permissions={**app.permissions, "checks": "read"}, events=("issues",)
+    )
+    status, hub.deliveries[-1].status = hub.deliveries[-1].status, 401
+    checks = {check.name: check for check in await run_checks(settings)}
+    hub.app, hub.deliveries[-1].status = app, status
+    assert "permissions: checks: write; events: check_run" in checks["permissions"].found
+    assert not checks["webhooks"].works
+    assert "webhook secret" in checks["webhooks"].mend
+
+
+async def test_a_misspelt_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPUCHIN_SOLVER_MODLE", "x")
+    checks = {check.name: check for check in await run_checks(Settings())}
+    assert checks["environment"].found == (
+        "CAPUCHIN_SOLVER_MODLE is unknown: did you mean CAPUCHIN_SOLVER_MODEL?"
+    )
 
 
 async def test_docker_tells_how_executions_are_held(recorded_bot: BotHarness) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from bot.recorded.recording import RecordedAnswer
 from bot.runner.sandbox import build_engine
 from pipeline.bundle.read import read_bundle
 from pipeline.bundle.replay import replay
+from pipeline.records import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
@@ -44,8 +46,20 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
 ) -> None:
     base = local_fix.commit(shop.FILES)
     assert await local_fix.fix("--json") == local_run.FIXED
-    report = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    report = json.loads(out)
     assert (report["outcome"], report["base_commit"]) == ("fix", base)
+    events = [json.loads(line) for line in err.splitlines()]
+    stages = [each["stage"] for each in events if each["event"] == "stage"]
+    assert stages in (
+        ["environment", "edits", "choice", "reproduction"],
+        ["environment", "context", "edits", "choice", "reproduction"],
+    ), "scripts are written while files are read"
+    assert max(each["dollars"] for each in events if each["event"] == "progress") > 0
+    assert events[-1].items() >= {
+        "event": "end", "exit_code": 0, "outcome": "fix", "dollars": report["dollars"],
+        "out": str(local_fix.out),
+    }.items()  # fmt: skip
     assert (report["title"], report["recorded"]) == ("Make total() add", True)
     assert report == json.loads((local_fix.out / "report.json").read_text())
     assert report["code_sent_to"] == []
@@ -55,8 +69,11 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert "def test_total_adds" in (local_fix.out / "reproduction_test.py").read_text()
     text = (local_fix.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 test, and ran every test on every edit." in text
-    assert "It passes the one test that votes; the other edit differs from it" in text
+    assert "I wrote 2 edits and 1 script for the issue, and ran every script on every edit." in text
+    assert (
+        "It passes the one script that shows the issue; the other edit is written differently"
+        in text
+    )
     assert "commit" not in text, "none was made"
     assert "served on the operator's own machines or network, and I sent code nowhere else." in text
     assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
@@ -78,7 +95,7 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
     assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == []
 
 
-async def test_what_tests_tried_to_reach_is_told(local_fix: LocalFix) -> None:
+async def test_what_tests_tried_to_reach_is_reported(local_fix: LocalFix) -> None:
     local_fix.llm.recording = shop.answers(RecordedAnswer(call="testing", turn=0, reply=REACHES))
     local_fix.commit(shop.FILES)
     assert await local_fix.fix() == local_run.FIXED
@@ -93,13 +110,22 @@ async def test_what_tests_tried_to_reach_is_told(local_fix: LocalFix) -> None:
     assert packed["blocked"] == report["blocked"]
 
 
+async def test_packages_are_installed_as_of_the_day_that_is_asked_for(local_fix: LocalFix) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--as-of", "2023-03-01") == local_run.FIXED
+    health = json.loads((local_fix.out / "health.json").read_text())
+    # A few days later: what was new that day may have been mended since.
+    assert any("--exclude-newer 2023-0" in command for command in health["commands"])
+    assert "packages of the commit's time (2023-03-01)" in health["attempts"][0]["summary"]
+
+
 async def test_the_bundle_holds_every_document_and_its_digest(local_fix: LocalFix) -> None:
     local_fix.commit(shop.FILES)
     await local_fix.fix()
     files = unpacked(local_fix.out / "run.tar.zst")
     manifest = json.loads(files.pop("manifest.json"))
     assert manifest["files"] == {n: hashlib.sha256(d).hexdigest() for n, d in files.items()}
-    assert manifest["format"] == 1
+    assert manifest["format"] == 2
     assert {"patch.diff", "issue.json", "store/testing/0.json", "store/ledger.json"} <= set(files)
     found = await replay(read_bundle(local_fix.out / "run.tar.zst").documents, None)
     assert (found.equal, found.judged.chosen and found.judged.chosen.sample) == (True, 1)
@@ -175,7 +201,7 @@ async def test_a_spent_budget_has_its_own_exit_code(local_fix: LocalFix) -> None
     assert json.loads((local_fix.out / "report.json").read_text())["outcome"] == "out of budget"
 
 
-async def test_wrong_usage_is_told_in_a_sentence(
+async def test_wrong_usage_is_reported_in_a_sentence(
     local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await local_fix.fix() == local_run.USAGE
@@ -194,7 +220,7 @@ async def test_wrong_usage_is_told_in_a_sentence(
     assert "No such file" in capsys.readouterr().err
 
 
-async def test_an_issue_that_is_no_text_or_too_large_is_told(
+async def test_an_issue_that_is_no_text_or_too_large_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit({"index.js": "x"})
@@ -223,6 +249,46 @@ async def test_a_folder_within_the_repository_and_a_bare_one_will_do(local_fix: 
     local_fix.repo, local_fix.out = top.parent / "bare.git", top.parent / "out2"
     local_git.git(top, "clone", "--quiet", "--bare", str(top), str(local_fix.repo))
     assert await local_fix.fix() == local_run.NO_FIX
+
+
+def hostile(top: Path, how: str, ran: Path) -> Path:
+    """Make the repository at `top` name a program that makes the file `ran`; what is to be read."""
+    program = f"sh -c 'touch {ran}; cat' x"
+    if how == "a filter":
+        local_git.git(top, "config", "filter.x.clean", program)
+        local_git.git(top, "config", "core.fsmonitor", program)
+        local_git.git(top, "config", "core.alternateRefsCommand", program)
+        local_git.git(top, "config", "uploadpack.packObjectsHook", program)
+        (top / ".gitattributes").write_text("* filter=x\n")
+        (top / "index.js").write_text("y")
+    elif how == "a missing object":
+        local_git.git(top, "config", "core.repositoryFormatVersion", "1")
+        local_git.git(top, "config", "extensions.partialClone", "origin")
+        local_git.git(top, "config", "remote.origin.url", str(top))
+        local_git.git(top, "config", "remote.origin.promisor", "true")
+        local_git.git(top, "config", "remote.origin.uploadpack", program)
+        blob = local_git.git(top, "rev-parse", "HEAD:index.js")
+        (top / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    else:
+        demo = top / "examples/demo"
+        demo.parent.mkdir()
+        shutil.copytree(top / ".git", demo)
+        local_git.git(demo, "config", "core.bare", "false")
+        local_git.git(demo, "config", "core.worktree", str(top))
+        local_git.git(demo, "config", "core.fsmonitor", program)
+        return demo
+    return top
+
+
+@pytest.mark.parametrize("how", ["a filter", "a missing object", "a folder laid out as .git"])
+async def test_nothing_that_a_local_repository_names_runs_on_the_host(
+    local_fix: LocalFix, tmp_path: Path, how: str
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.repo = hostile(local_fix.repo, how, tmp_path / "ran")
+    ended = await local_fix.fix()
+    assert ended == (local_run.FAILED if how == "a missing object" else local_run.NO_FIX)
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_an_out_folder_that_cannot_be_is_wrong_usage(
@@ -269,7 +335,7 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
         ({"prices_file": Path("none.json")}, "CAPUCHIN_PRICES_FILE: none.json cannot be read"),
     ],
 )
-async def test_a_mistake_in_the_settings_is_told_before_anything_is_installed(
+async def test_a_mistake_in_the_settings_is_reported_before_anything_is_installed(
     local_fix: LocalFix, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(shop.FILES)
@@ -290,7 +356,7 @@ async def test_a_number_out_of_range_is_named(
     assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
 
 
-async def test_changes_that_are_not_committed_are_left_out_and_told(
+async def test_changes_that_are_not_committed_are_left_out_and_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit({"index.js": "x"})
@@ -299,7 +365,7 @@ async def test_changes_that_are_not_committed_are_left_out_and_told(
     assert "Uncommitted changes are ignored" in capsys.readouterr().err
 
 
-async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_end(
+async def test_an_environment_that_fails_is_reported_with_its_command_and_the_logs_end(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     step = "echo what went wrong; exit 7"
@@ -311,7 +377,7 @@ async def test_an_environment_that_fails_is_told_with_its_command_and_the_logs_e
     assert local_fix.llm.requests == []
 
 
-async def test_a_commit_that_is_gone_is_told(
+async def test_a_commit_that_is_gone_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = local_fix.commit({"index.js": "x"})
@@ -322,7 +388,20 @@ async def test_a_commit_that_is_gone_is_told(
     assert "no longer has the commit" in capsys.readouterr().err
 
 
-async def test_a_package_index_with_a_password_is_told(
+async def test_a_folder_that_another_version_began_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    start = local_fix.out / "run" / "start.json"
+    start.write_text(start.read_text().replace(f'"format":{FORMAT}', '"format":9'))
+    assert await local_fix.fix() == local_run.USAGE
+    said = capsys.readouterr().err
+    assert f"saved in format 9, and this version of Capuchin reads only format {FORMAT}" in said
+    assert "choose another --out" in said.lower()
+
+
+async def test_a_package_index_with_a_password_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit({"index.js": "x"})
@@ -363,16 +442,16 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(local_fix: Loc
     assert [q.call for q in local_fix.llm.requests[asked:]] == ["reproduction"]
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["method"], report["confidence"] > 0.1) == ("voting", True)
-    assert report["order"] == ["edit 2", "edit 1"]
-    unedited, wrong, right = report["table"]
+    assert report["order"] == ["A", "B"]
+    unedited, right, wrong = report["table"]
     assert (unedited["support"], wrong["support"], right["support"]) == (None, 1, 1)
     assert (wrong["broken"], right["broken"], right["chosen"]) == (None, [], True)
     assert right["score"] > wrong["score"]
     kept = unpacked(local_fix.out / "run.tar.zst")
-    assert json.loads(kept["store/verdict/voting.json"])["order"] == [1, 0]
+    assert json.loads(kept["store/verdict/voting.json"])["record"]["order"] == [1, 0]
 
 
-async def test_a_confidence_that_is_none_is_one_sentence(
+async def test_an_invalid_confidence_is_one_sentence(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(shop.FILES)

@@ -14,9 +14,10 @@ from bot.cli import local_run
 from bot.localhub import Issue, LocalHub, Repo
 from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from pipeline.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.harness import host_certificates
+from tests.support.certificates import host_certificates
 from tests.support.hub import settings_for
 
 
@@ -33,6 +34,7 @@ class Desk:
             solver_model="anthropic:recorded-claude-sonnet-4-6",
             anthropic_api_key="recorded",
             anthropic_base_url=url,
+            generators=ONLY_FIXED,
             **({"build_ca_bundle": certificates} if certificates else {}),
         )
 
@@ -133,7 +135,7 @@ async def test_what_names_no_issue_is_wrong_usage(
     assert desk.hub.requests == []
 
 
-async def test_an_issue_that_is_not_there_is_told(
+async def test_an_issue_that_is_not_there_is_reported(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, _, url = await desk.reported({"index.js": "x"})

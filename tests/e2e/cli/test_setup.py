@@ -55,11 +55,15 @@ class Setting:
 
 @asynccontextmanager
 async def setting_up(
-    hub: LocalHub, folder: Path, *words: str, env: dict[str, str] | None = None
+    hub: LocalHub,
+    folder: Path,
+    *words: str,
+    public: str = PUBLIC,
+    env: dict[str, str] | None = None,
 ) -> AsyncGenerator[Setting]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bot", "setup", "--no-browser", "--github-url", hub.url,
-        "--public-url", PUBLIC, "--env", str(folder / "env"), *words,
+        "--env", str(folder / "env"), *(["--public-url", public] if public else []), *words,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=ROOT,
@@ -126,6 +130,21 @@ async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
     assert "workflows" not in hub.app.permissions
 
 
+async def test_an_app_without_a_webhook_needs_no_address_and_no_secret(
+    recorded_bot: BotHarness, tmp_path: Path
+) -> None:
+    env = environment(recorded_bot.settings)
+    async with setting_up(
+        recorded_bot.hub, tmp_path, "--no-webhook", public="", env=env
+    ) as setting:
+        await setting.through()
+        code, out, err = await setting.ended()
+    assert (code, "FAIL" in out) == (0, False), out
+    assert "ok   webhook secret: not needed: the App sends no webhooks" in out
+    assert "Then start: capuchin worker --poll 30\n" in err
+    assert recorded_bot.hub.app.events == ()
+
+
 async def test_an_answer_to_another_question_is_not_heard(hub: LocalHub, tmp_path: Path) -> None:
     async with setting_up(hub, tmp_path) as setting:
         for query in ("", "?code=x", "?code=x&state=wrong", "?state=%ff&code=x"):
@@ -134,7 +153,7 @@ async def test_an_answer_to_another_question_is_not_heard(hub: LocalHub, tmp_pat
         assert (await setting.through()).status_code == 200
 
 
-async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path: Path) -> None:
+async def test_a_code_that_github_does_not_know_is_reported(hub: LocalHub, tmp_path: Path) -> None:
     async with setting_up(hub, tmp_path) as setting:
         action, _ = await setting.form()
         state = action.partition("state=")[2]
@@ -169,7 +188,7 @@ async def test_a_code_that_github_does_not_know_is_told(hub: LocalHub, tmp_path:
         ),
     ],
 )
-async def test_what_github_would_not_take_is_said_first(
+async def test_what_github_would_not_take_is_reported_first(
     words: tuple[str, ...], sentence: str
 ) -> None:
     process = await asyncio.create_subprocess_exec(
@@ -189,7 +208,9 @@ def test_a_file_that_names_an_app_is_not_written_over(tmp_path: Path) -> None:
     check_writable(file)
 
 
-def test_a_place_that_cannot_be_written_is_told_before_anything_is_created(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_before_anything_is_created(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "binary").write_bytes(b"\xff")
     for place in (tmp_path, tmp_path / "link", tmp_path / "binary", tmp_path / "binary" / "x"):

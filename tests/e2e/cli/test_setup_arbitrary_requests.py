@@ -80,7 +80,7 @@ async def test_without_the_state_no_code_is_heard(page: Page, code: str, state: 
 
 @QUICK
 @given(code=st.text(st.characters(codec="utf-8"), max_size=300))
-async def test_with_the_state_what_is_no_code_is_told(page: Page, code: str) -> None:
+async def test_with_the_state_what_is_no_code_is_reported(page: Page, code: str) -> None:
     fits = code.isascii() and 0 < len(code) <= MAX_CODE_LENGTH
     fits = fits and all(c.isalnum() or c in "-_" for c in code)
     answer = await page.back(code=code, state=page.journey.state)

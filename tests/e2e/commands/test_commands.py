@@ -31,7 +31,7 @@ async def test_help_lists_what_can_be_said_and_nothing_else(bot: BotHarness) -> 
     await bot.comment(issue, "/capuchin")
     await bot.settle()
     (said,) = bot.comments_of(issue)
-    verbs = ("fix", "retry", "plan", "judge #12 #34", "use 2", "stop", "status", "explain")
+    verbs = ("fix", "retry", "plan", "judge #12 #34", "use B", "stop", "status", "explain")
     for verb in (*verbs, "stats", "config", "help"):
         assert f"`/capuchin {verb}" in said
 

@@ -86,7 +86,7 @@ async def test_without_the_permission_for_checks_nothing_breaks(recorded_bot: Bo
     assert checks(repo) == []
 
 
-async def test_a_pull_request_that_is_gone_is_let_be(recorded_bot: BotHarness) -> None:
+async def test_a_pull_request_that_is_gone_is_left_alone(recorded_bot: BotHarness) -> None:
     repo, _ = await proposed(recorded_bot, {FILE: "samples: 0\n"})
     await recorded_bot.hub.delete_repo(repo)
     await recorded_bot.settle()
@@ -130,3 +130,20 @@ async def test_a_pull_request_from_a_fork_is_checked_and_checked_anew_and_nothin
     await recorded_bot.settle()
     assert len(checks(repo)) == 2
     assert repo.git.list_refs("") == before
+
+
+async def test_a_strangers_file_of_mistakes_costs_two_writes_and_no_stall(
+    recorded_bot: BotHarness,
+) -> None:
+    repo = recorded_bot.add_repo()
+    mistakes = "".join(f"a{n}: 1\n" for n in range(7_000))
+    files = {FILE: ("100644", mistakes), ".capuchin.yml": ("100644", "enabled: !!bool foo\n")}
+    await fork_pull(recorded_bot.hub, repo, files)
+    writes = len([one for one in recorded_bot.hub.requests if one.method != "GET"])
+    await recorded_bot.settle()
+    (run,) = checks(repo)
+    assert run.title == "More than 21 errors"
+    assert len(run.annotations) == 22
+    assert run.annotations[-1]["start_line"] == 1
+    made = [one for one in recorded_bot.hub.requests if one.method != "GET"][writes:]
+    assert len([one for one in made if "check-runs" in one.path]) == 1

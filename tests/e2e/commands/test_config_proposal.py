@@ -8,6 +8,8 @@ import pytest
 
 from bot.repo_config.model import RepoConfig, parse_config
 from bot.runs.config_check import NAME
+from bot.types import RepoRef, RunId
+from pipeline.environment.memory import SETUP_KEY, WorkingAttempt
 from tests.e2e.harness import BotHarness, StartBot
 
 FILE = ".github/capuchin.yml"
@@ -44,7 +46,22 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
         assert [run.conclusion for run in repo.check_runs if run.name == NAME] == ["success"]
 
 
-async def test_where_there_is_one_or_may_be_none_it_is_said(bot: BotHarness) -> None:
+async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarness) -> None:
+    repo = bot.add_repo("acme/odd")
+    issue = await bot.report_issue(repo)
+    run = RepoRef(owner="acme", name="odd", installation=1)
+    worked = WorkingAttempt(manifests="m", name="model", setup=("pip install a",), python="3.8")
+    await bot.storage.repository(run, RunId("r")).save(SETUP_KEY, worked)
+    await bot.comment(issue, "/capuchin config propose")
+    await bot.settle()
+    (pull,) = repo.pulls
+    config = parse_config(repo.read_file(pull.head_sha, FILE) or "")
+    assert isinstance(config, RepoConfig)
+    assert (config.setup, config.python) == (("pip install a",), "3.8")
+    assert "a model wrote them" in (pull.body or "")
+
+
+async def test_an_existing_or_forbidden_configuration_is_reported(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo(config="samples: 3\n"))
     await bot.comment(issue, "/capuchin config propose")
     await bot.settle()

@@ -113,17 +113,22 @@ async def test_a_locked_issue_is_left_alone_until_somebody_insists(bot: BotHarne
     assert len(repo.pulls) == 1
 
 
-async def test_our_own_open_pull_request_is_a_sign_too(bot: BotHarness) -> None:
+async def test_our_own_open_pull_request_is_known_as_ours_and_replaced_on_demand(
+    bot: BotHarness,
+) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     for _ in range(2):
         await bot.label(issue)
         await bot.settle()
-    assert len(repo.pulls) == 1
-    assert (
-        "the open pull request #2 by `capuchin[bot]` says that it fixes this"
-        in bot.comments_of(issue)[1]
-    )
+    (first,) = repo.pulls
+    said = bot.comments_of(issue)[1]
+    assert f"I have #{first.number} open for this. `/capuchin retry anyway` starts again" in said
+    assert "somebody" not in said
+    await bot.comment(issue, "/capuchin retry anyway")
+    await bot.settle()
+    assert [pull.state for pull in repo.pulls] == ["closed", "open"]
+    assert f"#{repo.pulls[1].number} replaces this pull request" in first.comments[-1].body
 
 
 async def test_a_dry_run_asks_nobody(bot: BotHarness) -> None:

@@ -28,18 +28,18 @@ async def test_what_explain_lists_is_what_use_counts(bot: BotHarness) -> None:
     assert (await bot.run_of(issue)).status is RunStatus.NO_FIX
     here = " (in the pull request)"
     listed = [
-        "1. edit 2, which passes 2 of 2 tests",
-        "2. edit 3, which passes 1 of 2 tests",
-        "3. edit 1, which passes 0 of 2 tests",
+        "- **A** passes 2 of 2 scripts",
+        "- **B** passes 1 of 2 scripts",
+        "- **C** passes 0 of 2 scripts",
     ]
     said = await explained(bot)
     assert "There was no fix: my best edit is too likely to be wrong." in said
     assert f"for #{pull.number}, best first" in said
     assert "\n".join([listed[0] + here, *listed[1:]]) in said
-    await bot.comment(issue, "/capuchin use 2")
+    await bot.comment(issue, "/capuchin use B")
     await bot.settle()
     assert "return sum((a, b))" in (repo.read_file(pull.head_sha, "shop.py") or "")
     assert "\n".join([listed[0], listed[1] + here, listed[2]]) in await explained(bot)
-    await bot.comment(issue, "/capuchin use 3")
+    await bot.comment(issue, "/capuchin use c")
     await bot.settle()
     assert "return b + a" in (repo.read_file(pull.head_sha, "shop.py") or "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bot.types import RunStatus
-from tests.e2e.harness import MAINTAINER, BotHarness
+from tests.e2e.harness import BotHarness
+from tests.e2e.people import MAINTAINER
 
 
 async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(

@@ -1,4 +1,4 @@
-"""What the bot tells of its own work in a repository, from its records and from GitHub."""
+"""What the bot reports about its work in a repository, from its records and from GitHub."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ async def decided(bot: BotHarness, repo: Repo) -> None:
     await bot.hub.close_issue(closed, "alice")
 
 
-async def test_what_came_of_it_is_told_with_what_it_cost(start_bot: StartBot) -> None:
+async def test_what_came_of_it_is_reported_with_what_it_cost(start_bot: StartBot) -> None:
     async with start_bot(reverify_seconds=0) as bot:
         repo = bot.add_repo(config=CONFIG)
         await asked(bot, repo)
         bot.runner.answer = selection_of_three()
         second = await asked(bot, repo)
-        await bot.comment(second, "/capuchin use 2")
+        await bot.comment(second, "/capuchin use B")
         await bot.settle()
         assert (await bot.run_of(second)).status is RunStatus.SWAPPED
         bot.runner.answer = a_selection()
@@ -71,6 +71,11 @@ async def test_what_came_of_it_is_told_with_what_it_cost(start_bot: StartBot) ->
             in said
         )
         assert "Of the 2 merged ones, 1 had commits by other people." in said
+        assert (
+            "```mermaid\npie showData\n    accTitle: Results of my work\n    title Results\n"
+            '    "merged" : 1\n    "merged, then reverted" : 1\n    "closed without a merge" : 1\n'
+            '    "open" : 1\n    "no fix found" : 1\n```'
+        ) in said
         assert "this cost $0.07 at list prices" in said, "five fixes and a plan, 0.0123 each"
         assert "including 2 other runs (plans, follow-ups): $0.04 for each merged one." in said
 

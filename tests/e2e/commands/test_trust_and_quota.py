@@ -8,7 +8,7 @@ import pytest
 
 from bot.admission.refusal import refuse
 from bot.comments import replies
-from bot.types import RunStatus
+from bot.types import Login, RunStatus
 from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of
@@ -45,7 +45,7 @@ async def test_trust_says_who_may_command(
     assert bot.runner.jobs == []
 
 
-async def test_a_refusal_is_said_once_a_day_and_person(bot: BotHarness) -> None:
+async def test_a_refusal_is_reported_once_a_day_and_person(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     for login in ("mallory", "mallory", "tina"):
         await bot.comment(issue, "/capuchin fix", by=login)
@@ -64,10 +64,12 @@ async def test_a_refusal_is_said_once_a_day_and_person(bot: BotHarness) -> None:
 
 async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    text = replies.refusal("mallory", ("write",))
+    text = replies.refusal(Login("mallory"), ("write",))
     async with bot.parts.github.open_repository(ref_of(issue.repo)) as repo:
         await gather_all(
-            refuse(bot.storage.refusals, repo, issue.number, "mallory", text, request_id=wish)
+            refuse(
+                bot.storage.refusals, repo, issue.number, Login("mallory"), text, request_id=wish
+            )
             for wish in ("a label", "a comment", "another")
         )
     assert len(bot.comments_of(issue)) == 1
@@ -102,7 +104,7 @@ async def test_in_a_private_repository_a_stranger_is_nobody(bot: BotHarness) -> 
         ({"quota_person": 1}, "quota: {person: 5}\n", "for one person"),
     ],
 )
-async def test_a_quota_is_kept_and_told_politely(
+async def test_a_quota_is_kept_and_explained_politely(
     start_bot: StartBot, fields: dict[str, int], config: str, whose: str
 ) -> None:
     async with start_bot(**fields) as bot:

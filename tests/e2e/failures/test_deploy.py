@@ -14,7 +14,7 @@ from sandbox.docker.client import connect
 from tests.e2e import shop
 from tests.e2e.failures.waiting import until_asked
 from tests.e2e.failures.worker_process import run_worker
-from tests.e2e.harness import StartBot
+from tests.e2e.harness import SECONDS, StartBot
 from tests.support.docker import containers_of
 
 SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
@@ -24,7 +24,8 @@ SLOW = RecordedAnswer(call="editing/1", turn=0, reply=shop.RIGHT, delay=2)
 async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
     start_recorded_bot: StartBot,
 ) -> None:
-    async with start_recorded_bot(shop.answers(SLOW)) as bot:
+    # Long enough to lose no lease while the machine is busy: that would be one start more.
+    async with start_recorded_bot(shop.answers(SLOW), lease_seconds=SECONDS) as bot:
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with run_worker(bot.settings) as old:

@@ -14,7 +14,7 @@ from bot.localhub import Repo
 from bot.recorded.recording import RecordedAnswer
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from bot.types import Failure, RunStatus, now
+from bot.types import Failure, RunId, RunStatus, now
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
@@ -97,6 +97,6 @@ async def until_executing(bot: BotHarness, own: OwnDaemon, run_id: str) -> None:
 
 
 async def waits(bot: BotHarness, run_id: str) -> bool:
-    run = await bot.runs.get(run_id)
+    run = await bot.runs.get(RunId(run_id))
     assert run is not None
     return run.waiting_for is Failure.SANDBOX_UNAVAILABLE and run.not_before is not None

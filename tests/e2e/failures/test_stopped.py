@@ -11,7 +11,8 @@ from bot.recorded.recording import RecordedAnswer
 from bot.types import Run, RunStatus
 from sandbox.docker.client import connect
 from tests.e2e import shop
-from tests.e2e.harness import MAINTAINER, BotHarness, StartBot
+from tests.e2e.harness import BotHarness, StartBot
+from tests.e2e.people import MAINTAINER
 from tests.support.docker import containers_of, processes_of
 
 LONG = 60

@@ -55,4 +55,4 @@ async def sit_out(
 
 async def until_asked(bot: BotHarness, call: str) -> None:
     """Wait until the pipeline has asked the model for `call`."""
-    await bot.until(lambda: any(asked.call == call for asked in bot.llm.requests), 60)
+    await bot.until(lambda: any(asked.call == call for asked in bot.llm.requests))

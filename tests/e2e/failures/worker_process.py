@@ -7,24 +7,34 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import cast
 
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter
 
 from bot.settings import Settings, variable_name
+from pipeline.options import Generator as EditGenerator
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, tuple):  # `generators`
+        generators = cast("tuple[EditGenerator, ...]", value)
+        return TypeAdapter(tuple[EditGenerator, ...]).dump_json(generators).decode()
+    return str(value)
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """The environment of a process of Capuchin with these settings."""
+    values = {variable_name(name): _to_text(value) for name, value in settings if value is not None}
+    return {"PATH": os.environ["PATH"], **values}  # noqa: TID251 - git must be found
 
 
 @contextmanager
 def run_worker(settings: Settings) -> Generator[subprocess.Popen[bytes]]:
     """A worker for the length of the block, killed at its end."""
-    values = {
-        variable_name(name): value.get_secret_value()
-        if isinstance(value, SecretStr)
-        else str(value)
-        for name, value in settings
-        if value is not None
-    }
-    path = {"PATH": os.environ["PATH"]}  # noqa: TID251 - git must be found
-    process = subprocess.Popen([sys.executable, "-m", "bot", "worker"], env={**path, **values})
+    argv = [sys.executable, "-m", "bot", "worker"]
+    process = subprocess.Popen(argv, env=worker_environment(settings))
     try:
         yield process
     finally:

@@ -7,7 +7,7 @@ import pytest
 from bot.localhub import Repo
 from bot.localhub.state import Pull
 from bot.storage.lease import Lease
-from bot.types import Mode
+from bot.types import Login, Mode
 from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF
@@ -31,7 +31,7 @@ async def leased(manual_bot: BotHarness, pull: Pull, delivery: str) -> Lease:
     run = await manual_bot.runs.get_current(ref, pull.number)
     if run is None:
         asked = await manual_bot.runs.create(
-            ref, pull.number, asked_by="alice", delivery=delivery, mode=Mode.FOLLOW_UP
+            ref, pull.number, asked_by=Login("alice"), delivery=delivery, mode=Mode.FOLLOW_UP
         )
         return await manual_bot.take(asked.run_id)
     return await manual_bot.take(run.id)

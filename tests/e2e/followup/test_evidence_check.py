@@ -8,6 +8,7 @@ from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
 from bot.localhub import Repo
 from bot.localhub.ci import rerun, rerun_all
+from bot.types import CommitSha
 from pipeline.workflows.verify import Verification
 from sandbox.base import Execution
 from sandbox.frozen import replace
@@ -99,7 +100,7 @@ async def test_when_the_base_moves_the_evidence_is_gathered_upon_it_once(
         assert len({ask.key for ask in bot.runner.asked}) == 2
 
 
-async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_told_of(
+async def test_a_head_that_clashes_with_its_base_and_is_a_persons_is_reported(
     start_bot: StartBot,
 ) -> None:
     async with start_bot(reverify_seconds=0) as bot:
@@ -117,5 +118,8 @@ def test_what_people_see_of_the_check() -> None:
         before=(FAILS, replace(FAILS, output="<b>@alice</b> ``` #1")),
         after=(PASSES, BREAKS),
     )
-    parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]
+    parts = [
+        followup.check_title(found),
+        followup.check_summary(found, CommitSha("a" * 40), "main"),
+    ]
     assert_snapshot("evidence_check", "\n\n".join([*parts, followup.check_text(found)]))

@@ -19,11 +19,11 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(start_bot: StartBot
         await report_check(bot.hub, pull, "failure")
         await bot.comment(pull, "/capuchin fix")
         await bot.settle()
-        await bot.comment(pull, "/capuchin use 2")
+        await bot.comment(pull, "/capuchin use B")
         await bot.settle()
         told, other = bot.comments_of(pull)
         assert told.startswith("I did not open this pull request")
-        assert other.startswith("I have not opened a pull request for this")
+        assert other.startswith("I have no edits for this")
         assert (bot.runner.tasks, bot.runner.jobs) == ([], [])
         assert repo.git.list_refs("") == before
 

@@ -43,7 +43,7 @@ async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -
 
 
 @pytest.mark.parametrize("whose", ["person", "repository"])
-async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
+async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
     start_bot: StartBot, whose: str
 ) -> None:
     async with start_bot(review_seconds=0) as bot:
@@ -66,7 +66,7 @@ async def test_what_is_over_a_quota_is_told_once_and_followed_the_next_day(
         assert len(task.feedback) == 3
 
 
-async def test_the_limit_of_one_run_is_told_and_what_to_do(start_bot: StartBot) -> None:
+async def test_the_limit_of_one_run_is_reported_and_what_to_do(start_bot: StartBot) -> None:
     async with start_bot(review_seconds=0) as bot:
         _, pull = await open_pull(bot)
         bot.runner.revised = SPENT

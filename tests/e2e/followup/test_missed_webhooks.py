@@ -9,6 +9,7 @@ import pytest
 
 from bot.localhub import Issue
 from bot.types import RunStatus
+from pipeline.records import encode_record
 from sandbox.frozen import replace
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot
@@ -54,13 +55,13 @@ async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answer
         await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
         first = await bot.run_of(issue)
         kept = replace(first, created_at=first.created_at + timedelta(minutes=10))
-        await bot.redis.set(bot.storage.keys.run(first.id), kept.model_dump_json())
+        await bot.redis.set(bot.storage.keys.run(first.id), encode_record(kept))
         assert (await bot.hub.redeliver(late)).status == 200
         assert (await bot.run_of(issue)).id == first.id
         assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(start_bot: StartBot) -> None:
+async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBot) -> None:
     async with start_bot(follow_up_seconds=OFTEN, review_seconds=0) as bot:
         repo, pull = await open_pull(bot)
         async with bot.without_webhooks():
@@ -74,7 +75,7 @@ async def test_a_push_and_a_review_that_no_webhook_told_of_are_seen(start_bot: S
         assert bot.comments_of(pull)[0].startswith("Somebody else has pushed to this branch")
 
 
-async def test_a_mistake_in_the_settings_is_told_though_no_webhook_came(
+async def test_a_mistake_in_the_settings_is_reported_though_no_webhook_came(
     start_bot: StartBot,
 ) -> None:
     async with start_bot(missed_seconds=OFTEN) as bot:
@@ -197,7 +198,7 @@ async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_
 async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
     start_bot: StartBot, part: str
 ) -> None:
-    """Nobody heard what whoever asked has read: they are asked again, and nothing is begun."""
+    """The webhook was lost: the person who asked is asked again, and nothing begins."""
     async with start_bot(missed_seconds=OFTEN) as bot:
         repo = bot.add_repo()
         issue = await bot.report_issue(repo)

@@ -170,7 +170,7 @@ async def test_a_conflict_is_mended_by_writing_the_change_anew(start_bot: StartB
         assert repo.check_runs[-1].conclusion == "success"
 
 
-async def test_a_conflict_that_cannot_be_mended_is_told_of_once(start_bot: StartBot) -> None:
+async def test_a_conflict_that_cannot_be_mended_is_reported_once(start_bot: StartBot) -> None:
     async with start_bot(reverify_seconds=0) as bot:
         repo, pull = await open_pull(bot)
         head = pull.head_sha

@@ -88,7 +88,7 @@ async def test_one_that_is_off_again_stops_nothing(bot: BotHarness) -> None:
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
-async def test_put_on_before_the_first_start_it_is_told_of(bot: BotHarness) -> None:
+async def test_put_on_before_the_first_start_it_is_reported(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     await bot.label(issue)
     await bot.label(issue, suffix=":disabled")

@@ -10,7 +10,7 @@ from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thr
 from tests.e2e.harness import BotHarness, StartBot
 
 
-async def test_stop_ends_a_follow_up_and_status_tells_of_it(start_bot: StartBot) -> None:
+async def test_stop_ends_a_follow_up_and_status_reports_it(start_bot: StartBot) -> None:
     async with start_bot(review_seconds=0) as bot:
         _, pull = await open_pull(bot)
         head = pull.head_sha

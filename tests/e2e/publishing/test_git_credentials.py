@@ -70,7 +70,7 @@ async def test_a_fetch_and_a_push_show_the_token_nowhere(
     checkout = fetch.result()
     hub.faults.fail_next("POST", f"/{NAME}.git/git-receive-pack", status=None, delay_s=0.3)
     pushing = asyncio.create_task(
-        push(checkout.git_dir, remote, sha=checkout.base, branch="capuchin/x", expected="")
+        push(checkout.git_dir, remote, sha=checkout.base, branch="capuchin/x", expected=None)
     )
     looks, found = await watched(pushing, token.encode())
     assert (looks > 2, found) == (True, [])
@@ -107,7 +107,7 @@ async def test_a_refused_token_is_tried_again_later(
         await Mirrors(tmp_path).checkout(remote_of(hub, "ghs_wrong"), NAME, "main")
 
 
-async def test_a_repository_that_is_gone_is_told_from_a_hub_that_is_down(
+async def test_a_repository_that_is_gone_is_reported_from_a_hub_that_is_down(
     hub: LocalHub, shop: Repo, tmp_path: Path
 ) -> None:
     remote = remote_of(hub, hub.create_personal_token("alice"))

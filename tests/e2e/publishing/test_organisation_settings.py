@@ -25,7 +25,7 @@ async def test_an_organisation_can_switch_us_off(manual_bot: BotHarness, hub: Lo
     ).status is RunStatus.REFUSED
 
 
-async def test_a_mistake_of_the_organisation_is_told_with_its_file(
+async def test_a_mistake_of_the_organisation_is_reported_with_its_file(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     hub.add_repo("acme/.github", {".github/capuchin.yml": "version: 1\nsampels: 7\n"})

@@ -28,7 +28,7 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str) -> None:
     assert run.status.final
 
 
-async def test_an_honest_no_is_told_with_what_was_learnt(manual_bot: BotHarness) -> None:
+async def test_an_honest_no_is_reported_with_what_was_learnt(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     manual_bot.runner.answer = NoFix(reason="no reproduction", details=("It returns 3 here.",))
     run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
@@ -50,7 +50,7 @@ async def test_an_honest_no_is_told_with_what_was_learnt(manual_bot: BotHarness)
         (EnvironmentFailed("x", command="detect", log=""), Failure.NOT_PYTHON, "no Python code"),
     ],
 )
-async def test_what_cannot_pass_is_told_at_once(
+async def test_a_permanent_problem_is_reported_at_once(
     manual_bot: BotHarness, error: Exception, failure: Failure, words: str
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
@@ -67,7 +67,7 @@ async def test_what_cannot_pass_is_told_at_once(
         (SandboxUnavailable("down"), Failure.SANDBOX_UNAVAILABLE),
     ],
 )
-async def test_what_passes_by_itself_is_tried_later_and_told_if_it_does_not(
+async def test_a_passing_problem_is_tried_later_and_reported_if_it_stays(
     manual_bot: BotHarness, error: Exception, failure: Failure
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
@@ -93,7 +93,7 @@ async def test_who_may_not_write_is_refused_politely_once_a_day(manual_bot: BotH
     assert (issue.reactions, issue.labels, manual_bot.runner.jobs) == ([], [], [])
 
 
-async def test_a_closed_issue_is_told(manual_bot: BotHarness, hub: LocalHub) -> None:
+async def test_a_closed_issue_is_reported(manual_bot: BotHarness, hub: LocalHub) -> None:
     repo, issue = await manual_bot.prepare_issue()
     lease = await manual_bot.lease(repo, issue)
     await hub.close_issue(issue, "alice")
@@ -121,7 +121,7 @@ async def test_a_deleted_repository_is_only_recorded(manual_bot: BotHarness, hub
     assert manual_bot.effects == []
 
 
-async def test_an_empty_repository_is_told(manual_bot: BotHarness, hub: LocalHub) -> None:
+async def test_an_empty_repository_is_reported(manual_bot: BotHarness, hub: LocalHub) -> None:
     repo = hub.add_repo("acme/empty")
     hub.add_user("alice")
     repo.grant("alice", "admin")
@@ -131,7 +131,7 @@ async def test_an_empty_repository_is_told(manual_bot: BotHarness, hub: LocalHub
     assert "no commits yet" in issue.comments[0].body
 
 
-async def test_an_invalid_configuration_is_told_with_its_line(manual_bot: BotHarness) -> None:
+async def test_an_invalid_configuration_is_reported_with_its_line(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue(
         **{".github/capuchin.yml": b"version: 1\nsamplez: 3\n"}
     )
@@ -179,7 +179,7 @@ async def test_the_pipeline_reads_who_said_what(manual_bot: BotHarness, hub: Loc
     assert read.discussion == ("bob: Me too",)
 
 
-async def test_a_push_that_is_forbidden_is_told_and_not_tried_for_hours(
+async def test_a_push_that_is_forbidden_is_reported_and_not_tried_for_hours(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
@@ -306,7 +306,7 @@ async def test_a_branch_that_somebody_went_on_with_is_not_removed(
     assert repo.list_branches() == [branch, "main"]
 
 
-async def test_what_a_failed_run_spent_is_told(manual_bot: BotHarness) -> None:
+async def test_what_a_failed_run_spent_is_reported(manual_bot: BotHarness) -> None:
     repo, issue = await manual_bot.prepare_issue()
     lease = await manual_bot.lease(repo, issue)
     await lease.checkpoints.save(LEDGER_KEY, Ledger(accounts=ACCOUNTS))

@@ -13,7 +13,7 @@ from bot.localhub.rest.table import OPERATIONS
 from bot.localhub.tokens import LEVELS
 from bot.runs.config_check import check_config
 from bot.triggers.requests import ConfigCheckRequest
-from bot.types import Mode
+from bot.types import CommitSha, Login, Mode
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
@@ -44,7 +44,7 @@ async def used(manual_bot: BotHarness, hub: LocalHub, tmp_path: Path) -> set[str
     run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.pull_request is not None
     asked = await manual_bot.runs.create(
-        ref_of(repo), run.pull_request, asked_by="alice", delivery="t", mode=Mode.FOLLOW_UP
+        ref_of(repo), run.pull_request, asked_by=Login("alice"), delivery="t", mode=Mode.FOLLOW_UP
     )
     lease = await manual_bot.take(asked.run_id)
     await manual_bot.work_on(lease)
@@ -52,7 +52,7 @@ async def used(manual_bot: BotHarness, hub: LocalHub, tmp_path: Path) -> set[str
     await hub.commit(repo, "settings", files, "x", "bob")
     pull = await hub.open_pull(repo, "settings", "x", "bob")
     request = ConfigCheckRequest(
-        repo=ref_of(repo), pull=pull.number, head=pull.head_sha, delivery="d"
+        repo=ref_of(repo), pull=pull.number, head=CommitSha(pull.head_sha), delivery="d"
     )
     await check_config(request, manual_bot.parts.github)
     assert len(repo.check_runs) == 2

@@ -132,7 +132,7 @@ async def test_labels_of_the_configuration_are_put_on(manual_bot: BotHarness) ->
         ("follow_up: maybe", '"follow_up"'),
     ],
 )
-def test_a_mistake_in_these_settings_is_told(text: str, words: str) -> None:
+def test_a_mistake_in_these_settings_is_reported(text: str, words: str) -> None:
     found = parse_config(text)
     assert isinstance(found, ConfigProblem)
     assert words in found.message

@@ -1,4 +1,4 @@
-"""The status comment: one a run, edited in place, five seconds apart, whoever meddles with it."""
+"""The status comment: one a run, edited in place, five seconds apart, whatever others do to it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.comments import status as comments
+from bot.comments.queue import render_queued
 from bot.localhub import Exchange, Issue, LocalHub, Repo
 from bot.queue.nudges import Nudges
 from bot.queue.position import QueueAnnouncer
@@ -18,7 +19,8 @@ from bot.runs.queue_notice import build_announcer
 from bot.runs.status_comment import StatusComment
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
-from bot.types import QueuePosition, Run, RunStatus, replace
+from bot.storage.workers import WorkerState
+from bot.types import Lane, QueuePosition, Run, RunStatus, now, replace
 from pipeline.types import NoFix
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import a_run
@@ -75,7 +77,7 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
     assert min(b - a for a, b in zip(edits.at, edits.at[1:], strict=False)) >= EVERY - 0.001
 
 
-async def test_a_comment_that_a_person_deletes_is_let_be_until_the_end(
+async def test_a_comment_that_a_person_deletes_is_left_alone_until_the_end(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
@@ -105,7 +107,7 @@ async def test_a_stranger_who_quotes_the_marker_is_not_taken_for_us(
     assert "I opened #" in issue.comments[1].body
 
 
-async def test_while_it_works_the_page_is_told_as_well(
+async def test_while_it_works_the_page_is_updated_as_well(
     manual_bot: BotHarness, redis: Redis
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
@@ -115,9 +117,7 @@ async def test_while_it_works_the_page_is_told_as_well(
         async with status.show_updates(run):
             status.update(Progress(doing="Going on.", files=3))
             await edits.next()
-    kept = Progress.model_validate_json(
-        await redis.get(manual_bot.storage.keys.progress_report(run.id))
-    )
+    kept = await manual_bot.storage.progress.load(run.id)
     assert (kept.doing, kept.files) == ("Going on.", 3)
 
 
@@ -150,13 +150,15 @@ async def test_those_who_wait_are_told_their_place_and_when_it_is_their_turn(
         "I will look into this, as @alice asked. The run is next in the queue.",
         "I will look into this, as @alice asked. The run is queued behind 1 other run.",
     ]
-    await manual_bot.storage.redis.lpush(manual_bot.storage.keys.durations, 600, 1200, 90_000)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    await manual_bot.storage.redis.lpush(manual_bot.storage.keys.durations, 600, 900, 1200)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
+    slots = {Lane.ISSUES: 1, Lane.PULLS: 1}
+    await manual_bot.storage.workers.save_heartbeat(WorkerState(name="a worker", slots=slots))
     first = next(n for n, body in enumerate(bodies) if "next in the queue" in body)
     lease = await manual_bot.take(ids[first])
-    await manual_bot.work_on(lease)
+    await lease.save(replace(lease.run, starts=1, started_at=now()))
     await waiting(manual_bot).announce()
     assert len(issues[1 - first].comments) == 1
-    assert "The run is next in the queue. I expect to start in about 10 minutes." in (
+    assert "The run is next in the queue. I expect to start in 1" in (
         issues[1 - first].comments[0].body
     )
 
@@ -208,12 +210,19 @@ async def test_a_github_that_is_away_leaves_the_queue_as_it_is(
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(None, "next in"), (30, "within two"), (600, "about 10 minutes"), (9000, "about 2 hours")],
+    [
+        (None, "next in"),
+        ((0, 100), "within two minutes"),
+        ((10, 600), "within 10 minutes"),
+        ((600, 900), "in 10–15 minutes"),
+        ((600, 610), "in about 10 minutes"),
+        ((4000, 9000), "in 1–2 hours"),
+    ],
 )
-def test_the_expected_time_is_as_rough_as_it_is_known(seconds: float | None, said: str) -> None:
-    assert said in comments.render_queued(
-        a_run(), QueuePosition(position=1, expected_seconds=seconds)
-    )
+def test_the_expected_time_is_as_rough_as_it_is_known(
+    seconds: tuple[float, float] | None, said: str
+) -> None:
+    assert said in render_queued(a_run(), QueuePosition(position=1, expected_seconds=seconds))
 
 
 def marked(run: Run, text: str) -> str:

@@ -24,6 +24,7 @@ from bot.localhub import LocalHub
 from bot.localhub.graphql import GraphQLRouter
 from bot.localhub.rest.router import PREFIX, RestRouter
 from bot.settings import Settings
+from bot.types import CommitSha
 
 ASKED: Final = httpx.Request("GET", "http://hub")
 
@@ -107,7 +108,7 @@ class KeptMirrors(Mirrors):
         self._known = {key: one for key, one in self._known.items() if key[1] == one.base}
 
     async def checkout(
-        self, remote: Remote, full_name: str, branch: str, *, base: str = ""
+        self, remote: Remote, full_name: str, branch: str, *, base: CommitSha | None = None
     ) -> Checkout:
         known = self._known.get((full_name, base or branch))
         if known is None:

@@ -122,7 +122,7 @@ def _forgotten_label(issue: Issue, runs: list[Run]) -> Iterator[str]:
     """A label that stays on an open issue has been answered by a run that failed."""
     ours = [label for label in issue.labels if label.startswith("capuchin")]
     if issue.state == "open" and ours and not any(r.status is RunStatus.FAILED for r in runs):
-        yield f"#{issue.number} still wears {ours}"
+        yield f"#{issue.number} still has the label {ours}"
 
 
 def _unanswered_labels(issue: Issue, runs: list[Run], history: History) -> Iterator[str]:

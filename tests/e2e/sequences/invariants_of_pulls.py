@@ -9,6 +9,7 @@ from typing import Final
 
 from bot.localhub import Issue
 from bot.localhub.state import Pull, ReviewComment
+from bot.types import RunId
 from tests.e2e.sequences.history import History
 from tests.e2e.sequences.markers import MARKER, comments_twice, holds, is_of
 from tests.e2e.sequences.simulation import World
@@ -74,7 +75,7 @@ async def _forgotten(pull: Pull, world: World, history: History) -> list[str]:
 
 async def _fixed_by(pull: Pull, world: World) -> Issue | None:
     made = OF_RUN.search(pull.body or "")
-    run = await world.runs.get(made[1]) if made else None
+    run = await world.runs.get(RunId(made[1])) if made else None
     return next((issue for issue in world.issues if run and is_of(run, issue)), None)
 
 

@@ -106,7 +106,7 @@ async def test_the_model_sees_what_is_done_twice_and_what_is_forgotten(stage: St
         assert await problems(world, history) == [
             "1 runs that nobody asked for",
             f"2 comments capuchin:status run={run.id} on #{issue.number}",
-            f"#{other.number} still wears ['capuchin']",
+            f"#{other.number} still has the label ['capuchin']",
             f"/plan by alice on #{other.number} was forgotten",
         ]
 

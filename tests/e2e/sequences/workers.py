@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Run
+from bot.types import Run, RunId
 from bot.worker import Worker
 from tests.e2e.deaths import Deaths
 from tests.e2e.runners import GatedRunner
@@ -52,7 +52,8 @@ class Workers:
 
     async def idle(self) -> list[Run]:
         """The runs that nobody has taken up, by when they were asked for."""
-        return sorted([run async for run in self._runs.list_idle()], key=lambda run: run.created_at)
+        idle = [run async for run in self._storage.active_runs.list_idle()]
+        return sorted(idle, key=lambda run: run.created_at)
 
     async def begin(self, run: Run) -> None:
         """A worker takes the run up; it works until the pipeline is to answer."""
@@ -93,7 +94,7 @@ class Workers:
         for run_id, at_work in list(self.at_work.items()):
             if at_work.lease.run.end_reported:  # too late for it
                 continue
-            while not at_work.task.done() and await self._runs.get_stop(run_id):
+            while not at_work.task.done() and await self._runs.get_stop(RunId(run_id)):
                 await asyncio.sleep(0.005)
             if at_work.task.done():
                 await self._ended(run_id)
@@ -126,4 +127,4 @@ class Workers:
             raise error
 
     async def _lease_runs_out(self, run_id: str) -> None:
-        await self._storage.redis.delete(self._storage.keys.lease(run_id))
+        await self._storage.redis.delete(self._storage.keys.lease(RunId(run_id)))

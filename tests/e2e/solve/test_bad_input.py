@@ -9,6 +9,7 @@ from bot.recorded.recording import RecordedAnswer
 from bot.types import Failure, Run, RunStatus
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.data.bombs import commit_bomb, git
 from tests.support.hub import ref_of
 
 
@@ -68,6 +69,17 @@ async def test_an_empty_repository(recorded_bot: BotHarness) -> None:
     run = await recorded_bot.solve(issue)
     assert run.failure is Failure.REPOSITORY_EMPTY
     assert_told(repo, issue, run, "the repository has no commits yet")
+
+
+async def test_a_repository_that_unpacks_without_end(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo()
+    issue = await recorded_bot.open_issue(repo, label=False)
+    bomb = commit_bomb(repo.git.path, widths=[1000, 1000, 1000, 1000])
+    git(repo.git.path, "update-ref", "refs/heads/main", bomb)
+    await recorded_bot.label(issue)
+    run = await recorded_bot.solve(issue)
+    assert run.failure is Failure.REPOSITORY_TOO_LARGE
+    assert_told(repo, issue, run, "It has more than 300,000 files.")
 
 
 async def test_a_repository_without_python(recorded_bot: BotHarness) -> None:

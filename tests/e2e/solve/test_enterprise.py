@@ -12,7 +12,8 @@ from bot.localhub import AppIdentity, LocalHub
 from bot.types import RunStatus
 from tests.contracts.github.contract_log import ContractLog
 from tests.e2e import shop
-from tests.e2e.harness import BotHarness, host_certificates
+from tests.e2e.harness import BotHarness
+from tests.support.certificates import host_certificates
 from tests.support.hub import SECRET
 
 HOST = "localhost"

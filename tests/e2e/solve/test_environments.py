@@ -26,7 +26,7 @@ SCRIPTS = {
 }
 
 
-async def test_a_dockerfile_that_fails_is_told_with_its_line_and_the_logs_end(
+async def test_a_dockerfile_that_fails_is_reported_with_its_line_and_the_logs_end(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(DOCKERFILE)
@@ -38,7 +38,7 @@ async def test_a_dockerfile_that_fails_is_told_with_its_line_and_the_logs_end(
     assert local_fix.llm.requests == []
 
 
-async def test_on_github_it_is_told_on_the_issue(start_recorded_bot: StartBot) -> None:
+async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBot) -> None:
     async with start_recorded_bot() as bot:
         issue = await bot.open_issue(bot.add_repo(files=DOCKERFILE))
         run = await bot.solve(issue)

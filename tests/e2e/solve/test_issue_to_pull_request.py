@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from bot.types import RunStatus
+from pathlib import Path
+
+import httpx
+
+from bot.links import page_key
+from bot.types import Run, RunStatus
+from pipeline.bundle.read import read_bundle
+from pipeline.bundle.replay import replay
 from tests.e2e.harness import BotHarness
 
 BRANCH = "capuchin/issue-1-total-subtracts"
+SECTIONS = (
+    "Timeline",
+    "Facts",
+    "Edits × tests",
+    "Regression test",
+    "Scripts",
+    "Environment",
+    "Files",
+)
 
 
-async def test_a_labelled_issue_becomes_a_pull_request(recorded_bot: BotHarness) -> None:
+async def test_a_labelled_issue_becomes_a_pull_request(
+    recorded_bot: BotHarness, tmp_path: Path
+) -> None:
     repo = recorded_bot.add_repo()
     issue = await recorded_bot.open_issue(repo)
     run = await recorded_bot.solve(issue)
@@ -34,3 +52,24 @@ async def test_a_labelled_issue_becomes_a_pull_request(recorded_bot: BotHarness)
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]
     assert issue.labels == []
     assert [check.conclusion for check in repo.check_runs] == ["success"]
+    await check_page(recorded_bot, run, tmp_path)
+
+
+async def check_page(bot: BotHarness, run: Run, folder: Path) -> None:
+    """The run's page has all its parts, and its bundle repeats the verdict."""
+    assert bot.hub.webhook_url is not None
+    page = f"{bot.hub.webhook_url.removesuffix('/webhook')}/runs/{run.id}"
+    key = {"key": page_key(bot.settings, run.id)}
+    async with httpx.AsyncClient(trust_env=False) as client:
+        shown = (await client.get(page, params=key)).text
+        (folder / "page.html").write_text(shown)
+        assert [name for name in SECTIONS if f"<h2>{name}</h2>" not in shown] == []
+        assert "<b>It works.</b>" in shown
+        assert shown.count('height="6"/>') == 5, "each stage has its time"
+        assert "The recorded answers were served on the operator's own machines" in shown
+        (folder / "run.tar.zst").write_bytes(
+            (await client.get(f"{page}/run.tar.zst", params=key)).content
+        )
+    bundle = read_bundle(folder / "run.tar.zst")
+    assert bundle.manifest["outcome"] == "opened pull request"
+    assert (await replay(bundle.documents, None)).equal

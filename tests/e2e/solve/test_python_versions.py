@@ -16,7 +16,8 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
-from tests.e2e.harness import StartBot, host_certificates
+from tests.e2e.harness import StartBot
+from tests.support.certificates import host_certificates
 from tests.support.docker import make_tree
 from tests.support.second_python import build_root_image
 
@@ -41,7 +42,7 @@ async def test_a_repository_gets_the_interpreter_of_the_image_that_it_asks_for(
     assert [report["suite"][side] for side in ("passed_before", "passed_after")] == [2, 2]
 
 
-async def test_one_that_is_nowhere_is_told_before_any_money_is_spent(
+async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
     local_fix.commit(asks_for("<3.8"))
@@ -53,7 +54,7 @@ async def test_one_that_is_nowhere_is_told_before_any_money_is_spent(
     assert local_fix.llm.requests == []
 
 
-async def test_on_github_it_is_told_on_the_issue(start_recorded_bot: StartBot) -> None:
+async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBot) -> None:
     async with start_recorded_bot(build_python_mirror=NOWHERE) as bot:
         repo = bot.add_repo(files=asks_for("<3.8"))
         issue = await bot.open_issue(repo)
@@ -64,7 +65,7 @@ async def test_on_github_it_is_told_on_the_issue(start_recorded_bot: StartBot) -
         assert bot.llm.requests == []
 
 
-async def test_a_base_that_is_nowhere_is_told(tmp_path: Path) -> None:
+async def test_a_base_that_is_nowhere_is_reported(tmp_path: Path) -> None:
     engine = build_engine(
         Settings.model_validate(
             {"sandbox_base": "registry.invalid/none:1", "build_ca_bundle": host_certificates()}

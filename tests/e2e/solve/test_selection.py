@@ -9,7 +9,7 @@ from tests.e2e.harness import BotHarness, StartBot
 CONFIG = shop.FILES[".github/capuchin.yml"]
 
 
-async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told(
+async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_reported(
     recorded_bot: BotHarness,
 ) -> None:
     repo = recorded_bot.add_repo(
@@ -47,4 +47,4 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         _, body = bot.only_pull_request(repo)
     assert "The reward model was left out: openai:orm at 127.0.0.1 cannot be reached" in body
-    assert "| passes | breaks | log-odds |" in body
+    assert "| breaks | log-odds |" in body

@@ -18,8 +18,11 @@ from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.progress import Progress
 from bot.storage.storage import Storage
-from bot.types import Failure, RepoRef, Run, RunStatus, replace
+from bot.types import Failure, Login, RepoRef, Run, RunId, RunStatus, now, replace
+from pipeline.records import encode_record
+from pipeline.workflows.outcome import save_end
 from tests.e2e.webhook.delivery import deliver, labeled, serving
+from tests.support.data.publishing import FIX, a_selection
 from tests.support.snapshots import assert_snapshot
 
 REPO = RepoRef(owner="acme", name="shop", installation=99)
@@ -44,7 +47,7 @@ async def client(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def begun(storage: Storage, issue: int = 7, **fields: object) -> tuple[Run, Lease]:
-    asked = await storage.runs.create(REPO, issue, asked_by="<b>ann", delivery=f"d{issue}")
+    asked = await storage.runs.create(REPO, issue, asked_by=Login("<b>ann"), delivery=f"d{issue}")
     lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=20)
     assert lease is not None
     await lease.save(replace(lease.run, created_at=AT, **fields))
@@ -102,12 +105,14 @@ async def test_a_run_at_work_shows_how_far_it_is(
 ) -> None:
     run, lease = await begun(storage, started_at=AT, base_commit="0123456789abcdef" * 2)
     told = Progress(doing="Writing <i>tests</i>.", files=12, tests=3, edits=2, dollars=0.5)
-    await storage.redis.set(storage.keys.progress_report(run.id), told.model_dump_json())
+    await storage.redis.set(storage.keys.progress_report(run.id), encode_record(told))
     await lease.save(replace(lease.run, status=RunStatus.RUNNING))
     answer = await client.get(address(settings, run))
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["referrer-policy"] == "no-referrer"
-    assert_snapshot("run_page", answer.text.replace(run.id, "RUN"))
+    text = re.sub(r"<b>\d+ minutes</b> so far", "<b>MINUTES</b> so far", answer.text)
+    text = re.sub("<style>.*?</style>|key=[0-9a-f]{32}", "", text, flags=re.S)
+    assert_snapshot("run_page", text.replace(run.id, "RUN"))
 
 
 async def test_a_run_that_ended_says_why_and_stays_as_it_is(
@@ -123,6 +128,21 @@ async def test_a_run_that_ended_says_why_and_stays_as_it_is(
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "http-equiv" not in page
+
+
+async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
+) -> None:
+    run, lease = await begun(storage)
+    chosen = a_selection(fix=FIX.replace("a + b", "a + b  # </pre><script>"))
+    await save_end(storage.checkpoints(run.id), chosen)
+    assert "(proposed)" not in (await client.get(address(settings, run))).text  # not yet
+    await lease.finish(replace(run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=9))
+    page = (await client.get(address(settings, run))).text
+    first, second = page.index("<b>A</b> (proposed): passes 2 of"), page.index("<b>B</b>: passes")
+    assert first < page.index("a + b  # &lt;/pre&gt;&lt;script&gt;") < second < page.index("b + a")
+    assert page.count('<details class="edit"') == 2
+    assert "<script" not in page
 
 
 async def test_a_pull_request_is_a_link_only_to_the_web(
@@ -163,7 +183,7 @@ async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
 ) -> None:
     run, _ = await begun(storage)
     await storage.redis.sadd(storage.keys.active, "f" * 32)  # pyright: ignore[reportGeneralTypeIssues] - typed as maybe sync
-    await storage.redis.set(storage.keys.run("f" * 32), "{}")
+    await storage.redis.set(storage.keys.run(RunId("f" * 32)), "{}")
     await storage.redis.set(storage.keys.progress_report(run.id), "{")
     assert (await client.get(f"/runs/{'f' * 32}", headers=OPERATOR)).status_code == 404
     assert run.id in (await client.get("/runs", headers=OPERATOR)).text
@@ -200,3 +220,63 @@ async def test_pages_without_redis_say_so(settings: Settings) -> None:
             answer = await client.get(path, headers=OPERATOR)
             assert (answer.status_code, answer.text[:5]) == (503, "Redis")
         assert "capuchin_redis_up 0" in (await client.get("/metrics")).text
+
+
+async def test_the_key_of_a_run_opens_its_stream_and_its_bundle_and_no_other(
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
+) -> None:
+    run, lease = await begun(storage)
+    other, _ = await begun(storage, 8)
+    await save_end(storage.checkpoints(run.id), a_selection())
+    key = address(settings, run).partition("?")[2]
+    for end in ("events", "run.tar.zst"):
+        assert (await client.get(f"/runs/{run.id}/{end}")).status_code == 401
+        assert (await client.get(f"/runs/{other.id}/{end}?{key}")).status_code == 401
+    assert (await client.get(f"/runs/{run.id}/run.tar.zst?{key}")).status_code == 404
+    await lease.finish(replace(run, status=RunStatus.OPENED_PULL_REQUEST))
+    stream = await client.get(f"/runs/{run.id}/events?{key}")
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    assert stream.text == "event: end\ndata:\n\n"
+    bundle = await client.get(f"/runs/{run.id}/run.tar.zst?{key}")
+    assert "attachment" in bundle.headers["content-disposition"]
+    assert bundle.content.startswith(b"\x28\xb5\x2f\xfd"), "the magic number of zstandard"
+
+
+async def test_other_runs_of_the_issue_are_links_for_the_operator_only(
+    client: httpx.AsyncClient, storage: Storage, settings: Settings
+) -> None:
+    first, lease = await begun(storage)
+    await lease.finish(replace(first, status=RunStatus.NO_FIX, comment_id=5))
+    asked = await storage.runs.create(REPO, 7, asked_by=Login("ann"), delivery="again")
+    second = await storage.runs.get(asked.run_id)
+    assert second is not None
+    shown = (await client.get(address(settings, second))).text
+    assert "https://github.com/acme/shop/issues/7#issuecomment-5" in shown
+    assert first.id not in shown
+    shown = (await client.get(f"/runs/{second.id}", headers=OPERATOR)).text
+    assert f'href="{first.id}"' in shown
+
+
+async def test_the_list_is_narrowed_by_repository_state_person_and_day(
+    client: httpx.AsyncClient, storage: Storage
+) -> None:
+    first, lease = await begun(storage)
+    second, _ = await begun(storage, 8)
+    ended = {"status": RunStatus.NO_FIX, "finished_at": now(), "started_at": now()}
+    await lease.finish(replace(first, **ended))
+
+    async def found(query: str) -> set[str]:
+        page = (await client.get(f"/runs?{query}", headers=OPERATOR)).text
+        return {run.id for run in (first, second) if f'href="runs/{run.id}"' in page}
+
+    both = {first.id, second.id}
+    assert await found("repository=ACME/shop&person=%40%3CB%3Eann&day=2026-01-02") == both
+    assert await found("state=no+fix") == {first.id}
+    assert await found("repository=other") == set()
+    assert await found("person=bob") == set()
+    assert await found("day=2026-01-03") == set()
+    assert await found("day=%3Cscript%3E&page=%C2%B2&state=") == both
+    page = (await client.get("/runs", headers=OPERATOR)).text
+    assert "1 ended in the last 30 days; 0 of 1 that tried a fix opened a pull request" in page
+    assert page.count('role="img"') == 3
+    assert "No worker is running." in page

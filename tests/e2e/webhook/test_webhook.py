@@ -32,6 +32,9 @@ async def test_a_label_becomes_a_queued_run(client: httpx.AsyncClient, runs: Run
     assert await runs.list_active() == [run.id]
 
 
+FORGED = "sha256=" + "0" * 64
+
+
 @pytest.mark.parametrize(
     "signature",
     [
@@ -136,8 +139,8 @@ async def test_a_delivery_without_an_id_is_400(client: httpx.AsyncClient, delive
 
 async def test_a_declared_length_over_the_limit_is_413(client: httpx.AsyncClient) -> None:
     reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
-    head = f"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n\r\n"
-    writer.write(head.encode())
+    head = f"POST /webhook HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: {FORGED}\r\n"
+    writer.write(f"{head}Content-Length: {MAX_BODY_BYTES + 1}\r\n\r\n".encode())
     assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
     writer.close()
     await writer.wait_closed()
@@ -148,7 +151,9 @@ async def test_a_streamed_body_over_the_limit_is_413(client: httpx.AsyncClient) 
         for _ in range(MAX_BODY_BYTES // 2**20 + 2):
             yield b" " * 2**20
 
-    answer = await client.post("/webhook", content=endless())
+    answer = await client.post(
+        "/webhook", content=endless(), headers={"X-Hub-Signature-256": FORGED}
+    )
     assert answer.status_code == 413
 
 
@@ -181,7 +186,7 @@ async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> N
 @pytest.mark.parametrize(
     ("host", "status"), [("github.com", 202), ("GitHub.com", 202), ("ghe.acme.test", 400)]
 )
-async def test_a_webhook_of_another_github_is_told_apart(
+async def test_a_webhook_of_another_github_is_distinguished(
     client: httpx.AsyncClient, host: str, status: int
 ) -> None:
     answer = await deliver(client, labeled(), headers={"X-GitHub-Enterprise-Host": host})

@@ -70,6 +70,6 @@ async def test_what_was_accepted_survives_a_restart_of_redis(
     assert replay.json() == {"run": answer.json()["run"], "status": "running"}
 
 
-def test_an_address_that_is_no_redis_is_said_at_the_start(settings: Settings) -> None:
+def test_an_address_that_is_no_redis_is_reported_at_the_start(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="CAPUCHIN_REDIS_URL"):
         create_app(replace(settings, redis_url="http://x"))

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from redis.asyncio import Redis
@@ -20,6 +20,7 @@ from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
 from bot.types import Run, RunStatus
 from bot.worker import Worker
+from pipeline import records
 from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 
@@ -63,6 +64,7 @@ async def give_up(run: Run, lease: Lease) -> Run:
 
 
 if __name__ == "__main__":
+    cast(Any, records).FORMAT = int(sys.argv[1])  # the next release writes another
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s %(message)s")
     logging.getLogger("arq").setLevel(logging.WARNING)
     quick = replace(Settings.from_env(), timings=Timings(sweep_seconds=0.2))

@@ -25,7 +25,7 @@ async def test_images_stay_while_they_fit(
     engine = build_engine(settings)
     tree = make_tree(tmp_path, {"app.py": f"# {uuid4()}"})
     image = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope=uuid4().hex))
-    assert await PipelineRunner(settings, engine).clean_up([]) == 0
+    assert (await PipelineRunner(settings, engine).evict_images() == 0) is stays
     assert image_exists(daemon, image) is stays
     await engine.collect(max_bytes=0)
     await engine.close()

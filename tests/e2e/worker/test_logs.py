@@ -19,6 +19,7 @@ from bot.localhub import generate_app
 from bot.logs import build_formatter
 from bot.server.app import create_app
 from bot.settings import Settings
+from pipeline.models.base import ModelMisconfigured
 from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
 
@@ -53,8 +54,27 @@ async def test_each_record_of_a_run_names_it_and_the_stage(recorded_bot: BotHarn
     }
     asked = [r for r in ours if "/v1/messages" in r["event"]]
     assert {"context", "samples", "reproduction"} <= {record["stage"] for record in asked}
-    (ended,) = (r for r in ours if r["event"] == f"Run {run.id}: {run.status.value}")
-    assert (ended["logger"], "stage" in ended) == ("bot.queue.attempt", False)
+    (ended,) = (r for r in ours if r["event"].startswith(f"Run {run.id} ended after "))
+    assert (ended["logger"], "stage" in ended) == ("bot.queue.end_log", False)
+    assert (ended["status"], "cause" in ended) == (run.status.value, False)
+
+
+async def test_the_end_of_a_failed_run_is_one_line_with_class_cause_and_status(
+    bot: BotHarness,
+) -> None:
+    bot.runner.answer = ModelMisconfigured("401: no such key\nERROR forged")
+    with log_of("bot") as records:
+        run = await bot.solve(await bot.open_issue(bot.add_repo()))
+    (ended,) = (r for r in records if r["event"].startswith(f"Run {run.id} ended after "))
+    assert (ended["level"], ended["status"], ended["failure"]) == (
+        "warning",
+        "failed",
+        "model misconfigured",
+    )
+    assert ended["cause"] == "ModelMisconfigured: 401: no such key ERROR forged"
+    deliveries = [r["event"] for r in records if r["event"].startswith("Delivery ")]
+    assert f"Delivery {run.delivery} of 'issues': 202" in deliveries
+    assert any(r["event"].startswith("Worker ") for r in records)
 
 
 async def test_a_record_of_the_server_names_the_delivery() -> None:
@@ -63,7 +83,7 @@ async def test_a_record_of_the_server_names_the_delivery() -> None:
     with log_of("bot.server") as records:
         async with serving(create_app(settings)) as client:
             assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
-    (refused,) = records
+    (refused,) = (record for record in records if record["logger"] == "bot.server.app")
     assert refused["event"].startswith("Delivery guid refused: Redis: ")
     assert (refused["delivery"], refused["repository"]) == ("guid", "acme/shop")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
+from bot.demo.redis_server import find_free_port
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.types import Failure, RepoRef, Run, RunStatus
+from bot.types import Failure, Login, RepoRef, Run, RunId, RunStatus
+from pipeline.records import FORMAT
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
@@ -37,11 +40,12 @@ class Bench:
         self._prefix = prefix
         self._workers: list[Process] = []
 
-    async def start_worker(self, *, stop_seconds: float = 10) -> Process:
+    async def start_worker(self, *, stop_seconds: float = 10, number: int = FORMAT) -> Process:
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "tests.e2e.worker.process",
+            str(number),
             cwd=ROOT,
             stderr=PIPE,
             env={
@@ -56,7 +60,7 @@ class Bench:
         return worker
 
     async def ask(self) -> str:
-        asked = await self.runs.create(REPO, 7, asked_by="ann", delivery="guid")
+        asked = await self.runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
         await Nudges(self.storage).send(asked.run_id, 0)
         return asked.run_id
 
@@ -78,7 +82,7 @@ class Bench:
     async def ended(self, run_id: str) -> Run:
         async with asyncio.timeout(60):
             while True:
-                run = await self.runs.get(run_id)
+                run = await self.runs.get(RunId(run_id))
                 if run is not None and run.status.final:
                     return run
                 await asyncio.sleep(0.02)
@@ -144,7 +148,7 @@ async def test_a_worker_told_to_stop_ends_its_step_and_hands_over_at_once(bench:
     run_id = await bench.ask()
     assert await bench.event() == ("0", leaving.pid)
     leaving.terminate()
-    await said(leaving, "Stopping: 1 runs")
+    await said(leaving, "Stopping: waiting for 1 runs")
     taking_over = await bench.start_worker()
     await bench.let_go()
     assert await bench.event() == ("1", taking_over.pid)  # step 0 was ended and saved
@@ -154,21 +158,84 @@ async def test_a_worker_told_to_stop_ends_its_step_and_hands_over_at_once(bench:
     assert (run.starts, run.fruitless_starts) == (2, 1)
 
 
+async def test_workers_of_two_releases_share_the_queue_and_no_run_is_lost(bench: Bench) -> None:
+    old = await bench.start_worker()
+    run_id = await bench.ask()
+    assert await bench.event() == ("0", old.pid)
+    new = await bench.start_worker(number=FORMAT + 1)
+    old.terminate()
+    await said(old, "Stopping: waiting for 1 runs")
+    await bench.let_go()
+    assert await bench.event() == ("1", new.pid)  # the old one's step counts
+    assert await old.wait() == 0
+    idle = await bench.start_worker()
+    new.kill()
+    await said(idle, "A newer worker may continue it.")
+    newer = await bench.start_worker(number=FORMAT + 1)
+    assert await bench.event() == ("1", newer.pid)
+    await bench.let_go(2)
+    async with asyncio.timeout(30):
+        while await bench.runs.list_active():
+            await asyncio.sleep(0.02)
+    ended = json.loads(await bench.redis.get(bench.storage.keys.run(RunId(run_id))) or b"")
+    assert ended["format"] == FORMAT + 1
+    assert ended["record"]["status"] == RunStatus.OPENED_PULL_REQUEST
+
+
+async def test_a_run_goes_on_from_a_backup_that_the_documented_commands_restore(
+    own_redis_server: RedisServer, redis_prefix: str, tmp_path: Path
+) -> None:
+    guide = (ROOT / "docs/operating.md").read_text().partition("## Backup")[2]
+    back_up, restore = [part.partition("```")[0] for part in guide.split("```sh\n")[1:3]]
+    env = {"PATH": os.defpath, "CAPUCHIN_REDIS_URL": own_redis_server.url, "DATA": str(tmp_path)}
+    async with opened(own_redis_server.url, redis_prefix) as bench:
+        await bench.start_worker()
+        run_id = await bench.ask()
+        assert (await bench.event())[0] == "0"
+        await bench.let_go()
+        assert (await bench.event())[0] == "1"
+        await run_shell(back_up, tmp_path, env)
+    own_redis_server.stop()
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    script = restore.replace("6390", str(find_free_port()))
+    await run_shell(script, tmp_path, env | {"DATA": str(folder)})
+    restored = RedisServer(folder, durable=True)
+    restored.start()
+    try:
+        async with opened(restored.url, redis_prefix) as bench:
+            worker = await bench.start_worker()
+            assert await bench.event() == ("1", worker.pid)
+            await bench.let_go(2)
+            run = await bench.ended(run_id)
+    finally:
+        restored.stop()
+    assert (run.status, run.starts) == (RunStatus.OPENED_PULL_REQUEST, 2)
+
+
+async def run_shell(script: str, folder: Path, env: dict[str, str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-euc", script, cwd=folder, env=env, stdout=PIPE, stderr=STDOUT
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0, out.decode()
+
+
 async def test_graceful_restarts_are_not_held_against_a_run(bench: Bench) -> None:
     run_id = await bench.ask()
     for _ in range(7):
         worker = await bench.start_worker(stop_seconds=0)  # the step is cut, not waited for
         assert (await bench.event())[0] == "0"
-        run = await bench.runs.get(run_id)
+        run = await bench.runs.get(RunId(run_id))
         assert run is not None
         assert run.fruitless_starts == 1
         worker.send_signal(signal.SIGINT)
         assert await worker.wait() == 0
 
 
-async def test_without_progress_the_sixth_start_is_a_failure_that_is_told(bench: Bench) -> None:
+async def test_a_run_that_kills_its_workers_is_not_handed_on_for_ever(bench: Bench) -> None:
     run_id = await bench.ask()
-    for _ in range(5):
+    for _ in range(3):
         worker = await bench.start_worker()
         assert await bench.event() == ("0", worker.pid)
         worker.kill()

@@ -13,11 +13,11 @@ from redis.asyncio import Redis
 from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
 from bot.settings import Settings, Timings
-from bot.storage.cursors import Cursors
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs, StartOutcome
 from bot.storage.storage import Storage
-from bot.types import Failure, LabeledIssue, RepoRef, Run, RunStatus, now
+from bot.storage.turns import Cursors
+from bot.types import Failure, LabeledIssue, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.worker import Worker
 from pipeline.codebase.git import GitFailed
 from pipeline.concurrency import gather_all
@@ -56,7 +56,7 @@ def told() -> Told:
 
 
 async def ask(runs: Runs, issue: int = 7, delivery: str = "guid") -> str:
-    asked = await runs.create(REPO, issue, asked_by="ann", delivery=f"{delivery}-{issue}")
+    asked = await runs.create(REPO, issue, asked_by=Login("ann"), delivery=f"{delivery}-{issue}")
     return asked.run_id
 
 
@@ -68,7 +68,7 @@ async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
     await Worker(settings, handlers_of(work, told)).settle(60)
-    run = await runs.get(run_id)
+    run = await runs.get(RunId(run_id))
     assert run is not None
     return run
 
@@ -82,11 +82,11 @@ async def test_a_finished_run_keeps_its_record_and_frees_its_issue(
     assert run.finished_at is not None
     assert await redis.exists(storage.keys.lease(run.id)) == 0
     assert 29 * 86_400 < await redis.ttl(storage.keys.run(run.id)) <= 30 * 86_400
-    again = await runs.create(REPO, 7, asked_by="ann", delivery="another")
+    again = await runs.create(REPO, 7, asked_by=Login("ann"), delivery="another")
     assert again.outcome is StartOutcome.CREATED
 
 
-async def test_a_bug_fails_the_run_is_logged_and_is_told(
+async def test_a_bug_fails_the_run_is_logged_and_is_reported(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def buggy(run: Run, lease: Lease) -> Run:
@@ -130,7 +130,7 @@ async def test_what_passes_by_itself_is_tried_again_and_not_held_against_the_run
 
 
 async def test_a_run_that_waits_is_left_alone_until_its_time(
-    settings: Settings, runs: Runs, told: Told
+    settings: Settings, runs: Runs, storage: Storage, told: Told
 ) -> None:
     async def unlucky(run: Run, lease: Lease) -> Run:
         raise TryLater(Failure.MODEL_UNAVAILABLE, after=3600)
@@ -139,17 +139,17 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     worker = Worker(settings, handlers_of(unlucky, told))
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
-        while not (run := await runs.get(run_id)) or run.not_before is None:
+        while not (run := await runs.get(RunId(run_id))) or run.not_before is None:
             await asyncio.sleep(0.02)
     await asyncio.sleep(3 * settings.timings.sweep_seconds)
     worker.stop()
     await running
-    run = await runs.get(run_id)
+    run = await runs.get(RunId(run_id))
     assert run is not None
     assert (run.status, run.starts) == (RunStatus.QUEUED, 1)
     assert run.not_before is not None
     assert run.not_before > now() + timedelta(minutes=55)
-    assert [idle async for idle in runs.list_idle()] == []
+    assert [idle async for idle in storage.active_runs.list_idle()] == []
 
 
 async def test_what_never_comes_back_fails_the_run_after_a_while(
@@ -189,7 +189,7 @@ async def test_a_fault_of_our_own_is_not_waited_out_for_hours(
     assert "bad object" in caplog.text
 
 
-async def test_a_failure_that_cannot_be_told_is_told_later_and_the_work_not_repeated(
+async def test_a_failure_that_cannot_be_reported_is_reported_later_and_the_work_not_repeated(
     settings: Settings, runs: Runs, told: Told
 ) -> None:
     calls: list[str] = []
@@ -205,7 +205,7 @@ async def test_a_failure_that_cannot_be_told_is_told_later_and_the_work_not_repe
     assert len(calls) == 1
 
 
-async def test_a_failure_that_can_never_be_told_ends_all_the_same(
+async def test_a_failure_that_can_never_be_reported_still_ends_the_run(
     settings: Settings, runs: Runs, told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def buggy(run: Run, lease: Lease) -> Run:
@@ -215,7 +215,7 @@ async def test_a_failure_that_can_never_be_told_ends_all_the_same(
     patience = replace(settings, patience_seconds=0)
     run = await settled(patience, runs, buggy, told)
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
-    assert "the maintainer could not be told" in caplog.text
+    assert "could not report to the maintainer" in caplog.text
 
 
 async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, runs: Runs) -> None:
@@ -224,7 +224,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
 
     run_id = await ask(runs)
     await Worker(settings, handlers_of(buggy, buggy)).settle(60)
-    run = await runs.get(run_id)
+    run = await runs.get(RunId(run_id))
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
 
@@ -309,7 +309,7 @@ async def test_two_workers_never_have_the_same_run(
 
 
 async def labelled_once(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
-    yield LabeledIssue(repo=REPO, issue=7, actor="ann", at=now() - timedelta(minutes=5))
+    yield LabeledIssue(repo=REPO, issue=7, actor=Login("ann"), at=now() - timedelta(minutes=5))
 
 
 async def test_a_label_whose_webhook_never_came_is_found_once(
@@ -340,10 +340,10 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
 
     async def both(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
         for repo in (other, REPO):
-            yield LabeledIssue(repo=repo, issue=7, actor="ann", at=now())
+            yield LabeledIssue(repo=repo, issue=7, actor=Login("ann"), at=now())
 
     await storage.redis.set(storage.keys.latest_run(other, 7), "newer", ex=60)
-    await storage.redis.set(storage.keys.run("newer"), '{"of": "a newer worker"}', ex=60)
+    await storage.redis.set(storage.keys.run(RunId("newer")), '{"of": "a newer worker"}', ex=60)
     worker = Worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
     )
@@ -368,7 +368,7 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(unreachable)
     )
     await worker.settle(60)
-    run = await runs.get(run_id)
+    run = await runs.get(RunId(run_id))
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert "Could not look for missed webhooks" in caplog.text

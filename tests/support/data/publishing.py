@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from bot.types import RepoRef, Run
+from bot.types import Login, RepoRef, Run, RunId
 from pipeline.types import (
     Account,
     Candidate,
@@ -61,10 +61,10 @@ ACCOUNTS = (
 
 def a_run(**fields: object) -> Run:
     run = Run(
-        id="r1",
+        id=RunId("r1"),
         repo=RepoRef(owner="acme", name="shop", installation=1),
         issue=7,
-        asked_by="alice",
+        asked_by=Login("alice"),
         delivery="d",
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
@@ -106,7 +106,7 @@ def a_selection(
         change="It adds now.",
         context=Context(files=()),
         method="evidence",
-        why="It passes 2 of the 2 tests that vote.",
+        why="It passes 2 of the 2 scripts that show the issue.",
         order=(1, 0),
     )
     return Selection(candidate=chosen, decided_by="evidence", confidence=0.85, evidence=evidence)

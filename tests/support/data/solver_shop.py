@@ -119,7 +119,7 @@ class Shop:
     ) -> Solver:
         options = Options.model_validate({"samples": 1, "rankings": 1, "attempts": 4, **set_})
 
-        async def progress(stage: str, detail: str) -> None:
+        def progress(stage: str, detail: str) -> None:
             if self.tell:
                 self.tell(stage, detail)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from functools import cache
 from pathlib import Path
 
 import bot.errors
@@ -14,6 +15,7 @@ ROOM = Path(bot.errors.__file__).parent
 STAND_INS = ("localhub", "recorded")
 
 
+@cache
 def _bases() -> dict[str, set[str]]:
     """The bases of each class of the room, by its name."""
     found: dict[str, set[str]] = {}

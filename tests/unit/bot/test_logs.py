@@ -36,6 +36,21 @@ def log(log_format: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+def test_debug_adds_our_records_and_not_those_of_libraries() -> None:
+    code = """
+import logging
+from bot.logs import configure_logging
+from bot.settings import Settings
+configure_logging(Settings.from_env({"CAPUCHIN_LOG_LEVEL": "debug"}))
+logging.getLogger("bot.telemetry.call_log").debug("model call")
+logging.getLogger("anthropic").debug("what was sent")
+"""
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stderr.endswith(" DEBUG model call\n")
+    assert done.stderr.count("\n") == 1
+
+
 def record(text: str, *, level: int = logging.WARNING) -> logging.LogRecord:
     return logging.LogRecord("bot.x", level, __file__, 1, text, (), None)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.comments.status import pull_marker, status_marker
-from bot.markdown import MARKER_PREFIX, block, code, line, plain_text, prose, truncate_middle
+from bot.markdown import MARKER_PREFIX, block, code, line, plain_text, prose
+from bot.types import RunId
 
 SPLIT = "\u200b"
 
@@ -66,14 +67,18 @@ def test_direction_and_control_characters_vanish() -> None:
     assert plain_text("a\u202eb\x1b[31mc\x00d\u2066e") == "abcde"
 
 
+def test_a_comment_cannot_be_begun_by_what_vanishes() -> None:
+    assert plain_text("a <!-\x0b- hidden --> b") == "a  b"
+
+
 def test_a_block_cannot_be_closed_from_inside() -> None:
     assert block("x\n````\n</details>", 100) == "`````text\nx\n````\n</details>\n`````"
 
 
 def test_a_long_block_loses_its_middle_and_says_so() -> None:
-    shown = truncate_middle("a" * 50 + "b" * 50, 30)
-    assert shown.startswith("a" * 10 + "\n[… 70 characters left out …]\n")
-    assert shown.endswith("b" * 20)
+    shown = block("a" * 50 + "b" * 50, 30)
+    assert shown.startswith("```text\n" + "a" * 10 + "\n[... 70 characters left out ...]\n")
+    assert shown.endswith("b" * 20 + "\n```")
 
 
 def test_a_code_span_holds_any_backticks() -> None:
@@ -84,7 +89,8 @@ def test_a_code_span_holds_any_backticks() -> None:
 
 def test_a_log_cannot_pass_for_a_comment_or_pull_request_of_ours() -> None:
     """They are found by their marks; anybody can read the mark of a run and print it in a test."""
-    forged = f"{status_marker('1' * 32)} {pull_marker('1' * 32)}"
+    run = RunId("1" * 32)
+    forged = f"{status_marker(run)} {pull_marker(run)}"
     shown = block(forged, 1000)
     assert MARKER_PREFIX in forged
     assert MARKER_PREFIX not in shown

@@ -1,21 +1,71 @@
 from __future__ import annotations
 
+import asyncio
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
+from bot.localhub.serve import serve_app
+from bot.server.app import create_app
+from bot.settings import Settings
 from pipeline.models.profiles import look_up
 from pipeline.models.spec import parse_spec
+from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
 
 
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
 @pytest.fixture
 def flags() -> list[str]:
-    compose: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
-    return compose["services"]["vllm"]["command"]
+    return SERVICES["vllm"]["command"]
+
+
+@pytest.mark.parametrize("name", ["server", "worker", "redis"])
+def test_every_service_is_watched_limited_and_started_again(name: str) -> None:
+    service = SERVICES[name]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert service["mem_limit"]
+    assert service["restart"] == "unless-stopped"
+    assert service["logging"]["options"]["max-size"]
+
+
+def test_nothing_starts_before_redis_answers_and_all_data_has_a_name() -> None:
+    for name in ("server", "worker"):
+        assert SERVICES[name]["depends_on"] == {"redis": {"condition": "service_healthy"}}
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+    mounts = [mount for service in SERVICES.values() for mount in service.get("volumes", [])]
+    named = {mount.partition(":")[0] for mount in mounts if not mount.startswith("/")}
+    assert named == set(COMPOSE["volumes"])
+
+
+@pytest.mark.parametrize(("name", "is_up"), [("server", True), ("worker", False)])
+def test_the_health_checks_ask_what_the_server_answers(
+    name: str, is_up: bool, redis_server: RedisServer, redis_prefix: str
+) -> None:
+    """A server with Redis is healthy; without any worker, the worker's check fails."""
+    argv = SERVICES[name]["healthcheck"]["test"][1:]
+    settings = Settings(
+        webhook_secret=SecretStr("secret"), redis_url=redis_server.url, redis_prefix=redis_prefix
+    )
+
+    async def check() -> int:
+        async with serve_app(create_app(settings), "127.0.0.1", 0) as address:
+            code = re.sub(r"http://[^/]+", address, argv[-1])
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, *argv[1:-1], code, stderr=asyncio.subprocess.DEVNULL
+            )
+            return await process.wait()
+
+    assert (asyncio.run(check()) == 0) is is_up
 
 
 def test_vllm_caches_prefixes_and_prefills_in_chunks(flags: list[str]) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from bot.settings import Settings, variable_name
+from bot.settings import Settings, find_unknown_variables
 from sandbox.kubernetes.engine import REQUIRED_PERMISSIONS
 from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, warm_pod_manifest
 from sandbox.kubernetes.profile import node_profile
@@ -21,10 +25,17 @@ FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
 KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
 
 
+def render(folder: Path) -> list[dict[str, Any]]:
+    """What `kubectl apply -k` of the folder would send."""
+    kubectl = Path(sys.executable).with_name("kubectl")
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@cache
 def documents() -> list[dict[str, Any]]:
-    names = cast(list[str], KUSTOMIZATION["resources"])
-    texts = [(FOLDER / name).read_text() for name in names]
-    return [one for text in texts for one in yaml.safe_load_all(text)]
+    return render(FOLDER)
 
 
 def the(kind: str, name: str) -> dict[str, Any]:
@@ -69,9 +80,55 @@ def test_the_filter_is_in_the_form_of_the_runtime_specification() -> None:
     assert keys <= {"names", "action", "errnoRet", "args"}
 
 
+def find_settings(found: list[dict[str, Any]]) -> dict[str, str]:
+    maps = [one["data"] for one in found if one["kind"] == "ConfigMap"]
+    return next(data for data in maps if "CAPUCHIN_REDIS_URL" in data)
+
+
 def test_the_environment_names_settings_that_exist() -> None:
-    known = {variable_name(name) for name in Settings.model_fields}
-    assert the("ConfigMap", "capuchin")["data"].keys() <= known
+    assert not find_unknown_variables(find_settings(documents()))
+    Settings.from_env(find_settings(documents()))
+
+
+def test_a_folder_of_ones_own_sets_images_replicas_settings_and_limits(tmp_path: Path) -> None:
+    """The example in docs/operating.md, as it stands there."""
+    guide = (FOLDER.parents[1] / "docs/operating.md").read_text()
+    example = guide.partition("## Kubernetes")[2].partition("```yaml\n")[2].partition("```")[0]
+    shutil.copytree(FOLDER, tmp_path / "capuchin/deploy/kubernetes")
+    (tmp_path / "kustomization.yaml").write_text(example)
+    found = render(tmp_path)
+    for one in found:
+        cast(Any, kubernetes_validate).validate(one, "1.34", strict=True)
+    worker = next(
+        one
+        for one in found
+        if one["metadata"]["name"] == "capuchin-worker" and one["kind"] == "Deployment"
+    )
+    container = worker["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "registry.corp.example/bots/capuchin:1.2.3"
+    assert container["resources"]["limits"]["memory"] == "4Gi"
+    assert worker["spec"]["replicas"] == 6
+    assert find_settings(found)["CAPUCHIN_WORKER_RUNS"] == "4"
+    assert find_settings(found)["CAPUCHIN_SANDBOX"] == "kubernetes"
+    name = container["envFrom"][0]["configMapRef"]["name"]
+    assert name in {one["metadata"]["name"] for one in found if one["kind"] == "ConfigMap"}
+    assert not [image for image in list_images(found) if image.startswith("capuchin")]
+
+
+def list_images(found: list[dict[str, Any]]) -> list[str]:
+    pods = [one["spec"]["template"]["spec"] for one in found if "template" in one.get("spec", {})]
+    return [each["image"] for pod in pods for each in pod["containers"]]
+
+
+def test_every_container_is_limited_and_asked_whether_it_lives() -> None:
+    for one in documents():
+        if one["kind"] in ("Deployment", "StatefulSet"):
+            for container in one["spec"]["template"]["spec"]["containers"]:
+                assert container["resources"]["limits"]["memory"]
+                assert container["resources"]["requests"]
+                assert container["securityContext"]["readOnlyRootFilesystem"] is True
+                asked = "livenessProbe" in container
+                assert asked == (one["metadata"]["name"] != "capuchin-worker"), "its lease tells"
 
 
 def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:

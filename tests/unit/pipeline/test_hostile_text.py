@@ -14,7 +14,7 @@ from pipeline.context.tokens import estimate_tokens
 from pipeline.edits.blocks import parse_blocks
 from pipeline.edits.match import find_nearest, replace_once
 from pipeline.regression.console_output import parse_console_output
-from pipeline.replies import only_tag
+from pipeline.replies import Malformed, only_tag
 from pipeline.types import Issue, SourceFile
 
 SIZE = 200_000
@@ -60,3 +60,18 @@ def test_hostile_text_is_read_quickly(reader: str, shape: str) -> None:
     began = time.process_time()
     READERS[reader](SHAPES[shape])
     assert time.process_time() - began < 3
+
+
+def test_an_edits_blocks_are_searched_in_linear_time() -> None:
+    lines = "a\n" * 100_000
+    began = time.thread_time()
+    found = replace_once(lines + "b\n", ["a"] * 3_000 + ["b"], ["c"])
+    assert time.thread_time() - began < 1
+    assert found == "a\n" * 97_000 + "c\n"
+
+
+def test_an_edit_of_very_many_blocks_is_refused() -> None:
+    block = "a.py\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n"
+    answer = parse_blocks(block * 600)
+    assert isinstance(answer, Malformed)
+    assert "more than 500 blocks" in answer.hint

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.replies import Malformed, Tag, only_tag, tags
+from pipeline.replies import Malformed, Tag, only_tag, only_tag_or_approval, tags
 
 GOOD = {
     "plain": "<script>\nx = 1\n</script>",
@@ -82,3 +82,27 @@ def test_each_of_several_blocks_must_be_there_once(reply: str, said: str) -> Non
     answer = tags(reply, "title", "cause")
     assert isinstance(answer, Malformed)
     assert said in answer.hint
+
+
+BLOCK = "<script>\nx = 1\n</script>"
+
+
+@pytest.mark.parametrize(
+    ("reply", "tag", "ahead"),
+    [
+        (f"{BLOCK}\n\n<approve/>", Tag("script", "x = 1"), True),
+        (f"<approve/>\n{BLOCK}", Tag("script", "x = 1"), True),
+        (BLOCK, Tag("script", "x = 1"), False),
+        ("<approve/>", Tag("approve", ""), False),
+        ("<script>\n<approve/>\n</script>", Tag("script", "<approve/>"), False),
+    ],
+)
+def test_an_approval_may_ride_on_a_block(reply: str, tag: Tag, ahead: bool) -> None:
+    assert only_tag_or_approval(reply, "script", "approve") == (tag, ahead)
+
+
+@pytest.mark.parametrize("reply", [f"{BLOCK}\n{BLOCK}\n<approve/>", "<approve/>"])
+def test_an_approval_does_not_make_up_for_a_block(reply: str) -> None:
+    tag, ahead = only_tag_or_approval(reply, "script")
+    assert isinstance(tag, Malformed)
+    assert not ahead

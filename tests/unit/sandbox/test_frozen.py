@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Annotated
 
 import pytest
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from sandbox.frozen import Frozen, replace
+from tests.support.sources import ROOT, list_modules, parse
 
-ROOT = Path(__file__).parents[3]
 ROOMS = ("bot", "pipeline", "prompts", "sandbox", "tests")
 
 
@@ -81,9 +80,9 @@ def test_a_changed_copy_is_made_by_replace_only() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for room in ROOMS
-        for path in sorted((ROOT / room).rglob("*.py"))
-        if path != ROOT / "sandbox" / "frozen.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in list_modules(room)
+        if path != ROOT / "sandbox" / "frozen.py" and "model_copy" in path.read_text("utf-8")
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.Attribute) and node.attr == "model_copy"
     ]
     assert found == []

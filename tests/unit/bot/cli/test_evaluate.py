@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from bot.cli import main
 from pipeline.bundle.write import write_bundle
 from pipeline.generation.editing import EditingState
-from pipeline.options import SelectionMethod
+from pipeline.generation.testing import TestingState
+from pipeline.models.base import Message, ModelProfile, Price
+from pipeline.options import Options, SelectionMethod
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import vote
+from pipeline.state import ReplyKind
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Context, Patch, SourceFile, Standing
+from pipeline.types import Candidate, Context, Findings, Patch, SourceFile, Standing, Usage
+from pipeline.workflows.setup import EffectiveSetup
 from sandbox.base import Execution
 from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
 from tests.support.sandboxes import TableSandbox
@@ -204,6 +209,67 @@ def test_runs_are_scored_by_what_they_recorded_too(
     assert "## All in one order" in told
     out = (tmp_path / "out/predictions/machine-as-it-was-chosen.jsonl").read_text()
     assert json.loads(out)["model_patch"] == SAME
+
+
+def sample_state(number: int, diffs: tuple[str, ...]) -> EditingState:
+    """A machine that writes a script between its edits; each reply costs a dollar."""
+    written = ["<edit>\nx\n</edit>", "<script>\nx\n</script>", "<edit>\nx\n</edit>"]
+    replies = written[: 2 * len(diffs) - 1]
+    return EditingState(
+        pending="",
+        scripts=[f"t{number}"],
+        base=[Execution(exit_code=2, output="", seconds=0)],
+        patches=[Patch(diff=diff) for diff in diffs],
+        messages=[
+            message
+            for reply in replies
+            for message in (Message(role="user", text="?"), Message(role="assistant", text=reply))
+        ],
+        attempts=[ReplyKind.REVISED] * len(replies),
+        usages=[Usage(output=1_000_000)] * len(replies),
+    )
+
+
+def test_runs_draw_figure_3_after_ranking_and_figure_5_by_dollars(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, runs = Files(tmp_path), tmp_path / "runs"
+    store = DirStore(runs / "one/run")
+    profile = ModelProfile(
+        provider="openai", name="m", window=9, max_output=1, sampling=True, price=Price(output=1)
+    )
+    setup = EffectiveSetup(options=Options(), solver=profile, scout=None, temperature=None)
+    shown = tuple(
+        SourceFile(path=path, text="", tokens=tokens)
+        for path, tokens in (("shop/other.py", 9_000), ("shop/f.py", 2_000))
+    )
+    found_by = Findings(way="words", files=2, read=0, read_tokens=110_000, shown=())
+    documents: dict[str, BaseModel] = {
+        "effective": setup,
+        "testing/0": TestingState(pending="", usage=Usage(output=500_000)),
+        "editing/0": sample_state(0, (WRONG, RIGHT)),
+        "editing/1": sample_state(1, (WRONG,)),
+        "context/files": Context(files=shown, findings=found_by),
+    }
+    for key, document in documents.items():
+        asyncio.run(store.save(key, document))
+    (runs / "labels.json").write_text('{"one": {"0": [1]}}')
+    rows = [{"instance_id": "one", "repo": "a/a", "problem_statement": "f", "patch": RIGHT}]
+    files.instances.write_bytes(gzip.compress(lines(rows)))
+    command = ["evaluate", str(files.instances), "--runs", str(runs)]
+    found = report(capsys, command)
+    assert found["recall"]["8000"] == 100  # what does not fit is passed over
+    assert found["recall"]["128000"] == 100
+    assert found["compression"] == 10
+    # One of the two samples costs 1.25 dollars with one reply; the second edit is the third reply.
+    assert found["dollars"]["1 sample"] == [[1.25, 0], [1.75, 0], [2.25, 50]]
+    assert found["dollars"]["2 samples"] == [[2.5, 0], [3.5, 0], [4.5, 100]]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    told = (tmp_path / "out/report.md").read_text()
+    assert "## Context after ranking" in told
+    assert "| 2 samples | $2.50: 0.0 | $3.50: 0.0 | $4.50: 100.0 |" in told
+    for name in ("ranked_context.svg", "dollars.svg"):
+        assert (tmp_path / "out" / name).read_text().startswith("<svg")
 
 
 def test_a_run_whose_votes_were_not_counted_to_the_end_is_scored_by_its_edits(

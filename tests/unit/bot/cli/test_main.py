@@ -79,20 +79,24 @@ def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
         ("worker", {"CAPUCHIN_GITHUB_APP_ID": "1"}, "CAPUCHIN_GITHUB_PRIVATE_KEY is not set."),
     ],
 )
-def test_what_is_not_set_is_one_sentence(command: str, env: dict[str, str], sentence: str) -> None:
-    code, out, err = capuchin(command, env=env)
+def test_what_is_not_set_is_one_sentence(
+    command: str, env: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    code, out, err = here(command)
     assert (code, out) == (2, "")
     assert err.startswith(f"capuchin: {sentence}")
     assert len(err.splitlines()) == 1
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_reported() -> None:
     code, out, _ = capuchin("--version")
     assert (code, out) == (0, f"capuchin {version('capuchin-bot')}\n")
 
 
 @pytest.mark.parametrize("command", [("serve",), ("setup",), ("demo",)])
-def test_a_port_that_is_none_is_wrong_usage(command: tuple[str]) -> None:
+def test_an_invalid_port_is_wrong_usage(command: tuple[str]) -> None:
     for number in ("x", "-1", "65536"):
         code, _, err = here(*command, f"--port={number}")
         assert code == 2
@@ -113,7 +117,7 @@ def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in err
 
 
-def test_whoever_stops_reading_is_no_traceback() -> None:
+def test_a_closed_output_causes_no_traceback() -> None:
     process = start("config", "schema")
     assert process.stdout is not None
     process.stdout.close()
@@ -162,6 +166,24 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
     code, out, _ = capuchin("config", "check", "--json", str(file))
     assert code == 1
     assert json.loads(out)["problem"]["line"] == 2
+
+
+def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
+    file = tmp_path / "c.yml"
+    file.write_text(
+        "python: 3.10\nselection: evidense\ntrust: everyone\ndraft: untilgreen\nsampels: 3\n"
+    )
+    _, _, err = capuchin("config", "check", str(file))
+    assert err.replace(str(file), "F").splitlines() == [
+        'F:1:9: "python": YAML reads this as the number 3.1. Put it in quotes.',
+        'F:2:12: "selection": Write evidence, voting or machine. Did you mean "evidence"?',
+        'F:3:8: "trust.0": Nobody is trusted by this word. '
+        "Write write, triage, a login, or a list of these; not a team or another role.",
+        'F:4:8: "draft": Write true, false or until_green. Did you mean "until_green"?',
+        'F:5:1: There is no setting "sampels". Did you mean "samples"?',
+    ]
+    _, out, _ = capuchin("config", "check", "--json", str(file))
+    assert [each["line"] for each in json.loads(out)["problems"]] == [1, 2, 3, 4, 5]
 
 
 def test_config_check_writes_no_escape_sequence_to_the_terminal(tmp_path: Path) -> None:
@@ -234,7 +256,10 @@ def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> 
     code, out, err = capuchin("doctor", "--json", env=env)
     assert (code, err) == (1, "")
     checks = {check["name"]: check for check in json.loads(out)["checks"]}
-    assert [name for name, check in checks.items() if check["works"]] == ["Python", "git", "Redis"]
+    assert {"Python", "git", "Redis", "workers"} <= {
+        name for name, check in checks.items() if check["works"]
+    }
+    assert not checks["webhook secret"]["works"]
     assert all(check["mend"] for check in checks.values() if not check["works"])
     code, out, _ = capuchin("doctor", env=env)
     assert code == 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from bot.cli import main
-from bot.cli.recall import measure_recall
+from bot.cli.evaluation.recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
 from pipeline.evaluation.dataset import BadData
@@ -28,7 +29,7 @@ FILES = {
 
 def rows(folder: Path) -> Path:
     (folder / "trees").mkdir()
-    commit = asyncio.run(make_repository(folder / "trees/a__shop.git", FILES))
+    commit = asyncio.run(make_repository(folder / "trees/a__shop.git", FILES, loose=True))
     words = "total of items is wrong in the till"
     row = {"repo": "a/shop", "problem_statement": words, "base_commit": commit, "patch": DIFF}
     said = [
@@ -42,7 +43,7 @@ def rows(folder: Path) -> Path:
     return place
 
 
-def test_recall_by_budget_is_told_and_so_is_what_cannot_be_measured(
+def test_recall_by_budget_is_reported_and_so_is_what_cannot_be_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CAPUCHIN_SCOUT_MODEL", raising=False)
@@ -59,7 +60,7 @@ def test_recall_by_budget_is_told_and_so_is_what_cannot_be_measured(
     assert (out / "recall.svg").read_text().startswith("<svg")
 
 
-def test_a_clone_that_is_not_whole_is_told(
+def test_a_clone_that_is_not_whole_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instances = rows(tmp_path)
@@ -78,7 +79,9 @@ def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
 
 
-def test_with_a_scout_all_three_ways_are_compared(tmp_path: Path) -> None:
+def test_with_a_scout_all_three_ways_are_compared_and_its_speed_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def both() -> None:
         answers = [{"when": ['path="shop/till.py"'], "reply": YES}, {"reply": NO}]
         async with scouted(*answers) as (_, server), server.serve() as url:
@@ -93,6 +96,7 @@ def test_with_a_scout_all_three_ways_are_compared(tmp_path: Path) -> None:
 
     instances = rows(tmp_path)
     asyncio.run(both())
+    assert re.search(r"processed [1-9][\d,]* tokens a second", capsys.readouterr().err)
 
 
 def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path: Path) -> None:

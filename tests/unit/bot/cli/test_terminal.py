@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.cli.local_run import print_progress
+from bot.cli.display.base import print_progress
 from bot.cli.terminal import printable
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"

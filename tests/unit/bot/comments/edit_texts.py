@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from bot.comments import candidates, config_proposal, followup, pull_request, replies
 from bot.comments import verdict as verdict_text
 from bot.comments.code_destinations import destinations_note
-from bot.comments.status import NO_FIX_REASONS
+from bot.comments.no_fix import NO_FIX_REASONS
 from bot.git.commit_style import CommitStyle
 from bot.github.repository import Identity
 from bot.runner.types import Outcome
 from bot.runs import judge
-from bot.types import Mode, SkippedComments, replace
+from bot.types import Login, Mode, SkippedComments, replace
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
 from pipeline.types import (
@@ -66,7 +66,7 @@ TAKEN = Verdict(
     method="evidence",
     chosen=1,
     order=(1, 0),
-    why="It passes 2 of the 2 tests that vote.",
+    why="It passes 2 of the 2 scripts that show the issue.",
     confidence=0.85,
     suite=CHOSEN.evidence.suite,
     standings=STANDINGS,
@@ -123,6 +123,12 @@ NOT_USED: Mapping[str, str] = {
         "closed": candidates.pull_not_open(12),
         "no such edit": candidates.no_such_candidate(9),
         "there already": candidates.already_current(12, 2),
+        "fails the test": candidates.fails_reproduction(
+            "capuchin", "B", CHOSEN.evidence.reproduction, FAILS
+        ),
+        "cannot be tested": candidates.fails_reproduction(
+            "capuchin", "B", CHOSEN.evidence.reproduction, replace(FAILS, exit_code=4)
+        ),
         "changed since": candidates.review_in_between(12),
         "a person's": candidates.foreign_push(12),
         "not to be pushed": candidates.push_forbidden("it changes a path that no edit may change"),
@@ -192,7 +198,7 @@ PULLS: Mapping[str, str] = {
         destinations=destinations_note([], [LIVE], by_app=True),
     ),
     "a settings file": f"{config_proposal.pull_title()}\n\n"
-    + config_proposal.pull_body("alice", config_proposal.proposal_marker("comment-1")),
+    + config_proposal.pull_body(Login("alice"), config_proposal.proposal_marker("comment-1")),
     "into a template": pull_request.pull_body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),
@@ -200,9 +206,9 @@ PULLS: Mapping[str, str] = {
 
 
 def message(manners: CommitStyle, kind: str, title: str, body: str = "") -> str:
-    identity = Identity("capuchin[bot]", "1+capuchin[bot]@users.noreply.github.com")
+    identity = Identity(Login("capuchin[bot]"), "1+capuchin[bot]@users.noreply.github.com")
     return manners.format_message(
-        manners.format_title(kind, title), body, identity, "alice", "github.com"
+        manners.format_title(kind, title), body, identity, Login("alice"), "github.com"
     )
 
 
@@ -212,7 +218,7 @@ def messages(manners: CommitStyle) -> Sequence[str]:
         message(
             manners, "fix", pull_request.pull_title(CHOSEN, 7), pull_request.commit_body(CHOSEN)
         ),
-        message(manners, "revert", pull_request.revert_title("alice")),
+        message(manners, "revert", pull_request.revert_title(Login("alice"))),
         message(manners, "fix", followup.review_commit_title(), "I said why."),
     ]
 

@@ -52,7 +52,7 @@ async def test_a_file_of_a_stack_trace_is_shown_though_nobody_found_it_relevant(
     assert "It took none to be relevant" not in render_context(context, ())
 
 
-async def test_that_a_scout_found_nothing_and_words_were_taken_is_said(tmp_path: Path) -> None:
+async def test_that_a_scout_found_nothing_and_words_were_taken_is_reported(tmp_path: Path) -> None:
     context = await found(tmp_path, NO, body="It raises.")
     assert [file.path for file in context.files] == ["pkg/heads.py"]
     said = render_context(context, ())
@@ -69,7 +69,7 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
     ]
     report = build_context_report(with_scout, spent, 1.5)
     assert report is not None
-    assert (report.way, report.read, report.invented, report.dollars) == ("scout", 3, 3, 0.25)
+    assert (report.way, report.read, report.invented, report.dollars) == ("scout", 3, 1, 0.25)
     assert report.shown_tokens > 0
     assert "The scout read every source file." in render_context(with_scout, spent)
     said = render_context(without, spent)

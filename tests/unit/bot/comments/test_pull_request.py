@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bot.comments import pull_request
+from bot.comments.evidence.vote_table import render_vote_table
 from bot.comments.status import pull_marker
-from bot.comments.vote_table import render_vote_table
+from bot.types import RunId
 from pipeline.types import Context, RejectedEdit, Standing
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, a_run, a_selection
@@ -21,13 +22,13 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "`tests/test_total.py` is new. It fails on the original code and passes with the change",
         "```text\nassert -1 == 3\n1 failed\n```",
         "```text\n1 passed\n```",
-        "It passes 2 of the 2 tests that vote.",
+        "It passes 2 of the 2 scripts that show the issue.",
         "correct with a probability of 85%",
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
         "Models: recorded answers. Recorded answers were saved beforehand",
         "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
-        pull_marker("r1"),
+        pull_marker(RunId("r1")),
     ]
     places = [body.index(part) for part in wanted]
     assert places == sorted(places)
@@ -37,18 +38,18 @@ def test_the_table_shows_the_unedited_code_first() -> None:
     selection = a_selection()
     table = render_vote_table(selection.evidence.votes, selection.candidate)
     assert table.splitlines() == [
-        "| | test 1 | test 2 | passes |",
+        "| | script 1 | script 2 | passes |",
         "|---|:-:|:-:|:-:|",
         "| unedited code | ❌ | ❌ | 0 |",
-        "| edit 1 | 💥 | ⏱ | 0 |",
-        "| **edit 2 (chosen)** | ✅ | ✅ | 2 |",
+        "| **A (chosen)** | ✅ | ✅ | 2 |",
+        "| B | 💥 | ⏱ | 0 |",
     ]
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
     body = pull_request.pull_body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
     assert len(body) <= pull_request.BODY_CHARACTERS
-    assert body.endswith(pull_marker("r1") + "\n")
+    assert body.endswith(pull_marker(RunId("r1")) + "\n")
     assert "characters left out" in body
 
 
@@ -76,8 +77,18 @@ def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = replace(selection.evidence, suite=None)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=alone), ())
-    assert "I found no tests of this repository that I could run" in body
+    assert "None of this repository's own tests has to do with the change." in body
     assert "I ran none of the repository's own tests." in body
+
+
+def test_tests_that_need_a_network_are_counted_apart() -> None:
+    selection = a_selection()
+    suite = selection.evidence.suite
+    assert suite is not None
+    alone = replace(suite, before=replace(suite.before, offline=("t.py::test_fetch",)))
+    told = replace(selection, evidence=replace(selection.evidence, suite=alone))
+    body = pull_request.pull_body(a_run(), told, ())
+    assert "1 further test needs a network or a service, which the sandbox lacks" in body
 
 
 def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
@@ -104,7 +115,7 @@ def test_names_of_tests_cannot_leave_their_block() -> None:
     assert "because they do not always pass without the change" in body
 
 
-def test_why_no_test_was_run_is_told_inertly() -> None:
+def test_why_no_test_was_run_is_reported_inertly() -> None:
     chosen = a_selection()
     problem = "No test passes with `x`: @everyone <b>#1"
     proof = replace(chosen.evidence, suite=None, suite_problem=problem)
@@ -131,7 +142,7 @@ def test_a_foreign_edit_is_named_as_code_and_what_does_not_apply_stands_below() 
     )
     shown = render_vote_table(table, votes.candidates[1])
     assert "| `` #12 <img> ¦ @all `x` `` | 💥 | ⏱ | 0 |" in shown
-    assert "test 2 (flaky)" in shown
+    assert "script 2 (flaky)" in shown
     assert shown.endswith("\n- `#34` does not apply: `error: patch failed`")
 
 
@@ -142,8 +153,8 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     shown = render_vote_table(votes, votes.candidates[1], (one, two)).splitlines()
     assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
-    assert shown[3].endswith("| 0 | 2 (edit 1) |  |  | -0.50 |")
-    assert shown[4].endswith("| 2 | 2 (edit 1) | 1 | 0.25 | +1.50 |")
+    assert shown[3].endswith("| 2 | 2 (B) | 1 | 0.25 | +1.50 |")
+    assert shown[4].endswith("| 0 | 2 (B) |  |  | -0.50 |")
 
 
 def test_a_table_that_is_too_large_is_summed_up() -> None:
@@ -155,6 +166,52 @@ def test_a_table_that_is_too_large_is_summed_up() -> None:
         "| | passes |",
         "|---|:-:|",
         "| unedited code | 0 |",
-        "| edit 1 | 0 |",
-        "| **edit 2 (chosen)** | 300 |",
+        "| **A (chosen)** | 300 |",
+        "| B | 0 |",
     ]
+
+
+ESC = "\x1b[31m"
+
+
+def _failing_run(failures: int) -> str:
+    """What pytest prints, in colours, when `failures` tests fail."""
+    parts = [
+        f"{ESC}_____ test_{n} _____\x1b[0m\n    total()\n"
+        f"{ESC}E   AttributeError: no opts {n}\x1b[0m\n"
+        for n in range(failures)
+    ]
+    summary = f"==== short test summary info ====\nFAILED t.py\n{failures} failed\n"
+    return f"...\n{''.join(parts)}{summary}"
+
+
+def test_four_lines_open_it_each_with_its_figure() -> None:
+    run = replace(a_run(), started_at=a_run().created_at)
+    body = pull_request.pull_body(run, a_selection(output=_failing_run(5)), ACCOUNTS)
+    before, after, suite, choice = body.split("\n\n")[0].splitlines()
+    assert before == "- **Before:** `AttributeError: no opts 0` (5 failed)"
+    assert after == "- **After:** the same test passes (1 passed)"
+    assert suite.startswith("- **Suite:** ")
+    assert choice.startswith("- **Choice:** ")
+    assert "85%" in choice
+    assert "$0.0" in choice
+
+
+def test_folded_output_is_the_first_failure_and_the_summary_without_colours() -> None:
+    body = pull_request.pull_body(a_run(), a_selection(output=_failing_run(5)), ACCOUNTS)
+    fenced = next(part for part in body.split("```") if "_____ test_0" in part)
+    assert "\x1b" not in body
+    assert "no opts 1" not in body
+    assert "[... 4 more failures left out ...]" in fenced
+    assert fenced.rstrip().endswith("FAILED t.py\n5 failed")
+
+
+def test_long_output_is_cut_between_lines_and_keeps_its_last_forty() -> None:
+    lines = [f"line {n} of the output, which is long enough to be cut" for n in range(3000)]
+    body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
+    start = body.index("line 0 of")
+    fenced = body[start : body.index("```", start)].rstrip("\n").splitlines()
+    assert fenced[-40:] == lines[-40:]
+    assert {line for line in fenced if line not in lines} == {
+        line for line in fenced if "left out" in line
+    }

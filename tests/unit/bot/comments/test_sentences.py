@@ -6,18 +6,18 @@ from typing import get_args
 
 import pytest
 
-from bot.comments import replies, status
+from bot.comments import no_fix, replies, status
 from bot.failures import environment_detail
-from bot.types import Failure, RepoRef, Run
+from bot.types import Failure, Login, RepoRef, Run, RunId
 from pipeline.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
 
 RUN = Run(
-    id="r1",
+    id=RunId("r1"),
     repo=RepoRef(owner="acme", name="shop", installation=1),
     issue=7,
-    asked_by="alice",
+    asked_by=Login("alice"),
     delivery="d",
 )
 
@@ -37,7 +37,7 @@ def test_no_two_failures_sound_alike() -> None:
 
 @pytest.mark.parametrize("reason", get_args(NoFixReason))
 def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
-    assert status.no_fix_reason(reason).endswith(".")
+    assert no_fix.no_fix_reason(reason).endswith(".")
 
 
 def test_the_first_words_name_who_asked() -> None:
@@ -63,7 +63,7 @@ def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
     assert said.startswith("I did not find a fix that I am confident in: I could not write a test")
 
 
-def test_an_invalid_configuration_is_told_with_its_line() -> None:
+def test_an_invalid_configuration_is_reported_with_its_line() -> None:
     detail = "`.github/capuchin.yml`, line 3: There is no setting @x."
     said = status.render_failed(RUN, Failure.CONFIG_INVALID, detail)
     assert "not valid: `.github/capuchin.yml`, line 3: There is no setting @\u200bx." in said
@@ -85,10 +85,10 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
 
 
 def test_a_refusal_thanks_and_can_be_found_again() -> None:
-    said = replies.refusal("mallory")
+    said = replies.refusal(Login("mallory"))
     assert said.startswith("Thank you, @mallory.")
-    assert replies.refusal_marker("mallory") in said
+    assert replies.refusal_marker(Login("mallory")) in said
 
 
 def test_a_marker_cannot_be_closed_by_a_login() -> None:
-    assert replies.refusal_marker("a-->b") == "<!-- capuchin:refused login=a--b -->"
+    assert replies.refusal_marker(Login("a-->b")) == "<!-- capuchin:refused login=a--b -->"

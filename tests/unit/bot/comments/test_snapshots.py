@@ -14,12 +14,15 @@ from bot.comments import candidates, config, config_proposal, followup, replies,
 from bot.comments import pull_request as evidence
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
+from bot.comments.queue import render_queued
 from bot.github.models import ExistingWork, LinkedPull
 from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, merge_layers
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
 from bot.storage.progress import Progress
 from bot.types import (
+    CommitSha,
     Failure,
+    Login,
     Mode,
     QueuePosition,
     QuotaLimit,
@@ -58,7 +61,7 @@ PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login"
 
 def stopped(why: StopReason, by: str = "alice") -> str:
     label = "capuchin:disabled" if why is StopReason.DISABLED else ""
-    return comments.render_stopped(replace(RUN, stop=Stop(by=by, why=why, label=label)))
+    return comments.render_stopped(replace(RUN, stop=Stop(by=Login(by), why=why, label=label)))
 
 
 def effective(organisation: str, repository: str) -> EffectiveConfig:
@@ -69,11 +72,15 @@ def effective(organisation: str, repository: str) -> EffectiveConfig:
 
 
 STATUS: Bodies = {
-    "queued": comments.render_queued(RUN, QueuePosition(position=3, expected_seconds=1500)),
+    "queued": render_queued(RUN, QueuePosition(position=3, expected_seconds=(1200, 1800))),
     "started": comments.render_started(RUN),
     "working": comments.render_progress(
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
     ),
+    "working in a hostile environment": comments.render_progress(
+        RUN, Progress(doing="Trying a <b>way</b>.", environment="@all cannot *be* imported: <x>")
+    ),
+    "writes spent": replies.render_writes_spent(400, "12:34 UTC"),
     "waiting": comments.render_waiting(RUN, Failure.MODEL_UNAVAILABLE),
     "kept away": replies.render_opted_out(RUN, "capuchin:disabled"),
     "edited since": replies.render_edited_since(RUN),
@@ -92,6 +99,9 @@ STATUS: Bodies = {
     "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
     "not used": candidates.render_no_swap(RUN, "#12 is no longer open."),
     "not judged": comments.render_not_judged(RUN),
+    "asked back: our own": replies.render_existing_work(
+        RUN, ExistingWork(ours=(PULL,)), "capuchin"
+    ),
     "asked back": replies.render_existing_work(
         RUN, ExistingWork(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)),
         "capuchin",
@@ -107,7 +117,7 @@ STATUS: Bodies = {
 
 NO_PULLS = stats.PullCounts()
 STATS = stats.Stats(
-    days=90,
+    period="in the last 90 days",
     since=datetime(2026, 1, 2, tzinfo=UTC),
     begins=datetime(2025, 11, 5, tzinfo=UTC),
     runs={RunStatus.OPENED_PULL_REQUEST: 5, RunStatus.NO_FIX: 3, RunStatus.FAILED: 1,
@@ -137,9 +147,12 @@ ANSWERS: Bodies = {
     "fix on another's pull request": replies.foreign_pull(),
     "stop: nothing runs": replies.nothing_to_stop(),
     "status: no run": replies.no_run("capuchin"),
-    "status: queued": replies.run_status(replace(RUN, status=RunStatus.QUEUED), 2),
-    "status: working": replies.run_status(replace(RUN, status=RunStatus.RUNNING), 0),
-    "status: over": replies.run_status(DONE, 0),
+    "status: queued": replies.run_status(
+        replace(RUN, status=RunStatus.QUEUED),
+        QueuePosition(position=3, expected_seconds=(1200, 1800)),
+    ),
+    "status: working": replies.run_status(replace(RUN, status=RunStatus.RUNNING)),
+    "status: over": replies.run_status(DONE),
     "explain": replies.run_explanation(
         DONE, CHOSEN, candidates.candidates_reply("capuchin", PullCandidates(CHOSEN, 12, 1))
     ),
@@ -154,7 +167,17 @@ ANSWERS: Bodies = {
     "stats": stats.render_stats(STATS),
     "stats: the records do not reach": stats.render_stats(BIG),
     "stats: nothing": stats.render_stats(
-        STATS._replace(days=1, begins=None, runs={}, others=0, dollars=0.0, pulls=NO_PULLS)
+        STATS._replace(
+            period="in the last 24 hours",
+            begins=None,
+            runs={},
+            others=0,
+            dollars=0.0,
+            pulls=NO_PULLS,
+        )
+    ),
+    "stats: of a month": stats.render_summary(
+        STATS._replace(period="in October 2026"), stats.summary_marker("2026-10")
     ),
     "stats: what days": stats.how_many_days("capuchin", 365),
     "config: no file": config.render_config(effective("", "")),
@@ -164,6 +187,7 @@ ANSWERS: Bodies = {
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
+    "use: a number": candidates.letters_instead("capuchin", PullCandidates(CHOSEN, 12, None)),
     "use: which": candidates.which_candidate("capuchin", PullCandidates(CHOSEN, 12, None)),
     "use: nothing": candidates.nothing_to_use(),
     "use: no longer kept": candidates.candidates_expired(12),
@@ -172,12 +196,12 @@ ANSWERS: Bodies = {
 }  # fmt: skip
 
 REFUSALS: Bodies = {
-    "write": replies.refusal("mallory"),
-    "triage": replies.refusal("mallory", ("triage",)),
-    "named": replies.refusal("mallory", ("carol",)),
-    **{f"quota: {of}": replies.quota_refusal("alice", QuotaLimit(of, 20))
+    "write": replies.refusal(Login("mallory")),
+    "triage": replies.refusal(Login("mallory"), ("triage",)),
+    "named": replies.refusal(Login("mallory"), ("carol",)),
+    **{f"quota: {of}": replies.quota_refusal(Login("alice"), QuotaLimit(of, 20))
        for of in ("person", "repository", "installation")},
-    "quota of a reviewer": followup.quota_refusal("alice", QuotaLimit("person", 20)),
+    "quota of a reviewer": followup.quota_refusal(Login("alice"), QuotaLimit("person", 20)),
     "the day's ceiling, repository": followup.budget_pause_note("repository", "2026-01-02"),
     "the day's ceiling, operator": followup.budget_pause_note("installation", "2026-01-02"),
 }  # fmt: skip
@@ -185,42 +209,47 @@ REFUSALS: Bodies = {
 MARKERS = [followup.answer_marker("line-1")]
 TENDED: Bodies = {
     "answered": followup.review_answer(
-        [("alice", "It sums now. Thanks @all.")], "abc1234", MARKERS
+        [("alice", "It sums now. Thanks @all.")], CommitSha("abc1234"), MARKERS
     ),
     "answered, nothing changed": followup.review_answer(
-        [("alice", "It is meant so.")], "", MARKERS
+        [("alice", "It is meant so.")], CommitSha(""), MARKERS
     ),
     "answered, several people": followup.review_answer(
-        [("alice", "Renamed."), ("carol", "It stays.")], "abc1234", MARKERS
+        [("alice", "Renamed."), ("carol", "It stays.")], CommitSha("abc1234"), MARKERS
     ) + followup.outsiders_note(2),
     "not managed": followup.failure_answer(MARKERS, "capuchin", spent=False),
     "out of money": followup.failure_answer(MARKERS, "capuchin", spent=True),
     "handed over": followup.handover_note(12),
-    "rebased": followup.rebase_note("abc1234", followup.note_marker("rebased", "x")),
+    "rebased": followup.rebase_note(CommitSha("abc1234"), followup.note_marker("rebased", "x")),
     "conflict": followup.conflict_note("main", followup.note_marker("conflict", "x")),
+    "closed for a new one": followup.replacement_note(12, 34),
     "closed with its issue": followup.issue_closed_note(7, 12),
     "retired": followup.stale_note(30, 12),
     "stopped by a label": followup.stop_note(
         replace(
             RUN,
-            stop=Stop(by="alice", why=StopReason.DISABLED, label="capuchin:disabled"),
+            stop=Stop(by=Login("alice"), why=StopReason.DISABLED, label="capuchin:disabled"),
             dollars=0.25,
         ),
         followup.note_marker("stopped", "x"),
     ),
     "stopped": followup.stop_note(
-        replace(RUN, stop=Stop(by="alice", why=StopReason.COMMAND), dollars=0.25),
+        replace(RUN, stop=Stop(by=Login("alice"), why=StopReason.COMMAND), dollars=0.25),
         followup.note_marker("stopped", "x"),
     ),
     "failed": followup.failure_note(Failure.MODEL_REFUSED, "", followup.note_marker("failed", "x")),
 }  # fmt: skip
 
+NOT_RUN = replace(FAILS, exit_code=4)
 FOUND = Verification(path="tests/test_total.py", command=("python", "-m", "pytest"),
                      before=(FAILS, FAILS), after=(PASSES, PASSES))  # fmt: skip
 
 
 def check(found: Verification) -> str:
-    parts = [followup.check_title(found), followup.check_summary(found, "a" * 40, "main")]
+    parts = [
+        followup.check_title(found),
+        followup.check_summary(found, CommitSha("a" * 40), "main"),
+    ]
     return "\n\n".join([*parts, followup.check_text(found)])
 
 
@@ -231,11 +260,12 @@ CHECKS: Bodies = {
     "flaky": check(replace(FOUND, after=(PASSES, BREAKS))),
     "passes without": check(replace(FOUND, before=(PASSES, PASSES))),
     "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
+    "no verdict": check(replace(FOUND, after=(NOT_RUN, NOT_RUN))),
     "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
     "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
-    "settings: valid": f"{config.check_title(0)}\n\n"
+    "settings: valid": f"{config.check_title([0])}\n\n"
     + config.check_summary({".github/capuchin.yml": []}),
-    "settings: a mistake": f"{config.check_title(1)}\n\n"
+    "settings: a mistake": f"{config.check_title([1])}\n\n"
     + config.check_summary(
         {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
     ),

@@ -11,11 +11,12 @@ from bot.errors import PushRejected, UnfitDiff
 from bot.git.commits import branch_name, create_commit, push
 from bot.git.remote import Remote
 from bot.github.repository import Identity
+from bot.types import CommitSha, Login
 from pipeline.codebase.git import git
 from tests.support.data import local_git
 from tests.support.data.publishing import FIX, SHOP
 
-BOT = Identity(login="capuchin[bot]", email="1+capuchin[bot]@users.noreply.github.com")
+BOT = Identity(login=Login("capuchin[bot]"), email="1+capuchin[bot]@users.noreply.github.com")
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -28,7 +29,7 @@ def work(tmp_path: Path) -> Path:
 async def made(work: Path, diff: str, parent: str = "") -> str:
     return await create_commit(
         work / ".git",
-        parent=parent or local_git.git(work, "rev-parse", "HEAD"),
+        parent=CommitSha(parent or local_git.git(work, "rev-parse", "HEAD")),
         diff=diff,
         message="Make total() add\n",
         author=BOT,
@@ -67,7 +68,13 @@ async def test_hooks_never_run(work: Path, tmp_path: Path) -> None:
         hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
         hook.chmod(0o755)
     remote = Remote(f"file://{bare(tmp_path)}")
-    await push(work / ".git", remote, sha=await made(work, FIX), branch="capuchin/x", expected="")
+    await push(
+        work / ".git",
+        remote,
+        sha=CommitSha(await made(work, FIX)),
+        branch="capuchin/x",
+        expected=None,
+    )
     assert not (tmp_path / "hooked").exists()
 
 
@@ -106,11 +113,17 @@ async def test_a_push_makes_the_branch_and_overwrites_nobody(work: Path, tmp_pat
     place = bare(tmp_path)
     remote = Remote(f"file://{place}")
     sha = await made(work, FIX)
-    await push(work / ".git", remote, sha=sha, branch="capuchin/issue-7", expected="")
+    await push(work / ".git", remote, sha=CommitSha(sha), branch="capuchin/issue-7", expected=None)
     assert local_git.git(place, "rev-parse", "capuchin/issue-7") == sha
     other = await made(work, FIX.replace("a + b", "b + a"))
     with pytest.raises(PushRejected):
-        await push(work / ".git", remote, sha=other, branch="capuchin/issue-7", expected="")
+        await push(
+            work / ".git",
+            remote,
+            sha=CommitSha(other),
+            branch="capuchin/issue-7",
+            expected=None,
+        )
     assert local_git.git(place, "rev-parse", "capuchin/issue-7") == sha
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
+from bot.types import CommitSha
 from pipeline.codebase.git import git
 from pipeline.concurrency import gather_all
 from tests.support.data import local_git
@@ -64,12 +67,12 @@ async def test_a_resumed_run_keeps_its_commit_even_after_a_force_push(
 
 async def test_a_commit_that_is_nowhere_is_gone(mirrors: Mirrors, remote: Remote) -> None:
     with pytest.raises(RepositoryGone):
-        await mirrors.checkout(remote, NAME, "main", base="1" * 40)
+        await mirrors.checkout(remote, NAME, "main", base=CommitSha("1" * 40))
 
 
 async def test_a_base_that_is_no_commit_name_is_refused(mirrors: Mirrors, remote: Remote) -> None:
     with pytest.raises(RepositoryGone):
-        await mirrors.checkout(remote, NAME, "main", base="--upload-pack=x")
+        await mirrors.checkout(remote, NAME, "main", base=CommitSha("--upload-pack=x"))
 
 
 @pytest.mark.parametrize("what", ["HEAD", "objects", "config"])
@@ -93,7 +96,7 @@ def damage(place: Path) -> None:
             file.write_bytes(b"rubbish")
 
 
-async def test_an_empty_repository_is_told_from_a_missing_one(
+async def test_an_empty_repository_is_reported_from_a_missing_one(
     mirrors: Mirrors, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -122,3 +125,40 @@ def test_mirrors_lie_by_host_owner_and_name(tmp_path: Path) -> None:
         Remote("https://git.acme.test:8443/Acme/Shop.git"), "Acme/Shop"
     )
     assert place == tmp_path / "mirrors" / "git.acme.test_8443" / "acme" / "shop.git"
+
+
+async def test_tags_are_found_without_the_files_of_history(
+    mirrors: Mirrors, remote: Remote, origin: Path
+) -> None:
+    local_git.git(origin, "config", "uploadpack.allowFilter", "true")
+    local_git.git(origin, "tag", "v1.4")
+    local_git.committed(origin, {"more.py": b"x = 1\n"})
+    base = (await mirrors.checkout(remote, NAME, "main")).base
+    assert (await mirrors.describe(remote, NAME, base)).startswith("v1.4-1-g")
+    local_git.git(origin, "tag", "v2.0")
+    assert (await mirrors.describe(remote, NAME, base)).startswith("v1.4-1-g"), "it is known"
+    (history,) = origin.parent.glob("data/histories/**/*.git")
+    nowhere = Remote(f"file://{origin}/nowhere")
+    assert await mirrors.describe(nowhere, "acme/other", base) == ""
+    every = ("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
+    assert set((await git(history, *every)).split()) == {b"commit"}
+
+
+async def test_the_least_used_mirror_goes_first_and_one_in_use_stays(
+    mirrors: Mirrors, remote: Remote
+) -> None:
+    places: dict[str, Path] = {}
+    for age, name in enumerate(["acme/new", "acme/active", "acme/old", "acme/older"]):
+        await mirrors.checkout(remote, name, "main")
+        places[name] = mirrors.path_of(remote, name)
+        used = time.time() - age * 7200
+        os.utime(places[name].with_suffix(".lock"), (used, used))
+    whole = await mirrors.evict(max_bytes=2**40, keep=[])
+    assert whole.evicted == 0
+    less = await mirrors.evict(max_bytes=whole.size - 1, keep=["Acme/Active"])
+    assert 0 < less.evicted < whole.size
+    assert [name for name, place in places.items() if not place.exists()] == ["acme/older"]
+    await mirrors.evict(max_bytes=0, keep=["Acme/Active"])
+    assert [name for name, place in places.items() if place.exists()] == ["acme/new", "acme/active"]
+    await mirrors.checkout(remote, "acme/older", "main")
+    assert places["acme/older"].exists()

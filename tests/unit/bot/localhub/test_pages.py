@@ -9,6 +9,7 @@ import pytest
 
 from bot.localhub import LocalHub, Pull, Repo
 from bot.localhub.actions import checks, comments, pulls
+from bot.localhub.forms import Visitor
 from bot.localhub.pages import render_markdown
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
@@ -137,3 +138,64 @@ async def test_what_is_not_there_is_404(hub: LocalHub, repo: Repo, path: str) ->
 )  # fmt: skip
 def test_markdown_becomes_harmless_html(text: str, html: str) -> None:
     assert render_markdown(text).strip() == html
+
+
+async def send(hub: LocalHub, path: str, host: str = "", **values: str) -> httpx.Response:
+    async with httpx.AsyncClient(verify=False) as http:
+        headers = {"host": host} if host else {}
+        return await http.post(hub.url + path, data=values, headers=headers)
+
+
+async def test_a_visitor_comments_unlabels_and_reviews_by_signed_webhooks(
+    hub: LocalHub, repo: Repo
+) -> None:
+    hub.visitor = Visitor("alice", "Please add a test.")
+    issue = await hub.open_issue(repo, "total() subtracts", None, "bob", labels=["capuchin"])
+    pull = await fixed(hub, repo)
+    token, path = hub.visitor.token, "/acme/shop/issues/1"
+    text = (await page(hub, path)).text
+    for shown in (token, "Remove the label capuchin", "/capuchin help"):
+        assert shown in text
+    assert "Please add a test." in (await page(hub, f"/acme/shop/pull/{pull.number}")).text
+
+    answer = await send(hub, path, token=token, action="comment", text="/capuchin help")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?watch=1")
+    await send(hub, path, token=token, action="unlabel", text="capuchin")
+    review = {"action": "review", "state": "CHANGES_REQUESTED", "text": "Please add a test."}
+    await send(hub, f"/acme/shop/pull/{pull.number}", token=token, **review)
+    done = [(sent.event, sent.payload["action"]) for sent in hub.deliveries[-3:]]
+    assert done == [
+        ("issue_comment", "created"),
+        ("issues", "unlabeled"),
+        ("pull_request_review", "submitted"),
+    ]
+    assert {sent.payload["sender"]["login"] for sent in hub.deliveries[-3:]} == {"alice"}
+    assert (issue.comments[0].body, issue.labels) == ("/capuchin help", [])
+    assert pull.reviews[0].state == "CHANGES_REQUESTED"
+    watched = (await page(hub, f"{path}?watch=1")).text
+    assert '<meta http-equiv="refresh"' in watched
+    assert "<textarea" not in watched, "a reload would take what is being written"
+
+
+async def test_no_other_website_acts_as_the_visitor(hub: LocalHub, repo: Repo) -> None:
+    issue = await hub.open_issue(repo, "t", None, "bob")
+    path, comment = "/acme/shop/issues/1", {"action": "comment", "text": "/capuchin fix"}
+    assert (await send(hub, path, token="", **comment)).status_code == 404, "there is no visitor"
+    hub.visitor = Visitor("alice")
+    token = hub.visitor.token
+    assert (await send(hub, path, token="guess", **comment)).status_code == 403
+    assert (await send(hub, path, host="evil.example", token=token, **comment)).status_code == 403
+    assert (await send(hub, path, token=token, action="explode")).status_code == 422
+    assert (await send(hub, path, token=token, action="comment", text=" ")).status_code == 422
+    long = {"action": "comment", "text": "x" * 600_000}
+    assert (await send(hub, path, token=token, **long)).status_code == 413
+    assert issue.comments == []
+
+
+async def test_references_are_links_where_they_lead_somewhere(hub: LocalHub, repo: Repo) -> None:
+    await hub.open_issue(repo, "t", "see #2, #9, a#2, `#2` and [#2](/x)", "bob")
+    await hub.open_issue(repo, "u", None, "bob")
+    text = (await page(hub, "/acme/shop/issues/1")).text
+    link = '<a href="/acme/shop/issues/2" rel="noopener noreferrer nofollow">#2</a>'
+    assert text.count(link) == 1
+    assert f"see {link}, #9, a#2, <code>#2</code>" in text

@@ -25,12 +25,12 @@ DAY_BUDGET: Final = "unit/bot/storage/test_day_budget.py::"
 PYTHON: Final = "unit/sandbox/environment/test_python_version.py::"
 CARE: Final = "e2e/followup/test_open_pulls.py::"
 ACTS: Final[Mapping[str, str]] = {
-    "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_said_with_its_place",
+    "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_reported_with_its_place",
     "enabled": OUTCOMES + "test_a_repository_can_switch_us_off",
     "trust": WHO + "test_trust_says_who_may_command",
     "untrusted_comments": WHO + "test_strangers_words_can_be_shown_as_theirs",
-    "quota.person": WHO + "test_a_quota_is_kept_and_told_politely",
-    "quota.repository": WHO + "test_a_quota_is_kept_and_told_politely",
+    "quota.person": WHO + "test_a_quota_is_kept_and_explained_politely",
+    "quota.repository": WHO + "test_a_quota_is_kept_and_explained_politely",
     "draft": CARE + "test_a_draft_stays_what_the_repository_says",
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
     "evidence_runs": "e2e/followup/test_evidence_check.py::"
@@ -38,29 +38,40 @@ ACTS: Final[Mapping[str, str]] = {
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
     "stale_days": CARE + "test_stale_ones_are_kept_where_the_repository_says_so",
+    "monthly_summary": "e2e/commands/test_monthly_summary.py::"
+    "test_the_last_month_is_summed_up_once_where_it_is_wanted",
     "samples": "machines/test_solve.py::"
     "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
+    "generators": "e2e/solve/test_mixture.py::"
+    "test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue",
+    "strategy": "e2e/cli/test_strategy.py::"
+    "test_the_repository_asks_for_a_search_and_the_command_line_overrides_it",
     "adaptive": WAVES + "test_without_adaptation_all_samples_are_started",
     "attempts": "machines/test_solve.py::test_out_of_attempts_the_last_edit_still_counts",
     "context_tokens": LIMITS + "test_the_model_is_asked_to_keep_to_the_tokens_of_the_context",
     "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
     "suite_seconds": LIMITS + "test_the_repositorys_tests_may_take_theirs",
+    "minutes": "machines/test_run_time.py::"
+    "test_when_the_time_is_over_the_chosen_edit_is_still_delivered",
     "nearby_seconds": "machines/test_editing_feedback.py::test_the_early_tests_can_be_turned_off",
     "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",
     "batch": MODELS + "test_batches_are_used_where_the_maintainer_accepts_the_delay",
     "include": CONTEXT + "files/test_sources.py::test_the_configuration_includes_and_excludes",
-    "exclude": CONTEXT + "files/test_sources.py::test_what_was_excluded_is_told_of",
+    "exclude": CONTEXT + "files/test_sources.py::test_excluded_files_are_reported",
     "selection": CHOOSING
     + "test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody",
+    "finalists": CHOOSING
+    + "test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_does",
     "confidence": "e2e/solve/test_selection.py::"
-    "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_told",
+    "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_reported",
+    "unproven": "machines/test_reproduction_ladder.py::test_a_repository_may_want_nothing_unproven",
     "budget.run": "machines/test_budget_ceilings.py::"
     "test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling_continues",
     "budget.day": DAY_BUDGET + "test_runs_of_one_repository_share_its_ceiling",
     "dockerfile": BUILDS + "test_a_dockerfile_makes_what_the_repository_is_installed_in",
     "python": PYTHON + "test_the_maintainers_word_goes_before_all",
     "setup": "contracts/sandbox/test_environment.py::"
-    "test_setup_lines_replace_detection_and_progress_is_told",
+    "test_setup_lines_replace_detection_and_progress_is_reported",
     "test": "machines/test_solve.py::"
     "test_a_test_command_that_names_no_test_still_shows_which_passed",
     "never_touch": "unit/pipeline/edits/test_read.py::test_a_hostile_path_is_refused",

@@ -1,4 +1,4 @@
-"""The organisation's settings under the repository's, and how people are told of them."""
+"""The organisation's settings under the repository's, and how people learn what they are."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_empty_mapping_takes_nothing_away() -> None:
 
 
 @pytest.mark.parametrize(("texts", "source"), [(("x: 1", ""), THEIRS), (("", "x: 1"), OURS)])
-def test_a_mistake_is_told_with_its_file(texts: tuple[str, str], source: str) -> None:
+def test_a_mistake_is_reported_with_its_file(texts: tuple[str, str], source: str) -> None:
     found = merge_layers([Layer(THEIRS, texts[0]), Layer(OURS, texts[1])])
     assert isinstance(found, LayerProblem)
     assert found.source == source
@@ -93,6 +93,40 @@ def test_the_published_schema_is_current() -> None:
         ("sampels: 1", False),
         ("samples: 0", False),
         ("version: 2", False),
+        ("samples:\nbudget:\nlabels:\ndraft:\nprefilter:\nrun:", True),
+        ("python: 3.12", False),
+        ('python: "3.12"', True),
+        ('python: "312"', False),
+        ("trust: triage", True),
+        ('trust: [write, "@writer", alice-b]', True),
+        ("trust: Everyone", False),
+        ("trust: [alice, ADMIN]", False),
+        ('trust: ["@acme/core"]', False),
+        ("trust: []", False),
+        ("trust: [writ!]", False),
+        ("selection: evidense", False),
+        ("selection: exec", False),
+        ("draft: true", True),
+        ("draft: maybe", False),
+        ("strategy: serch", False),
+        ("strategy: search", True),
+        ("budget: 5", False),
+        ("budget: {run: 0}", False),
+        ("budget: {rum: 1}", False),
+        ("budget: {day: 5}", True),
+        ("budget: {day: ten}", False),
+        ("run: 5", False),
+        ("prefilter: 1", False),
+        ("labels: bot", True),
+        ("labels: [1]", False),
+        (f"labels: {'x' * 51}", False),
+        ("never_touch: docs/**", True),
+        ("setup: 3", False),
+        ("generators: [{machine: fixd}]", False),
+        ("generators: [{machine: explore, share: 2}]", True),
+        ("generators: {machine: fixed}", False),
+        ('enabled: "yes"', False),
+        ("confidence: 60", False),
     ],
 )
 def test_the_schema_says_of_a_file_what_the_check_says(text: str, valid: bool) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
+from bot.repo_config.model import (
+    MAX_PROBLEMS,
+    ConfigProblem,
+    RepoConfig,
+    parse_config,
+    parse_or_list_problems,
+)
+from bot.repo_config.untrusted import read_untrusted
 from pipeline.options import Options
 
 EXAMPLE = Path(__file__).parents[4] / "capuchin.example.yml"
@@ -66,7 +74,7 @@ def test_every_setting_is_described_in_the_schema() -> None:
     schema = RepoConfig.model_json_schema()
     assert schema["additionalProperties"] is False
     assert all("description" in field for field in schema["properties"].values())
-    assert {"type": "string"} in schema["properties"]["test"]["anyOf"]
+    assert schema["properties"]["test"]["type"] == ["string", "array"]
 
 
 @pytest.mark.parametrize(
@@ -76,42 +84,59 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("budget:\n  rum: 3", 2, 3, 'no setting "budget.rum". Did you mean "run"?'),
         ("xyz: 1", 1, 1, 'There is no setting "xyz".'),
         ("1: 2", 1, 1, 'There is no setting "1".'),
-        ("samples: 0", 1, 10, "greater than or equal to 1"),
-        ("samples: true", 1, 10, "valid integer"),
-        ("samples: '3'", 1, 10, "valid integer"),
-        ("samples: .nan", 1, 10, "valid integer"),
-        ("execution_seconds: .inf", 1, 20, "less than or equal to 3600"),
-        ("samples: 2020-01-01", 1, 10, "valid integer"),
-        ("enabled: 1", 1, 10, "valid boolean"),
-        ("selection: best", 1, 12, "Input should be 'evidence', 'voting' or 'machine'"),
+        ("samples: 0", 1, 10, '"samples": Write a whole number from 1 to 100.'),
+        ("samples: true", 1, 10, "Write a whole number from 1 to 100."),
+        ("samples: '3'", 1, 10, "Write a whole number from 1 to 100, without quotes."),
+        ("samples: .nan", 1, 10, "Write a whole number"),
+        ("execution_seconds: .inf", 1, 20, "Write a number above 0 and up to 3,600."),
+        ("samples: 2020-01-01", 1, 10, "Write a whole number"),
+        ("enabled: 1", 1, 10, '"enabled": Write true or false.'),
+        ("enabled: 'yes'", 1, 10, "Write true or false, without quotes."),
+        ("selection: best", 1, 12, "Write evidence, voting or machine."),
         ("selection: exec", 1, 12, 'by "capuchin fix --selection exec". Write evidence, voting'),
-        ("confidence: 60", 1, 13, "less than or equal to 1"),
-        ("stale_days: -1", 1, 13, "greater than or equal to 0"),
-        ("version: 2", 1, 10, "Input should be 1"),
-        ("budget: 3", 1, 9, "should be a mapping"),
+        ("python: 3.10", 1, 9, "YAML reads this as the number 3.1. Put it in quotes."),
+        ("draft: until-green", 1, 8, 'until_green. Did you mean "until_green"?'),
+        ("run: 5", 1, 1, '"run" belongs below "budget", indented.'),
+        ("budget:\n  samples: 3", 2, 3, '"samples" does not belong below "budget"'),
+        ("generators: [{machin: fixed}]", 1, 15, 'machin". Did you mean "machine"?'),
+        ("budget:\n\trun: 3", 2, 1, "a tab is not read as indentation. Use spaces."),
+        ("samples: 1\n  attempts: 2", 2, 11, "Indent it like its neighbours"),
+        ("samples:3", 1, 1, "with a space after the colon"),
+        ("test: [pytest", 1, 7, "this bracket is not closed"),
+        ("test: 'pytest", 1, 7, "this quote is not closed"),
+        ("trust: [writ]", 1, 9, 'Did you mean "write"? Write "@writ" if this is a login.'),
+        ('trust: ["@acme/core"]', 1, 9, "Nobody is trusted by this word"),
+        ("confidence: 60", 1, 13, "Write a number from 0 to 1."),
+        ("stale_days: -1", 1, 13, "Write a whole number from 0 to 3,650."),
+        ("version: 2", 1, 10, "Write 1."),
+        ("budget: 3", 1, 9, 'on lines of their own, indented: "run" and "day".'),
         ("quota:\n  persn: 3", 2, 3, 'no setting "quota.persn". Did you mean "person"?'),
         ("samples: 3\nagreement: 2", 2, 1, '"agreement" was removed: it has one good value'),
         ("prefilter:\n  keep: 3", 1, 1, '"prefilter" was removed: it is automatic now.'),
-        ("untrusted_comments: keep", 1, 21, "'drop' or 'mark'"),
-        ("setup: pip install", 1, 8, "should be a list"),
-        ('test: "pytest \'a"', 1, 7, "quotes are not closed"),
-        ("never_touch:\n - a\n - 1", 3, 4, '"never_touch.1": Input should be a valid string'),
+        ("untrusted_comments: keep", 1, 21, "Write drop or mark."),
+        ("setup: 3", 1, 8, "Write a text or a list of texts."),
+        ('test: "pytest \'a"', 1, 7, "A quote in this line is not closed."),
+        ("never_touch:\n - a\n - 1", 3, 4, '"never_touch.1": YAML reads this as the number 1'),
         ("samples: 2\nsamples: 3", 2, 1, '"samples" is set twice'),
-        ("samples: 0\nxyz: 1", 1, 10, "greater than or equal"),
+        ("samples: 0\nxyz: 1", 1, 10, "Write a whole number"),
         ("[1]", 1, 1, "must be a mapping"),
         ("a: b: c", 1, 5, "Not YAML"),
         ("a\n---\nb", 2, 1, "Not YAML"),
         ("? [a]\n: b", 1, 3, "A key must be a word, no list or mapping"),
-        ("samples: !!bool maybe", 1, 1, "Not YAML: a value is malformed"),
-        ('samples: !!int ""', 1, 1, "Not YAML: a value is malformed"),
+        ("samples: !!bool maybe", 1, 10, "Not YAML: a value is malformed"),
+        ('\nsamples: !!int ""', 2, 10, "Not YAML: a value is malformed"),
+        ("samples: !!float '_'", 1, 10, "Not YAML: a value is malformed"),
+        ("samples: 1" + ":1" * 400 + ".5", 1, 10, "Not YAML: a value is malformed or too large"),
+        ("samples: 1" + ":1" * 20_000, 1, 10, "Not YAML: a value is malformed or too large"),
+        ('a: 1\nb: "\\UFFFFFFFF"', 2, 7, "Not YAML: a value is malformed"),
         ("samples: !!timestamp x", 1, 10, "Not YAML: failed to construct timestamp"),
-        ("samples: 0x" + "f" * 5000, 1, 1, "Not YAML: a value is malformed or too large"),
-        ("samples: 1e3", 1, 10, "valid integer"),
-        ("<<: {samples: 0}", 1, 15, "greater than or equal to 1"),
+        ("samples: 0x" + "f" * 5000, 1, 10, "Not YAML: a value is malformed or too large"),
+        ("samples: 1e3", 1, 10, "Write a whole number"),
+        ("<<: {samples: 0}", 1, 15, "Write a whole number"),
         ("<<: {<<: {samples: 1, sampels: 2}}", 1, 23, 'no setting "sampels"'),
         ("2020-01-01: 3", 1, 1, "must be a mapping"),
-        ("x: 2020-99-99", 1, 1, "Not YAML"),
-        ("samples: " + "9" * 5000, 1, 1, "Not YAML"),
+        ("x: 2020-99-99", 1, 4, "Not YAML"),
+        ("samples: " + "9" * 5000, 1, 10, "Not YAML"),
         ("a\x00b", 1, 1, "Not YAML"),
         ('test: "\\ud800"', 1, 1, "invalid characters"),
         ("!!python/object/apply:os.system [id]", 1, 1, "Not YAML"),
@@ -120,8 +145,52 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("#" * 65_537, 1, 1, "larger than 64 KiB"),
     ],
 )
-def test_a_mistake_is_said_with_its_place(text: str, line: int, column: int, message: str) -> None:
+def test_a_mistake_is_reported_with_its_place(
+    text: str, line: int, column: int, message: str
+) -> None:
     found = parse_config(text)
     assert isinstance(found, ConfigProblem)
     assert (found.line, found.column) == (line, column)
     assert message in found.message
+
+
+def test_all_mistakes_are_named_keys_that_are_set_twice_too() -> None:
+    found = parse_or_list_problems("samples: 0\nbudget:\n  run: 1\n  run: 2\nsamples: 3\nxyz: 1\n")
+    assert isinstance(found, list)
+    assert [(each.line, each.message) for each in found] == [
+        (1, '"samples": Write a whole number from 1 to 100.'),
+        (4, '"run" is set twice.'),
+        (5, '"samples" is set twice.'),
+        (6, 'There is no setting "xyz".'),
+    ]
+
+
+def test_a_list_of_one_may_be_its_item_and_a_login_may_look_like_a_role() -> None:
+    text = 'never_touch: docs/**\nsetup: pip install .\ntrust: ["@writer", alice]\n'
+    found = parse_config(text)
+    assert isinstance(found, RepoConfig)
+    assert (found.never_touch, found.setup) == (("docs/**",), ("pip install .",))
+    assert found.trust == ("@writer", "alice")
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("".join(f"a{n}: 1\n" for n in range(7_000)), "6,980 more errors"),
+        ("labels: [" + "1," * 30_000 + "]", "29,980 more errors"),
+    ],
+)
+async def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(
+    text: str, more: str
+) -> None:
+    began = time.thread_time()
+    found = await read_untrusted(text)
+    assert time.thread_time() - began < 0.25
+    assert isinstance(found, list)
+    assert len(found) == MAX_PROBLEMS + 1
+    assert found[-1].message.startswith(more)
+
+
+async def test_a_file_that_is_read_in_a_process_reads_as_the_others() -> None:
+    text = "samples: 7\ntest: [pytest, -q]\nbudget:\n  run: 3\n" + "# more\n" * 1_000
+    assert await read_untrusted(text) == parse_or_list_problems(text) == parse_config(text)

@@ -139,3 +139,21 @@ async def test_settings_without_a_model_are_the_operators_fault(
     with pytest.raises(ModelMisconfigured, match=sentence):
         async with ModelFactory(settings).open(purpose):
             pass
+
+
+async def test_the_window_of_a_self_hosted_model_comes_from_its_server(tmp_path: Path) -> None:
+    written = {"version": 1, "note": "Made up.", "answers": [{"call": "*", "reply": "yes"}]}
+    server = RecordedServer(Recording.model_validate(written), windows={"qwen": 131_072})
+    async with made(tmp_path, "openai:qwen@{0}/v1", [server]) as (models, _):
+        assert models.solver.profile.window == 131_072
+        await models.solver.complete(ModelRequest("", SAID, call="x"))
+    assert server.requests[-1].max_tokens == 131_072 // 4
+
+
+async def test_a_server_that_does_not_state_its_window_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with made(tmp_path, "openai:qwen@{0}/v1", [service(reply="yes")]) as (models, _):
+        assert models.solver.profile.window == 32_768
+    assert "does not state the model's window: assuming 32768 tokens" in caplog.text
+    assert "CAPUCHIN_PRICES_FILE" in caplog.text

@@ -12,7 +12,7 @@ from bot.settings import Settings
 from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import RepoRef, Run
+from bot.types import Login, RepoRef, Run, RunId
 from pipeline.budget import Budget, CostBounds, Grant
 from pipeline.concurrency import gather_all
 from pipeline.errors import BudgetSpent
@@ -37,7 +37,7 @@ class Office:
         day: float = 0,
         repository: float = 0,
     ) -> DayBudget:
-        run = Run(id=run_id, repo=repo, issue=1, asked_by="ann", delivery="d")
+        run = Run(id=RunId(run_id), repo=repo, issue=1, asked_by=Login("ann"), delivery="d")
         lease = Lease(self.storage, run, worker="w", fence=1, seconds=20)
         settings = Settings(budget_day=day, budget_repository_day=repository)
         day_budget = await DayBudget.open(lease, settings, wanted, lambda: self.now)
@@ -138,7 +138,7 @@ async def test_what_a_run_that_never_goes_on_had_set_aside_is_free_after_its_tim
 
 
 async def test_without_a_ceiling_there_is_no_purse(office: Office) -> None:
-    run = Run(id="a", repo=SHOP, issue=1, asked_by="ann", delivery="d")
+    run = Run(id=RunId("a"), repo=SHOP, issue=1, asked_by=Login("ann"), delivery="d")
     lease = Lease(office.storage, run, worker="w", fence=1, seconds=20)
     assert await DayBudget.open(lease, Settings(), None) is None
 

@@ -10,14 +10,14 @@ from bot.errors import LeaseLost
 from bot.storage.history import HISTORY_SECONDS, RunHistory, RunHistoryEntry
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Mode, RepoRef, RunStatus, now, replace
+from bot.types import Login, Mode, RepoRef, RunStatus, now, replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
 
 async def taken(storage: Storage, issue: int, mode: Mode = Mode.FIX) -> Lease:
     asked = await storage.runs.create(
-        REPO, issue, asked_by="ann", delivery=f"guid-{issue}", mode=mode
+        REPO, issue, asked_by=Login("ann"), delivery=f"guid-{issue}", mode=mode
     )
     lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=20)
     assert lease is not None

@@ -9,20 +9,21 @@ from bot.errors import LeaseLost
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs, StartOutcome
 from bot.storage.storage import Storage
-from bot.types import RepoRef, RunStatus
+from bot.types import Login, RepoRef, RunId, RunStatus
 from pipeline.concurrency import gather_all
+from pipeline.records import encode_record
 from sandbox.frozen import replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
 
 async def ask(runs: Runs, delivery: str = "guid") -> str:
-    return (await runs.create(REPO, 7, asked_by="ann", delivery=delivery)).run_id
+    return (await runs.create(REPO, 7, asked_by=Login("ann"), delivery=delivery)).run_id
 
 
 async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
     asked = await gather_all(
-        runs.create(REPO, 7, asked_by="ann", delivery=f"guid-{n}") for n in range(30)
+        runs.create(REPO, 7, asked_by=Login("ann"), delivery=f"guid-{n}") for n in range(30)
     )
     outcomes = [one.outcome for one in asked]
     assert outcomes.count(StartOutcome.CREATED) == 1
@@ -33,7 +34,7 @@ async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
 async def test_only_one_of_many_gets_the_lease(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
     leases = await gather_all(
-        Lease.acquire(storage, run_id, worker=f"w{n}", seconds=5) for n in range(20)
+        Lease.acquire(storage, RunId(run_id), worker=f"w{n}", seconds=5) for n in range(20)
     )
     assert len([lease for lease in leases if lease is not None]) == 1
 
@@ -42,7 +43,7 @@ async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> No
     run_id = await ask(runs)
     fences: list[int] = []
     for _ in range(3):
-        lease = await Lease.acquire(storage, run_id, worker="w", seconds=5)
+        lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5)
         assert lease is not None
         fences.append(lease.fence)
         await lease.release(lease.run)
@@ -50,7 +51,7 @@ async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> No
 
 
 async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: Storage) -> None:
-    lease = await Lease.acquire(storage, await ask(runs), worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=5)
     assert lease is not None
     await lease.release(lease.run)
     with pytest.raises(LeaseLost):
@@ -61,18 +62,18 @@ async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: S
 
 async def test_a_finished_run_cannot_be_taken_up(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
-    lease = await Lease.acquire(storage, run_id, worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5)
     assert lease is not None
     await lease.finish(replace(lease.run, status=RunStatus.NO_FIX))
-    assert await Lease.acquire(storage, run_id, worker="w", seconds=5) is None
-    assert await Lease.acquire(storage, "unknown", worker="w", seconds=5) is None
+    assert await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5) is None
+    assert await Lease.acquire(storage, RunId("unknown"), worker="w", seconds=5) is None
 
 
 async def test_a_claim_left_by_a_run_that_is_not_active_is_taken_over(
     runs: Runs, storage: Storage, redis: Redis
 ) -> None:
     await redis.set(storage.keys.issue(REPO, 7), "gone")
-    asked = await runs.create(REPO, 7, asked_by="ann", delivery="guid")
+    asked = await runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
     assert asked.outcome is StartOutcome.CREATED
     assert await redis.get(storage.keys.issue(REPO, 7)) == asked.run_id.encode()
 
@@ -81,33 +82,34 @@ async def test_active_ids_without_a_record_are_forgotten(
     runs: Runs, storage: Storage, redis: Redis
 ) -> None:
     run_id = await ask(runs)
-    await redis.delete(storage.keys.run(run_id))
-    assert [run async for run in runs.list_idle()] == []
+    await redis.delete(storage.keys.run(RunId(run_id)))
+    assert [run async for run in storage.active_runs.list_idle()] == []
     assert await runs.list_active() == []
-    assert await runs.get(run_id) is None
+    assert await runs.get(RunId(run_id)) is None
 
 
 async def test_a_final_record_that_is_still_active_frees_its_issue(
     runs: Runs, storage: Storage, redis: Redis
 ) -> None:
-    run = await runs.get(await ask(runs))
+    run = await runs.get(RunId(await ask(runs)))
     assert run is not None
     final = replace(run, status=RunStatus.FAILED)
-    await redis.set(storage.keys.run(run.id), final.model_dump_json())
-    assert [idle async for idle in runs.list_idle()] == []
+    await redis.set(storage.keys.run(run.id), encode_record(final))
+    assert [idle async for idle in storage.active_runs.list_idle()] == []
     assert await runs.list_active() == []
     assert await redis.exists(storage.keys.issue(REPO, 7)) == 0
 
 
 async def test_every_key_is_under_the_prefix(runs: Runs, storage: Storage, redis: Redis) -> None:
-    lease = await Lease.acquire(storage, await ask(runs), worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=5)
     assert lease is not None
     ours = await redis.keys(f"{storage.keys.prefix}*")
     assert sorted(key.decode().removeprefix(storage.keys.prefix) for key in ours) == sorted(
         [
             "delivery:guid",
             "issue:acme/shop#7",
-            "issue:acme/shop#7:last",
+            "issue:acme/shop#7:latest-run",
+            "issue:acme/shop#7:runs",
             "runs:active",
             f"run:{lease.run.id}",
             f"run:{lease.run.id}:lease",

@@ -13,6 +13,8 @@ CONNECTION = {"redis", "keys"}
 
 def find_connections(source: str) -> Iterator[int]:
     """The lines that read an attribute of `CONNECTION`; a call `x.keys()` is a mapping's."""
+    if not any(f".{name}" in source for name in CONNECTION):
+        return
     tree = ast.parse(source)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):

@@ -55,7 +55,7 @@ def test_a_command_at_the_start_is_read(text: str, verb: str, words: tuple[str, 
         "/capuchin\u00a0fix",
     ],
 )
-def test_what_is_elsewhere_quoted_or_code_is_none(text: str) -> None:
+def test_text_that_is_elsewhere_quoted_or_code_is_no_command(text: str) -> None:
     assert parse_command(text, "capuchin") is None
 
 

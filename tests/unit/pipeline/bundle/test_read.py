@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,35 @@ def test_a_document_of_unreasonable_size_is_refused_before_it_is_read(tmp_path: 
         read_bundle(path)
 
 
+def test_a_long_name_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / ("a" * 90)
+    folder.mkdir(parents=True)
+    (folder / f"{'b' * 90}.json").write_text("{}")
+    path = tmp_path / "run.tar.zst"
+    write_bundle(path, tmp_path / "run", facts={}, extra={"patch.diff": b"x" * 600})
+    assert list(read_bundle(path).documents) == [f"{'a' * 90}/{'b' * 90}.json"]
+    assert read_bundle(path).files["patch.diff"] == b"x" * 600
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_a_header_that_unpacks_without_end_is_refused_before_it_is_read(
+    tmp_path: Path, kind: bytes
+) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 1 << 30
+    path = tmp_path / "b"
+    with path.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw) as packed:
+        packed.write(header.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(1 << 10):
+            packed.write(b"a" * (1 << 20))
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    with pytest.raises(BadBundle, match=r"larger than a bundle|no bundle does"):
+        read_bundle(path)
+    assert tracemalloc.get_traced_memory()[1] < 32 * 1024 * 1024
+    tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [
@@ -73,16 +103,18 @@ def test_a_document_of_unreasonable_size_is_refused_before_it_is_read(tmp_path: 
         (json.dumps({"format": "1", "files": {}}).encode(), "its manifest.json names no format"),
         (
             json.dumps({"format": 99, "files": {}}).encode(),
-            "of format 99, and this Capuchin reads only format 1: use a newer Capuchin",
+            "of format 99, and this Capuchin reads only format 2: use a newer Capuchin",
         ),
         (
             json.dumps({"format": 0, "files": {}}).encode(),
-            "of format 0, and this Capuchin reads only format 1: use the Capuchin that wrote it",
+            "of format 0, and this Capuchin reads only format 2: use the Capuchin that wrote it",
         ),
-        (json.dumps({"format": 1, "files": {"a": "0"}}).encode(), "is damaged: its files are not"),
+        (json.dumps({"format": 2, "files": {"a": "0"}}).encode(), "is damaged: its files are not"),
     ],
 )
-def test_a_manifest_that_does_not_fit_is_told(tmp_path: Path, manifest: bytes, words: str) -> None:
+def test_a_manifest_that_does_not_fit_is_reported(
+    tmp_path: Path, manifest: bytes, words: str
+) -> None:
     with pytest.raises(BadBundle, match=words):
         read_bundle(packed(tmp_path / "b", [member("manifest.json", manifest)]))
 
@@ -107,11 +139,11 @@ async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
     cut = tmp_path / "cut"
     cut.write_bytes((tmp_path / "empty").read_bytes()[:-20])
     assert (await replay(cut))[0] == local_run.USAGE
-    newer = packed(tmp_path / "newer", [member("manifest.json", b'{"format": 2}')])
+    newer = packed(tmp_path / "newer", [member("manifest.json", b'{"format": 3}')])
     code, said = await replay(newer)
     assert code == local_run.USAGE
     assert said == (
-        f"{newer} is a bundle of format 2, and this Capuchin reads only format 1: "
+        f"{newer} is a bundle of format 3, and this Capuchin reads only format 2: "
         "use a newer Capuchin.\n"
     )
     code, said = await replay(tmp_path / "empty")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import tarfile
 import time
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.commit import RECENT_BYTES, Codebase
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
 from pipeline.edits.patches import create_patch
 from sandbox.archive import Archive
+from tests.support.data.bombs import commit_bomb
 from tests.support.data.repositories import make_codebase, make_repository
 
 
@@ -179,6 +181,28 @@ async def test_a_cancelled_call_leaves_no_process(tmp_path: Path) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_call_that_is_cancelled_while_git_starts_leaves_no_process(
+    tmp_path: Path, steps: int
+) -> None:
+    await git(None, "init", "-q", "--bare", str(tmp_path / "r.git"))
+    mark = f"98765{steps}{os.getpid()}"
+    call = asyncio.create_task(
+        git(tmp_path / "r.git", "wait", config=(f"alias.wait=!sleep {mark}",))
+    )
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    time.sleep(0.05 * (steps > 1))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(30):
+            await call
+    deadline = time.monotonic() + 30
+    while _running(mark):
+        assert time.monotonic() < deadline, "the child outlived the call"
+        await asyncio.sleep(0.01)
+
+
 def _running(mark: str) -> bool:
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -200,3 +224,53 @@ async def test_sha256_repositories_work_too(tmp_path: Path) -> None:
     codebase = await Codebase.open(git_dir, "main")
     assert len(codebase.commit) == 64
     assert "+y" in (await create_patch(codebase, {"a.py": b"y\n"})).diff
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("widths", "content", "sentence"),
+    [
+        ([1000, 1000, 10], b"x", "more than 20,000 files"),
+        ([1000], b"\0" * 5_000_000, "more than 4 GiB"),
+        ([1], b"\0" * 300_000_000, "larger than 256 MiB"),
+    ],
+)
+async def test_a_commit_that_unpacks_without_end_is_refused_before_it_is_held(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    widths: list[int],
+    content: bytes,
+    sentence: str,
+) -> None:
+    monkeypatch.setattr("pipeline.codebase.commit.MOST_FILES", 20_000)
+    await git(None, "init", "-q", "--bare", str(tmp_path))
+    commit = commit_bomb(tmp_path, content=content, widths=widths)
+    with pytest.raises(CodebaseTooLarge, match=sentence):
+        await Codebase.open(tmp_path, commit)
+
+
+async def test_a_commit_of_empty_folders_is_refused_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.codebase.commit.MOST_SECONDS", 0.5)
+    await git(None, "init", "-q", "--bare", str(tmp_path))
+    tree = (await git(tmp_path, "mktree", input=b"")).decode().strip()
+    for _ in range(5):
+        lines = "".join(f"040000 tree {tree}\tp{number}\n" for number in range(100))
+        tree = (await git(tmp_path, "mktree", input=lines.encode())).decode().strip()
+    person = {f"GIT_{w}_{x}": "x" for w in ("AUTHOR", "COMMITTER") for x in ("NAME", "EMAIL")}
+    commit = await git(tmp_path, "commit-tree", tree, "-m", "x", env=person)
+    with pytest.raises(CodebaseTooLarge, match="could not be listed"):
+        await Codebase.open(tmp_path, commit.decode().strip())
+
+
+async def test_a_file_is_read_from_git_once(tmp_path: Path) -> None:
+    big = "x" * (RECENT_BYTES // 16 + 1)
+    files = {"a.py": "a\n", "b.py": "b\n", "big.py": big}
+    codebase = await make_codebase(tmp_path / "r.git", files)
+    assert await codebase.read("a.py") == b"a\n"
+    assert list(await codebase.read_all(["big.py", "b.py"])) == ["big.py", "b.py"]
+    shutil.rmtree(codebase.git_dir / "objects")
+    assert await codebase.read_all(["b.py", "a.py"]) == {"b.py": b"b\n", "a.py": b"a\n"}
+    with pytest.raises(GitFailed):  # too large to keep
+        await codebase.read("big.py")

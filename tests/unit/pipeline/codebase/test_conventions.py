@@ -28,6 +28,19 @@ RUNNERS: dict[str, tuple[dict[str, str], str]] = {
     "pytest by tox.ini": ({"t/test_a.py": UNITTEST, "tox.ini": "[pytest]\n"}, "pytest"),
     "pytest by functions": ({"test_a.py": "def test_a():\n    pass\n"}, "pytest"),
     "unittest": ({"tests/test_a.py": UNITTEST, "tox.ini": "[tox]\n"}, "unittest"),
+    "requires pytest": ({"test_a.py": UNITTEST, "requirements.txt": "pytest\nsphinx\n"}, "pytest"),
+    "requires pytest in a folder": (
+        {"test_a.py": UNITTEST, "requirements/test.in": "pytest\n"},
+        "pytest",
+    ),
+    "requires pytest elsewhere": (
+        {"test_a.py": UNITTEST, "docs/requirements.txt": "pytest\n"},
+        "unittest",
+    ),
+    "requires a plugin alone": (
+        {"test_a.py": UNITTEST, "requirements.txt": "pytest-cov\n"},
+        "unittest",
+    ),
     "broken pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "[[["}, "unittest"),
     "odd pyproject": ({"tests/test_a.py": UNITTEST, "pyproject.toml": "tool = 1"}, "unittest"),
     "no tests": ({"a.py": "x = 1\n"}, "unittest"),
@@ -90,7 +103,7 @@ async def test_the_whole_suite_is_run_by_the_repositorys_runner(tmp_path: Path) 
     base = Conventions(
         runner="pytest", folder="tests", suffix=False, tests=1, packaged=False, example=None
     )
-    assert (base.suite_command() or ())[-2:] == ("addopts=", "--tb=short")
+    assert base.suite_command() == ("python", "-m", "pytest")
     plain = replace(base, runner="unittest")
     assert (plain.suite_command() or ())[-2:] == ("-s", "tests")
     packaged = replace(plain, packaged=True, folder="tests/unit")
@@ -135,3 +148,18 @@ async def test_a_file_named_like_the_test_folder_is_no_folder(tmp_path: Path) ->
     assert one.folder == "test"
     both = await found(tmp_path / "both", {"a.py": "x = 1\n", "tests": "run me", "test": "me too"})
     assert both.fresh_path("total", []) == "test_total.py"
+
+
+async def test_only_options_that_hide_results_are_overridden_each_by_its_name(
+    tmp_path: Path,
+) -> None:
+    settings = (
+        "[tool.pytest.ini_options]\naddopts = [\n  '-p', 'own', '--cov=x',\n  '-n', 'auto', '-x',\n"
+        "  '-q',\n]\ntestpaths = '-n 3'\n"
+    )
+    one = await found(tmp_path, {"tests/test_a.py": PYTEST, "pyproject.toml": settings})
+    assert one.command_for("t.py") == (
+        *("python", "-m", "pytest", "--no-cov", "-n", "0", "--maxfail=0", "-v", "-v", "t.py"),
+    )
+    plain = await found(tmp_path / "plain", {"tests/test_a.py": PYTEST})
+    assert plain.command_for("t.py") == ("python", "-m", "pytest", "t.py")

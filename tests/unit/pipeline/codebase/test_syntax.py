@@ -3,7 +3,7 @@ from __future__ import annotations
 from pipeline.codebase.syntax import find_syntax_errors
 
 
-async def test_an_error_is_told_with_its_line() -> None:
+async def test_an_error_is_reported_with_its_line() -> None:
     found = await find_syntax_errors({"a.py": b"x = 1\nif x\n    y = 2\n", "b.py": b"x = 1\n"})
     assert found == {"a.py": "line 2: expected ':': if x"}
 
@@ -24,7 +24,7 @@ async def test_other_files_are_not_looked_at() -> None:
     assert await find_syntax_errors({"a.txt": b"if x\n", "b.pyi": b"("}) == {}
 
 
-async def test_text_that_brings_the_parser_down_tells_nothing_and_harms_nobody() -> None:
+async def test_text_that_brings_the_parser_down_gives_no_result_and_harms_nobody() -> None:
     hostile = {"a.py": b"-" * 900_000 + b"1\n", "b.py": b"(" * 100_000, "c.py": b"x\0y"}
     assert set(await find_syntax_errors(hostile)) <= {"a.py", "b.py", "c.py"}
 

@@ -229,3 +229,14 @@ async def test_a_scout_with_too_small_a_window_leaves_the_words_to_decide(tmp_pa
     context = await finder.find(codebase, ISSUE)
     assert context is not None
     assert [file.path for file in context.files] == ["heads.py"]
+
+
+async def test_a_ranking_is_greedy_and_knows_target_and_maximum(tmp_path: Path) -> None:
+    asked = model("RELEVANCE: relevant")
+    await find(tmp_path, asked, context_tokens=60_000, context_cap=90_000)
+    assert {asked.temperatures[f"ranking/{n}"] for n in range(2)} == {0.0}
+    question = asked.conversations["ranking/0"][-1].text
+    assert "about 60000 tokens of files in all; 90000 is the maximum" in question
+    assert "always include every file that might need" in " ".join(
+        asked.systems["ranking/0"].split()
+    )

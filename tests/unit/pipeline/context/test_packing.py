@@ -26,7 +26,7 @@ def test_what_the_issue_names_never_falls_out_and_keeps_its_place() -> None:
     assert {room.path: room.tokens for room in rooms} == {"named.py": 600, "huge.py": 600}
 
 
-async def test_parts_are_those_that_the_issue_speaks_of_and_gaps_are_told() -> None:
+async def test_parts_are_those_that_the_issue_speaks_of_and_gaps_are_reported() -> None:
     text = "import os\n\n\n" + "".join(
         f"def part_{n}(value):\n    return value + {n}\n\n\n" for n in range(400)
     )

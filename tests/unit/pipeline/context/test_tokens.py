@@ -33,6 +33,7 @@ OURS = [
 NOISE = random.Random(1)
 
 
+@pytest.mark.slow
 def test_the_estimate_is_above_a_real_count_and_not_far(tmp_path: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in OURS]
     real = [len(real_tokens(text)) for text in texts]

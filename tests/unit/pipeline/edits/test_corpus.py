@@ -30,6 +30,7 @@ def codebase(tmp_path_factory: pytest.TempPathFactory) -> Codebase:
         commit = await make_repository(
             place, FILES, links=LINKS, executable=EXECUTABLE, submodules=SUBMODULES
         )
+        await git(place, "read-tree", commit)
         return await Codebase.open(place, commit)
 
     return asyncio.run(make())
@@ -48,11 +49,20 @@ async def applied(codebase: Codebase, diff: str, folder: Path) -> dict[str, tupl
         facts, _, path = entry.decode().partition("\t")
         there[path] = (facts.split()[0], facts.split()[1])
     changed = {p: (mode, blob) for p, (mode, blob) in there.items() if blob != _blob(codebase, p)}
-    found = {
-        path: (mode, await git(codebase.git_dir, "cat-file", "blob", blob))
-        for path, (mode, blob) in changed.items()
-    }
+    contents = await _read_blobs(codebase, [blob for _, blob in changed.values()])
+    found = {p: (mode, contents[blob]) for p, (mode, blob) in changed.items()}
     return {**found, **{path: ("gone", b"") for path in codebase.files if path not in there}}
+
+
+async def _read_blobs(codebase: Codebase, blobs: list[str]) -> dict[str, bytes]:
+    names = "".join(f"{blob}\n" for blob in blobs).encode()
+    output = await git(codebase.git_dir, "cat-file", "--batch", input=names) if blobs else b""
+    contents: dict[str, bytes] = {}
+    for blob in blobs:
+        header, _, rest = output.partition(b"\n")
+        size = int(header.split()[2])
+        contents[blob], output = rest[:size], rest[size + 1 :]
+    return contents
 
 
 def _blob(codebase: Codebase, path: str) -> str:

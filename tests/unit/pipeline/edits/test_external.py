@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from pipeline.codebase.git import git
 from pipeline.edits.external import LARGEST, ExternalEdit, ImportedEdits, diff_commits, import_edits
 from pipeline.edits.external_tests import to_test_script
 from tests.support.data import local_git
+from tests.support.data.bombs import commit_bomb
 
 FILES = {
     "shop.py": b"def total(a, b):\n    return a - b\n",
@@ -99,7 +102,7 @@ async def test_a_plain_diff_without_prefixes_is_read(repo: Repo) -> None:
     assert "+    return a + b" in found.candidates[0].patch.diff
 
 
-async def test_what_cannot_take_part_is_told_with_the_reason(repo: Repo) -> None:
+async def test_what_cannot_take_part_is_reported_with_the_reason(repo: Repo) -> None:
     good = await repo.diff(repo.changed({"shop.py": RIGHT}))
     named = await repo.diff(repo.changed({"logo.png": bytes(range(256))}))
     own = b"--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+x\n"
@@ -167,3 +170,50 @@ async def test_commits_whose_files_are_too_large_are_not_even_compared(repo: Rep
     head = repo.changed({"huge.bin": b"\0" * (LARGEST + 1)})
     edit = await diff_commits(repo.path / ".git", repo.base, head, "#1")
     assert (edit.diff, edit.problem) == (b"", "It is larger than 8 MiB.")
+
+
+@pytest.mark.parametrize(
+    ("width", "content", "problem"),
+    [
+        (100, b"x" * 1_000_000, "larger than 8 MiB"),
+        (5_000, b"x", "changes more than 2,000 files"),
+    ],
+)
+async def test_a_branch_is_measured_by_its_paths(
+    repo: Repo, width: int, content: bytes, problem: str
+) -> None:
+    head = commit_bomb(repo.path / ".git", content=content, widths=[width], parent=repo.base)
+    edit = await diff_commits(repo.path / ".git", repo.base, head, "bomb")
+    assert problem in edit.problem
+    assert edit.diff == b""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [100_000_000, 700_000_000])
+async def test_a_binary_part_that_unpacks_without_end_is_refused(repo: Repo, size: int) -> None:
+    packed = zlib.compressobj(9)
+    name = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    pieces: list[bytes] = []
+    for _ in range(size // 1_000_000):
+        name.update(b"\0" * 1_000_000)
+        pieces.append(packed.compress(b"\0" * 1_000_000))
+    data = b"".join(pieces)
+    data += packed.flush()
+    lines = [data[at : at + 52] for at in range(0, len(data), 52)]
+    body = b"".join(_length_letter(line) + _base85(line) + b"\n" for line in lines)
+    diff = (
+        b"diff --git a/zeros b/zeros\nnew file mode 100644\nindex "
+        + b"0" * 40 + b".." + name.hexdigest().encode()
+        + b"\nGIT binary patch\nliteral %d\n%s\nliteral 0\nHcmV?d00001\n\n" % (size, body)
+    )  # fmt: skip
+    imported = await repo.adopt(diff)
+    (rejected,) = imported.rejected
+    assert "larger than 64 MiB" in rejected.why
+
+
+def _length_letter(line: bytes) -> bytes:
+    return bytes([ord("A") + len(line) - 1 if len(line) <= 26 else ord("a") + len(line) - 27])
+
+
+def _base85(line: bytes) -> bytes:
+    return base64.b85encode(line, pad=True)

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.diversity import FinishedSample, is_informed, to_tried_edits
+from pipeline.generation.diversity import (
+    Direction,
+    FinishedSample,
+    is_informed,
+    samples_agree,
+    to_tried_edits,
+)
 from sandbox.base import Ending, Execution
 
 
@@ -23,7 +29,7 @@ def test_the_share_of_informed_samples_is_spread_evenly(
     assert [n for n in range(samples) if is_informed(n, share)] == informed
 
 
-def test_finished_edits_are_told_once_each_with_how_they_fared() -> None:
+def test_finished_edits_are_reported_once_each_with_how_they_fared() -> None:
     passed = Execution(exit_code=0, output="", seconds=1)
     failed = Execution(exit_code=2, output="", seconds=1)
     broken = Execution(exit_code=1, output="", seconds=1)
@@ -49,3 +55,19 @@ def test_finished_edits_are_told_once_each_with_how_they_fared() -> None:
 
 def test_only_so_many_are_shown() -> None:
     assert len(to_tried_edits([FinishedSample(n, f"diff {n}", None, 0) for n in range(30)])) == 6
+
+
+def test_samples_agree_when_every_edit_fixes_its_script_and_breaks_nothing() -> None:
+    passed = Execution(exit_code=0, output="", seconds=1)
+    failed = Execution(exit_code=2, output="", seconds=1)
+    one, other = FinishedSample(0, "a", passed, 0), FinishedSample(1, "b", passed, 0)
+    assert samples_agree([one, other])
+    assert not samples_agree([one])
+    assert not samples_agree([one, other, FinishedSample(2, "c", failed, 0)])
+    assert not samples_agree([one, FinishedSample(1, "b", passed, 1)])
+
+
+def test_a_sample_that_checks_may_send_an_edit_that_it_was_shown() -> None:
+    others = to_tried_edits([FinishedSample(0, "a", None, 0)])
+    assert "differs" in Direction(others=others).find_repetition("a")
+    assert not Direction(others=others, agree=True).find_repetition("a")

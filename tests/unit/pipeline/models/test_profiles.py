@@ -49,6 +49,20 @@ def test_a_model_on_a_server_of_ones_own_is_free() -> None:
     assert known.profile.sampling
 
 
+def test_ones_own_hardware_costs_its_hours_as_in_the_papers_table_1(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    paper = {"dollars_per_hour": 8.24, "tokens_per_second": 9051}
+    file.write_text(json.dumps({"version": 1, "date": "2026-11", "compute": {"*": paper}}))
+    known = look_up(parse_spec("openai:Qwen/Qwen2.5@http://vllm:8000/v1"), read_prices(file))
+    # Appendix C of CodeMonkeys: 1.32083 billion tokens for 334.02 dollars.
+    dollars = known.profile.price.of(Usage(input=1_320_000_000, output=830_000))
+    assert dollars == pytest.approx(334.02, abs=0.1)
+    assert known.profile.price.of(Usage(cache_read=1_000_000)) == 0
+    assert "$8.24 an hour and 9,051 tokens a second" in known.profile.price_note
+    paid = look_up(parse_spec("openai:gpt-7@https://api.openai.com/v1"), read_prices(file))
+    assert paid.price_source == "unknown"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -64,11 +64,73 @@ async def test_what_nox_would_run_is_run_without_nox(tmp_path: Path) -> None:
     assert (first.argv, first.source) == (("python", "-m", "pytest", "-q"), "nox")
 
 
-async def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
-    files = {**TESTS, "tests/runtests.py": "import django\n"}
+DJANGO = """\
+import argparse, django
+parser = argparse.ArgumentParser()
+parser.add_argument("modules", nargs="*")
+parser.add_argument("-v", "--verbosity")
+parser.add_argument("--parallel")
+"""
+SYMPY = """\
+#!/usr/bin/env python
+import sympy
+parser.add_option("-v", "--verbose")
+parser.add_option("-C", "--no-cache")
+"""
+
+
+async def test_django_has_a_runner_of_its_own_that_takes_labels(tmp_path: Path) -> None:
+    tox = "[testenv]\nchangedir = tests\ncommands =\n    {envpython} runtests.py {posargs}\n"
+    first = (await found(tmp_path, {**TESTS, "tests/runtests.py": DJANGO, "tox.ini": tox}))[0]
+    assert first.kind == "labels"
+    assert " ".join(first.argv_with_recorder(["tests/queries/test_q.py", "setup.py"])) == (
+        "python -m capuchin_inside.script_main tests/runtests.py --verbosity 2 --parallel 1 "
+        "queries.test_q"
+    )
+    assert first.covers(["tests/queries/test_q.py", "setup.py"]) == ("tests/queries/test_q.py",)
+
+
+async def test_a_configured_script_takes_labels_too(tmp_path: Path) -> None:
+    files = {"manage.py": "import django\n", "shop/tests.py": "x = 1\n"}
+    (one,) = await found(tmp_path, files, "python", "manage.py", "test", "--settings=a")
+    assert " ".join(one.argv_with_recorder(["shop/tests.py"])) == (
+        "python -m capuchin_inside.script_main manage.py test --settings=a shop.tests"
+    )
+
+
+async def test_a_script_of_sympys_kind_takes_files(tmp_path: Path) -> None:
+    files = {**TESTS, "bin/test": SYMPY, "README.rst": "Run ``bin/test``.\n"}
     first = (await found(tmp_path, files))[0]
-    assert first.argv == ("python", "tests/runtests.py", "-v", "2")
-    assert first.kind == "other"
+    assert first.argv_with_recorder(["a/tests/test_b.py"]) == (
+        *("python", "bin/test", "-C", "--verbose", "a/tests/test_b.py"),
+    )
+    newer = {**files, "bin/test": SYMPY + 'parser.add_argument("--use-sympy-runner")\n'}
+    assert (await found(tmp_path / "newer", newer))[0].kind == "pytest"
+
+
+async def test_pytest_is_asked_for_files_in_the_place_of_its_own(tmp_path: Path) -> None:
+    (one,) = await found(tmp_path, TESTS, *["pytest", "-k", "x", "tests", "./tests/"])
+    assert " ".join(one.argv_with_recorder(["tests/test_a.py"])) == (
+        "pytest -p capuchin_inside.pytest_plugin -k x tests/test_a.py "
+        "--maxfail=0 --continue-on-collection-errors"
+    )
+
+
+async def test_of_toxs_environments_the_one_with_the_fewest_factors_counts(tmp_path: Path) -> None:
+    tox = (
+        "[tox]\nenvlist = lint, py{27,38}-{lxml,}, py38-cov\n[testenv]\ncommands =\n"
+        "    lxml: pytest -k lxml\n    py27: pytest old\n    !cov: pytest tests\n"
+        "    cov: pytest --cov tests -v\n"
+    )
+    commands = await found(tmp_path, {**TESTS, "tox.ini": tox})
+    assert [" ".join(c.argv) for c in commands if c.source == "tox"] == ["python -m pytest tests"]
+
+
+async def test_unittest_finds_files_of_every_name(tmp_path: Path) -> None:
+    case = "import unittest\n\nclass T(unittest.TestCase):\n    pass\n"
+    files = {"a/x_test.py": case, "b/y_test.py": case}
+    (one,) = await found(tmp_path, files)
+    assert " ".join(one.argv) == "python -m unittest discover -v -p *_test.py"
 
 
 async def test_without_tests_there_is_no_command(tmp_path: Path) -> None:

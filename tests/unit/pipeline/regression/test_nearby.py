@@ -1,33 +1,82 @@
 from __future__ import annotations
 
-from pipeline.regression.nearby import MOST_FILES, nearby_files
+from pathlib import Path
 
-TESTS = {
-    "tests/test_till.py": "from shop import till\n",
-    "tests/test_sales.py": "import shop.till as t\n",
-    "tests/test_loose.py": "from shop import names, till\n",
-    "tests/test_words.py": "def test_a():\n    'the till is open'\n",
-    "tests/test_names.py": "from shop.names import polite\n",
+import pytest
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.regression.near_files import (
+    MOST_FILES,
+    NearFiles,
+    Nearness,
+    choose_files,
+    enclosing_names,
+    rank_files,
+)
+from tests.support.data.repositories import make_codebase
+
+DIFF = """\
+--- a/src/shop/till.py
++++ b/src/shop/till.py
+@@ -1,3 +1,3 @@
+ class Till:
+     def settle(self):
+-        return 1
++        return 2
+"""
+FILES = {
+    "src/shop/__init__.py": "",
+    "src/shop/till.py": "class Till:\n    def settle(self):\n        return 1\n",
+    "src/shop/sales.py": "from shop import till\n",
+    "src/shop/names.py": "x = 1\n",
+    "tests/test_till.py": "from shop import till\n\ndef test_a(): pass\n",
+    "tests/test_sales.py": "from shop import sales\n\ndef test_a(): pass\n",
+    "tests/test_words.py": "def test_a(): settle()\n",
+    "tests/test_names.py": "from shop.names import x\n\ndef test_a(): pass\n",
 }
 
 
-def test_a_test_named_after_the_module_comes_before_one_that_imports_it() -> None:
-    found = nearby_files(["src/shop/till.py"], TESTS)
-    assert found == ["tests/test_till.py", "tests/test_sales.py", "tests/test_loose.py"]
+async def test_names_imports_and_shared_words_say_what_is_near(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "repo.git", FILES)
+    found = await NearFiles(codebase).find(DIFF)
+    assert found == ["tests/test_till.py", "tests/test_words.py", "tests/test_sales.py"]
 
 
-def test_a_package_is_looked_for_by_its_own_name() -> None:
-    assert "tests/test_names.py" in nearby_files(["shop/__init__.py"], TESTS)
+async def test_what_changed_together_is_near(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    await git(None, "init", "-q", str(work))
+    person = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for number in range(2):
+        for path in ("src/a.py", "tests/test_far.py") if number else ("tests/test_x.py", "o.py"):
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            (work / path).write_text(f"def test_a(): return {number}\n")
+        await git(None, "add", "-A", cwd=work)
+        await git(None, *person, "commit", "-qm", "x", cwd=work)
+    head = (await git(None, "rev-parse", "HEAD", cwd=work)).decode().strip()
+    codebase = await Codebase.open(work / ".git", head)
+    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-def test_a(): return 1\n+x = 1\n"
+    assert (await NearFiles(codebase).find(diff))[0] == "tests/test_far.py"
 
 
-def test_a_changed_test_comes_first() -> None:
-    assert nearby_files(["shop/names.py", "tests/test_words.py"], TESTS)[0] == "tests/test_words.py"
+def test_a_changed_test_comes_first_and_what_nothing_speaks_for_is_left_out() -> None:
+    texts = {f"tests/test_{name}.py": "x" for name in "abc"}
+    evidence = Nearness(texts, distances={"tests/test_b.py": 1})
+    assert rank_files(["a.py", "tests/test_c.py"], evidence) == [
+        "tests/test_c.py",
+        "tests/test_a.py",
+        "tests/test_b.py",
+    ]
+    assert rank_files(["docs/till.md"], Nearness(texts)) == []
 
 
-def test_files_that_are_no_modules_have_no_tests() -> None:
-    assert nearby_files(["docs/till.md", "__init__.py"], TESTS) == []
+def test_only_so_many_are_taken_and_the_nearest_always() -> None:
+    many = {f"tests/test_{n:02}.py": "x" * 10 for n in range(40)}
+    assert len(choose_files(sorted(many), many)) == MOST_FILES
+    long = {"a": "x" * 900_000, "b": "x"}
+    assert choose_files(["a", "b"], long) == ["a"]
 
 
-def test_only_so_many_are_taken() -> None:
-    many = {f"tests/test_{n}.py": "import till\n" for n in range(20)}
-    assert len(nearby_files(["till.py"], many)) == MOST_FILES
+@pytest.mark.parametrize(("place", "names"), [(3, ["settle", "Till"]), (1, ["Till"]), (0, [])])
+def test_a_line_is_known_by_its_function_and_class(place: int, names: list[str]) -> None:
+    assert enclosing_names(FILES["src/shop/till.py"].split("\n"), place) == names

@@ -1,15 +1,18 @@
-"""What an execution is believed to say of the tests, whoever wrote it."""
+"""Which results of tests are read from an execution, no matter who wrote its output."""
 
 from __future__ import annotations
 
 import base64
 import json
+import time
 import zlib
+
+import pytest
 
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import unpack
-from pipeline.regression.runner import TestRun, parse_execution
+from pipeline.regression.runner import TestRun, parse_execution, parse_untrusted_execution
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 
@@ -24,7 +27,7 @@ def section(kind: str, data: bytes) -> str:
 
 
 def printed(*rows: object, end: dict[str, object] | None = None, before: str = "") -> TestRun:
-    """What is told of an execution whose recorder wrote `rows`."""
+    """What is read from an execution whose recorder wrote `rows`."""
     data = b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
     said = {"code": 0} if end is None else end
     output = before + section("records", data) + section("end", json.dumps(said).encode())
@@ -59,7 +62,7 @@ def test_a_test_that_began_and_never_ended_failed() -> None:
     assert printed(["start", "a", "t.py", 7]).suite.failed == ("a",)
 
 
-def test_the_time_before_the_first_test_is_told_within_reason() -> None:
+def test_the_time_before_the_first_test_is_reported_within_reason() -> None:
     rows = went("a", "passed", "passed")
     assert printed(*rows, end={"code": 0, "began": 7.0}).start == 0.5
     assert printed(*rows, end={"code": 0, "began": 1e10}).start == 0
@@ -160,7 +163,7 @@ def test_junit_is_read() -> None:
     assert found.seconds["a.B::four"] == 0
 
 
-def test_junit_with_entities_or_no_xml_at_all_tells_nothing() -> None:
+def test_junit_with_entities_or_no_xml_at_all_gives_no_result() -> None:
     laughs = b'<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite><testcase name="&a;"/></testsuite>'
     file = b'<!DOCTYPE x SYSTEM "file:///etc/passwd"><testsuite><testcase name="a"/></testsuite>'
     found = parse_junit([laughs, file, b"<testsuite", b"\xff", b""])
@@ -168,8 +171,125 @@ def test_junit_with_entities_or_no_xml_at_all_tells_nothing() -> None:
     assert not found.failed
 
 
-def test_a_command_that_writes_junit_is_told_apart_by_it() -> None:
+def test_a_command_that_writes_junit_is_distinguished_by_it() -> None:
     output = section("junit", XML) + section("end", b'{"code": 1}')
     run = parse_execution(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
     assert run.suite.passed == ("a.B::one", "five")
     assert run.per_test
+
+
+CRASHES = {3: "INTERNALERROR> KeyError: 1", 4: "ERROR: usage", 5: "no tests ran"}
+
+
+@pytest.mark.parametrize("code", CRASHES)
+def test_a_pytest_that_broke_down_or_collected_nothing_gives_no_result(code: int) -> None:
+    output = CRASHES[code] + section(
+        "records", json.dumps(went("a", "passed", "passed")[1]).encode()
+    )
+    output += section("end", json.dumps({"code": code}).encode())
+    run = parse_execution(Execution(exit_code=code, output=output, seconds=1), PYTEST, MARK)
+    assert (run.suite.passed, run.suite.failed) == ((), ())
+    assert CRASHES[code] in run.problem
+
+
+def test_a_runner_that_broke_down_half_way_gives_no_result() -> None:
+    """Django's parallel runner without tblib: it dies at the first test that fails."""
+    lines = "test_a (m.C) ... ok\nTypeError: cannot pickle 'traceback' object\n"
+    django = TestCommand(argv=("python", "x.py"), kind="other", source="detection")
+    run = parse_execution(Execution(exit_code=1, output=lines, seconds=1), django, MARK)
+    assert (run.suite.passed, run.suite.failed) == ((), ())
+    assert "not whole" in run.problem
+    whole = lines + "Ran 1 test in 0.1s\n\nOK\n"
+    run = parse_execution(Execution(exit_code=0, output=whole, seconds=1), django, MARK)
+    assert (run.suite.passed, run.problem) == (("test_a (m.C)",), "")
+
+
+def test_tests_that_need_a_network_are_no_failures() -> None:
+    run = printed(["network", "b"], ["network", "c"], *went("b", "passed", "failed"))
+    assert (run.suite.failed, run.suite.offline) == ((), ("b",))
+
+
+SYMPY = """\
+============================= test process starts ==============================
+sympy/core/tests/test_a.py[4]
+test_one ok
+test_two some words
+F
+test_three f
+test_four s
+sympy/core/tests/test_b.py[1]
+test_one ok                                                                 [OK]
+sympy/core/tests/test_c.py[?]   Failed to import                          [FAIL]
+"""
+SUMMARY = "=== tests finished: 2 passed, 1 failed, 1 expected to fail, in 1.2 seconds ==="
+
+
+def test_sympys_own_script_is_read_by_its_lines() -> None:
+    command = TestCommand(argv=("python", "bin/test"), kind="files", source="detection")
+    a, b = "sympy/core/tests/test_a.py", "sympy/core/tests/test_b.py"
+    execution = Execution(exit_code=1, output=SYMPY + SUMMARY, seconds=1)
+    run = parse_execution(execution, command, MARK)
+    assert run.suite.passed == (f"{a}::test_one", f"{a}::test_three", f"{b}::test_one")
+    assert run.suite.failed == (f"{a}::test_two", "sympy/core/tests/test_c.py")
+    assert run.files[f"{b}::test_one"] == b
+    cut = parse_execution(replace(execution, output=SYMPY), command, MARK)
+    assert (cut.suite.passed, bool(cut.problem)) == ((), True)
+
+
+HOSTILE_ROWS: dict[str, list[object]] = {
+    "a clock of 400 digits": [b'["start", "a", "t.py", 1' + b"0" * 400 + b"]"],
+    "a time of 400 digits": [b'["phase", "a", "call", "passed", 1' + b"0" * 400 + b"]"],
+    "a path that is no text": [["start", "a", "\ud800.py", 1.0]],
+    "a function in no text": [["function", 1, 1, "\ud800", 3], ["ran", "a", 1, [1]]],
+    "no number": [b'["phase", "a", "call", "failed", NaN]', b'["start", "a", "t.py", -Infinity]'],
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_ROWS)
+def test_what_is_recorded_can_be_saved_and_read_back(case: str) -> None:
+    run = printed(*HOSTILE_ROWS[case], *went("good", "passed", "passed"))
+    assert TestRun.model_validate_json(run.model_dump_json()) == run
+    assert "good" in run.suite.passed
+
+
+BOMBS = {
+    "lists": section("records", b"[" + b"[]," * 8_000_000 + b"0]"),
+    "lists in a row": section("records", b'["start",' + b"[]," * 5_000_000 + b"0]"),
+    "nested junit": section("junit", b"<a>" * 10_000_000),
+    "wide junit": section("junit", b"<a>" + b"<b/>" * 500_000),
+    "printed names": ("PASSED a" + " " * 985 + "x\n") * 1_000,
+    "printed dots": ("test_a (t.T)\n" + " ... " * 200 + "\n") * 1_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", BOMBS)
+async def test_what_a_test_sends_never_holds_up_the_event_loop(case: str) -> None:
+    execution = Execution(exit_code=1, output=BOMBS[case], seconds=1)
+    loop, wall = time.thread_time(), time.monotonic()
+    run = await parse_untrusted_execution(execution, PYTEST, MARK)
+    assert time.thread_time() - loop < 0.25
+    assert time.monotonic() - wall < 60
+    assert not run.suite.passed
+
+
+async def test_a_long_record_reads_as_a_short_one() -> None:
+    rows = b"\n".join(
+        json.dumps(row).encode() for n in range(800) for row in went(f"t{n}", "failed")
+    )
+    output = section("records", rows) + section("end", b'{"code": 0}')
+    execution = Execution(exit_code=0, output="x\n" * 50_000 + output, seconds=1)
+    found = await parse_untrusted_execution(execution, PYTEST, MARK)
+    assert found == parse_execution(execution, PYTEST, MARK)
+    assert len(found.suite.failed) == 800
+
+
+async def test_records_that_cost_too_much_tell_no_test_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.regression.runner.PARSE_MEMORY", 100 * 1024 * 1024)
+    output = "seen\n" + section("records", b'["start",' + b"[]," * 5_000_000 + b"0]")
+    execution = Execution(exit_code=0, output=output, seconds=1)
+    run = await parse_untrusted_execution(execution, PYTEST, MARK)
+    assert (run.per_test, run.ended) == (False, False)
+    assert run.suite.execution.output == "seen"

@@ -57,7 +57,7 @@ def test_tests_that_ran_a_changed_function_come_first_then_those_that_import_its
     assert short.description == "those that run or import what the edit touches"
 
 
-def test_a_change_outside_of_functions_concerns_whoever_ran_any_of_the_file() -> None:
+def test_a_change_outside_of_functions_concerns_every_test_that_ran_any_of_the_file() -> None:
     choice = choose_tests(base(), touching(outside={"x.py"}), {}, seconds=3)
     assert set(choice.tests) == {"far::a", "ran::d"}
 
@@ -68,7 +68,7 @@ def test_the_rest_is_run_while_the_time_lasts() -> None:
     assert many.description.endswith("then others while the time lasted")
 
 
-def test_when_nothing_is_known_to_matter_it_is_said() -> None:
+def test_a_selection_without_known_tests_says_so() -> None:
     choice = choose_tests(base(), touching(), {}, seconds=2)
     assert choice.description.startswith("as many as the time allows")
 
@@ -176,7 +176,7 @@ async def test_tests_are_as_far_as_their_imports_say() -> None:
     assert (await distances("src/shop/names.py"))["tests/test_till.py"] == 2
 
 
-async def test_whoever_imports_from_a_package_runs_its_init() -> None:
+async def test_an_import_from_a_package_runs_its_init() -> None:
     found = await distances("src/shop/__init__.py")
     assert {"tests/test_till.py", "tests/test_shop.py"} <= found.keys()
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.models.wrappers.timed import RunClock, TimedStage
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
+from pipeline.regression.control import CONTROL
 from pipeline.regression.runner import RequestedTests, TestRunner
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
@@ -36,8 +38,8 @@ async def opened(folder: Path, tests: dict[str, str], **extra: str) -> Shop:
     return await open_shop(folder, {**source, **tests, **extra})
 
 
-def suite_of(shop: Shop, *command: str, seconds: float = 100) -> RegressionSuite:
-    options = Options(test_command=command, suite_seconds=seconds)
+def suite_of(shop: Shop, *command: str, seconds: float = 100, near: float = 0) -> RegressionSuite:
+    options = Options(test_command=command, suite_seconds=seconds, nearby_seconds=near)
     return RegressionSuite(shop.codebase, shop.sandbox, DirStore(shop.folder / "store"), options)
 
 
@@ -57,7 +59,48 @@ async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -
     assert breaking is not None
     assert (harmless.broken, breaking.broken) == ((), ("tests/test_till.py::test_count",))
     assert (harmless.whole, harmless.chosen) == (2, "")
-    assert len(shop.sandbox.runs) == runs + 1
+    assert len(shop.sandbox.runs) == runs + 3  # and a control test without and with the edit
+
+
+FORGERIES = {
+    "conftest.py": (
+        "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
+        "def pytest_runtest_makereport(item, call):\n"
+        "    call.excinfo = None\n    yield\n"
+    ),
+    "tests/conftest.py": (
+        "import json, os, sys\n"
+        "folder = os.environ.get('CAPUCHIN_RECORDS')\n"
+        "if folder and 'pytest' in ' '.join(sys.orig_argv):\n"
+        "    with open(folder + '/records', 'a') as file:\n"
+        "        for test in ('test_count', 'test_total_of_nothing'):\n"
+        "            name = 'tests/test_till.py::' + test\n"
+        "            lines = [['start', name, 'tests/test_till.py', 1.0]]\n"
+        "            for when in ('setup', 'call', 'teardown'):\n"
+        "                lines.append(['phase', name, when, 'passed', 0.0])\n"
+        "            file.write(''.join(json.dumps(line) + '\\n' for line in lines))\n"
+        "    os._exit(0)\n"
+    ),
+    "tests/__init__.py": (
+        "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
+        "if module:\n    real = module.write\n"
+        "    module.write = lambda kind, *values: real(\n"
+        "        kind, *('passed' if value == 'failed' else value for value in values)\n    )\n"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FORGERIES)
+async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
+    tmp_path: Path, path: str
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    lines = FORGERIES[path].splitlines()
+    forged = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
+    diff = BREAKING + forged + "".join(f"+{line}\n" for line in lines)
+    report = await compared(shop, diff, *PYTEST)
+    assert report.broken == (CONTROL,)
 
 
 ODD = """\
@@ -140,7 +183,7 @@ async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
     assert "tests/test_other.py" in report.after.failed
 
 
-async def test_of_a_suite_that_passes_nothing_nothing_is_told(tmp_path: Path) -> None:
+async def test_a_suite_that_passes_nothing_gives_no_result(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_a.py": "def test_a():\n    assert False\n"})
     suite = suite_of(shop)
     assert await suite.find_broken(BREAKING) is None
@@ -189,7 +232,7 @@ class CountTest(unittest.TestCase):
 """
 
 
-async def test_unittest_is_told_apart(tmp_path: Path) -> None:
+async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     extra = {"tests/__init__.py": "", "pyproject.toml": ""}
     shop = await opened(tmp_path, {"tests/test_case.py": CASE}, **extra)
     report = await compared(shop, BREAKING)
@@ -217,7 +260,7 @@ async def test_a_command_in_another_language_counts_by_its_exit_code(tmp_path: P
     assert (await compared(shop, HARMLESS, *command)).broken == ()
 
 
-async def test_a_script_that_runs_pytest_is_told_apart_by_its_junit_file(tmp_path: Path) -> None:
+async def test_a_script_that_runs_pytest_is_distinguished_by_its_junit_file(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))"
     )
@@ -227,7 +270,7 @@ async def test_a_script_that_runs_pytest_is_told_apart_by_its_junit_file(tmp_pat
 
 
 @pytest.mark.slow
-async def test_tests_that_run_side_by_side_are_told_apart(tmp_path: Path) -> None:
+async def test_tests_that_run_side_by_side_are_distinguished(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
     store = DirStore(tmp_path / "store")
@@ -265,6 +308,35 @@ async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
     assert {f"tests/test_flaky.py::test_{n}" for n in ("once", "hash")} <= {*report.after.passed}
 
 
+class LateClock(RunClock):
+    """Too little time to run everything once more, after two runs of the tests."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self._log = log
+
+    def seconds_left(self, stage: TimedStage) -> float:
+        del stage
+        late = self._log.exists() and len(self._log.read_text()) > 1
+        return 0.1 if late else 1000.0
+
+
+@pytest.mark.slow
+async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    once = (
+        "import pathlib\nlog = pathlib.Path({!r})\n"
+        "seen = len(log.read_text()) if log.exists() else 0\n\n"
+        "def test_once():\n    log.write_text('x' * (seen + 1))\n    assert seen != 1\n"
+    )
+    tests = {"tests/test_once.py": once.format(str(log)), "tests/test_till.py": COUNT}
+    shop = await opened(tmp_path, tests)
+    options = Options(nearby_seconds=0)
+    store = DirStore(tmp_path / "store")
+    suite = RegressionSuite(shop.codebase, shop.sandbox, store, options, LateClock(log))
+    assert await suite.find_broken(HARMLESS) == ()
+
+
 async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_old.py": "def test_old():\n    pass\n"}
     shop = await opened(tmp_path, tests)
@@ -295,6 +367,7 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     await compared(shop, HARMLESS)
     asked = [(asked_for(what), diffs) for what, diffs in shop.sandbox.runs]
     files = [one[1] for one, diffs in asked if one and diffs]
+    files = [each for each in files if "tests/test_c" not in str(each)]  # without the controls
     assert files == [("tests/test_a.py", "tests/test_till.py")]
 
 
@@ -308,7 +381,8 @@ async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_pat
     assert report.chosen == "those that began before the time ran out with the edit"
 
 
-async def test_of_a_command_without_parts_that_never_ends_nothing_is_told(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_a_command_without_parts_that_never_ends_gives_no_result(tmp_path: Path) -> None:
     talk = "import sys, time\nprint('test_a (x.Y) ... ok', flush=True)\ntime.sleep(600)\n"
     suite = suite_of(
         await opened(tmp_path, {}, **{"talk.py": talk}), "python", "talk.py", seconds=2
@@ -341,3 +415,127 @@ async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_withou
     without_edit = len(list((tmp_path / "environment").rglob("*.json")))
     assert without_edit > 0
     assert runs[0] - runs[1] == without_edit
+
+
+ADDOPTS = "[pytest]\naddopts = -q -q -x --lf -p helper -k 'not slow'\n"
+HELPED = """\
+def test_first(helped):
+    assert False
+
+def test_helped(helped):
+    assert helped == 1
+
+def test_slow():
+    assert False
+
+def test_fetch():
+    import urllib.request
+    urllib.request.urlopen("http://127.0.0.1:9/")
+"""
+
+
+@pytest.mark.slow
+async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> None:
+    """Only `-x` and `--lf` are overridden, by their names."""
+    helper = "import pytest\n\n@pytest.fixture\ndef helped():\n    return 1\n"
+    files = {"pytest.ini": ADDOPTS, "helper.py": helper, "test_own.py": HELPED}
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT, **files})
+    runner = TestRunner(
+        (await find_commands(shop.codebase))[0],
+        sandbox=shop.sandbox,
+        store=DirStore(shop.folder / "store"),
+        seconds=60,
+    )
+    run = await runner.run("", RequestedTests(files=("test_own.py",)))
+    assert run.suite.passed == ("test_own.py::test_helped",)
+    assert run.suite.failed == ("test_own.py::test_first",)
+    assert run.suite.offline == ("test_own.py::test_fetch",)
+
+
+OWN_SCRIPT = """\
+import argparse, sys, unittest
+parser = argparse.ArgumentParser()
+parser.add_argument("modules", nargs="*")
+parser.add_argument("--verbosity")
+parser.add_argument("--parallel")
+options = parser.parse_args()
+sys.path.insert(0, sys.path[0] + "/..")
+suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules or ["till.tests"])
+sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
+"""
+TILL_CASE = """\
+import unittest
+from shop.till import count
+
+class T(unittest.TestCase):
+    def test_count(self):
+        \"\"\"Counts.\"\"\"
+        self.assertEqual(count([1]), 1)
+
+    def test_other(self):
+        self.assertEqual(1, 1)
+"""
+
+
+@pytest.mark.slow
+async def test_a_script_that_takes_labels_is_asked_for_files_and_distinguished(
+    tmp_path: Path,
+) -> None:
+    tests = {"tests/runtests.py": OWN_SCRIPT, "tests/till/__init__.py": ""}
+    shop = await opened(tmp_path, {**tests, "tests/till/tests.py": TILL_CASE})
+    runner = TestRunner(
+        (await find_commands(shop.codebase))[0],
+        sandbox=shop.sandbox,
+        store=DirStore(shop.folder / "store"),
+        seconds=60,
+    )
+    assert runner.command.kind == "labels"
+    run = await runner.run(BREAKING, RequestedTests(files=("tests/till/tests.py",)))
+    assert run.suite.passed == ("till.tests.T.test_other",)
+    assert run.suite.failed == ("till.tests.T.test_count",)
+    assert run.titles == {"till.tests.T.test_count": "Counts."}
+    assert set(run.files.values()) == {"tests/till/tests.py"}
+
+
+FAR = (
+    "import time\n\ndef test_far():\n    while time.process_time() < 3:\n        pass\n"
+    + "# \n" * 9000
+)
+
+
+@pytest.mark.slow
+async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_path: Path) -> None:
+    tests = {"tests/test_till.py": COUNT, **{f"tests/test_far{n}.py": FAR for n in range(9)}}
+    shop = await opened(tmp_path, tests)
+    report = await suite_of(shop, seconds=5, near=20).compare(HARMLESS)
+    assert report is not None
+    assert (report.broken, len(report.before.passed)) == ((), 2)
+    assert report.chosen == "those in the file nearest to what the edit touches"
+    assert len(shop.sandbox.runs) == 4
+    assert await suite_of(shop, seconds=5, near=20).find_broken(BREAKING) == (
+        "tests/test_till.py::test_count",
+    )
+
+
+SLOW_TESTS = """\
+import time
+import pytest
+
+@pytest.mark.parametrize("n", range(100))
+def test_slow(n):
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.slow
+async def test_a_run_that_the_time_cuts_short_keeps_its_results_to_itself(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_slow.py": SLOW_TESTS})
+    (command,) = await find_commands(shop.codebase, PYTEST)
+    own, shared = DirStore(tmp_path / "own"), DirStore(tmp_path / "shared")
+    both = SharingStore(own, shared)
+    runner = TestRunner(command, sandbox=shop.sandbox, store=both, seconds=100)
+    run = await runner.run(wall=3)
+    assert 0 < len(run.suite.passed) < 100
+    assert (run.ended, run.suite.execution.limit) == (False, "run time")
+    assert await runner.run() == run  # a resumed run finds it
+    assert not (tmp_path / "shared").exists()

@@ -44,7 +44,7 @@ def test_the_host_in_a_message_is_found_once(output: str, host: str) -> None:
         "connect ENETUNREACH 2001:db8::1:443 - Local (:::0)",
     ],
 )
-def test_a_message_without_a_host_is_told_as_that(output: str) -> None:
+def test_a_message_without_a_host_is_reported_as_it_is(output: str) -> None:
     assert (find_blocked_hosts([output]).hosts, find_blocked_hosts([output]).nameless) == ((), True)
 
 

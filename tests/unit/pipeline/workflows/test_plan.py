@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.models.profiles import look_up
 from pipeline.models.spec import ModelSpec
-from pipeline.options import Options
+from pipeline.options import Generator, Options
 from pipeline.types import Context, SourceFile
 from pipeline.workflows.plan import estimate_cost
 
@@ -37,3 +37,12 @@ def test_a_default_run_is_guessed_at_a_few_dollars() -> None:
 
 def test_a_model_of_ones_own_is_free() -> None:
     assert estimate_cost(CONTEXT, LOCAL, Options()).dollars == 0
+
+
+def test_an_exploring_machine_takes_more_replies_than_a_fixed_one() -> None:
+    explorers = Options(generators=(Generator(machine="explore"),))
+    fixed, explored = (
+        estimate_cost(CONTEXT, SONNET, options) for options in (Options(), explorers)
+    )
+    assert explored.usage.output > 2 * fixed.usage.output
+    assert fixed.dollars < explored.dollars < explored.most

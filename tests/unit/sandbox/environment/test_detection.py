@@ -5,50 +5,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sandbox.environment.recipe import detect_recipe
+from sandbox.environment.recipe import Recipe, read_manifests
+from sandbox.environment.recipe import detect_recipe as detect
 from sandbox.environment.tox_nox import expand_environments, nox_routine, tox_routine
-from tests.support.data import lock_files
+from sandbox.tree import Tree
 from tests.support.docker import make_tree
 
 PYTEST = "pip install pytest"
 PROJECT = "[project]\nname = 'x'\n"
-NODE = "python3 -I /opt/capuchin/choose_node.py --accepted"
+NODE = "/opt/capuchin/python -I /opt/capuchin/choose_node.py --accepted"
+
+
+def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
+    return detect(read_manifests(tree, dockerfile), dockerfile=dockerfile, **given)
 
 
 @pytest.mark.parametrize(
     ("files", "steps"),
     [
-        (
-            {"pyproject.toml": PROJECT + "[dependency-groups]\ntest = []\n", "uv.lock": ""},
-            ["/opt/tools/uv/bin/uv sync --frozen --inexact --group test", PYTEST],
-        ),
-        (
-            {"pyproject.toml": PROJECT + "[project.optional-dependencies]\ndev = []\n", "uv.lock": ""},
-            ["/opt/tools/uv/bin/uv sync --frozen --inexact --extra dev", PYTEST],
-        ),
-        (
-            {"pyproject.toml": "[tool.poetry]\nname = 'x'\n", "poetry.lock": ""},
-            ["/opt/tools/poetry/bin/poetry install --no-interaction --no-ansi", PYTEST],
-        ),
-        (
-            {"pyproject.toml": lock_files.POETRY_TOML.replace("requires-python", "#"), "poetry.lock": ""},
-            [
-                "/opt/tools/poetry/bin/poetry install --no-interaction --no-ansi --no-root"
-                " --with test",
-                PYTEST,
-            ],
-        ),
-        (
-            {"pyproject.toml": PROJECT, "pdm.lock": lock_files.PDM_LOCK},
-            [
-                "pip install --no-deps --require-hashes --requirement /opt/incoming/pdm-hashed.txt",
-                "pip install --no-deps --editable .",
-                PYTEST,
-            ],
-        ),
         ({"uv.lock": ""}, [PYTEST]),
         (
             {"setup.py": "", "tox.ini": "[testenv]\ndeps =\n  six\n  py38: old\n  -rreqs.txt\n"},
@@ -144,7 +122,7 @@ def test_setup_lines_keep_the_tools_and_replace_the_rest(tmp_path: Path) -> None
     assert (len(found.tools), found.steps) == (1, ("npm run x",))
 
 
-def test_a_dockerfile_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_dockerfile_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Exception, match='no file "ci/D" in this repository'):
         detect_recipe(make_tree(tmp_path, {"a.py": ""}), dockerfile="ci/D")
 
@@ -166,23 +144,6 @@ def test_braces_are_unfolded_and_cannot_grow_without_end() -> None:
         "x",
     ]
     assert len(list(expand_environments("{a,b,c,d,e,f,g,h}" * 50))) <= 64
-
-
-def test_what_pdm_locked_is_told_to_pip_with_its_hashes(tmp_path: Path) -> None:
-    lock = (
-        '[[package]]\nname = "a"\nversion = "1"\nmarker = "os_name == \'posix\'"\n'
-        'files = [{file = "a.whl", hash = "sha256:0a"}, {url = "u", hash = "x; rm -rf"}]\n'
-        '[[package]]\nname = "b"\ngit = "https://e.org/b"\nrevision = "f00"\nfiles = []\n'
-        '[[package]]\nname = "c"\nversion = "2"\ngroups = ["docs"]\n'
-        '[[package]]\nname = "d"\nversion = "3"\nfiles = []\n'
-    )
-    found = detect_recipe(
-        make_tree(tmp_path, {"a.py": "", "pyproject.toml": PROJECT, "pdm.lock": lock})
-    )
-    assert dict(found.files) == {
-        "pdm-hashed.txt": "a==1 ; os_name == 'posix' --hash=sha256:0a\n",
-        "pdm.txt": "b @ git+https://e.org/b@f00\nd==3\n",
-    }
 
 
 def test_a_noxfile_that_is_no_python_says_nothing() -> None:

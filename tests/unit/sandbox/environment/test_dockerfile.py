@@ -61,6 +61,6 @@ def test_what_acts_outside_the_build_is_refused(line: str) -> None:
         check_dockerfile(f"FROM python:3.11\n{line}\n")
 
 
-def test_one_without_an_image_is_told() -> None:
+def test_one_without_an_image_is_reported() -> None:
     with pytest.raises(EnvironmentFailed, match="no FROM"):
         check_dockerfile("RUN true\n")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox.environment.manifests import scm_versions
-from sandbox.environment.recipe import detect_recipe
+from sandbox.environment.recipe import Recipe, read_manifests
+from sandbox.environment.recipe import detect_recipe as detect
 from sandbox.errors import EnvironmentFailed
+from sandbox.tree import Tree
 from tests.support.docker import make_tree
 
 EDITABLE = "pip install --editable ."
 PYTEST = "pip install pytest"
+
+
+def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
+    return detect(read_manifests(tree, dockerfile), dockerfile=dockerfile, **given)
 
 
 @pytest.mark.parametrize(

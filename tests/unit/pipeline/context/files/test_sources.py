@@ -86,7 +86,7 @@ async def test_an_empty_repository_has_no_sources(tmp_path: Path) -> None:
     assert (sources.files, sources.skipped) == ((), ())
 
 
-async def test_a_name_with_a_newline_or_without_utf8_is_told_of(tmp_path: Path) -> None:
+async def test_a_name_with_a_newline_or_without_utf8_is_reported(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", {"a.py": "x\n", "new\nline.py": "x\n"})
     sources = await find_sources(codebase)
     assert names(sources) == ["a.py"]
@@ -190,7 +190,7 @@ async def test_the_configuration_includes_and_excludes(
     assert names(sources) == read
 
 
-async def test_what_was_excluded_is_told_of(tmp_path: Path) -> None:
+async def test_excluded_files_are_reported(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", FILES)
     sources = await find_sources(codebase, Rules(include=("src/**",)))
     assert reasons(sources)["tools/c.py"] == "excluded"
@@ -198,13 +198,15 @@ async def test_what_was_excluded_is_told_of(tmp_path: Path) -> None:
 
 async def test_a_second_look_reads_no_content_again(tmp_path: Path) -> None:
     git_dir = tmp_path / "r.git"
-    codebase = await make_codebase(git_dir, {"a.py": "x = 1\n", "b.py": "y = 2\n", "c.bin": b"\0"})
+    files = {"a.py": "x = 1\n", "b.py": "y = 2\n", "c.bin": b"\0"}
+    codebase = await make_codebase(git_dir, files, loose=True)
     first = await find_sources(codebase)
+    later = await Codebase.open(git_dir, codebase.commit)
     # Without the objects of a.py and b.py nothing can be read but what is kept.
     for path in ("a.py", "b.py"):
         blob = codebase.files[path].blob
         (git_dir / "objects" / blob[:2] / blob[2:]).unlink()
-    again = await find_sources(codebase)
+    again = await find_sources(later)
     assert (again.files, again.skipped) == (first.files, first.skipped)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline.context.relevance.reader import RelevanceReader
+from pipeline.context.relevance.reader import SCHEMA, RelevanceReader
 from pipeline.context.server_tokens import open_counter
 from pipeline.context.tokens import ESTIMATOR, estimate_tokens
 from pipeline.models.base import ModelRequest, ModelUnavailable, Reply
@@ -107,7 +107,7 @@ async def test_a_file_larger_than_the_window_is_read_in_pieces_and_joined(tmp_pa
 async def test_the_pieces_of_one_file_are_asked_about_side_by_side(tmp_path: Path) -> None:
     big = "".join(f"def g{n}(x):\n    return x * {n}\n\n\n" for n in range(900))
     running = most = 0
-    async with scouted({"reply": NO}, window=6000) as (scout, _):
+    async with scouted({"reply": NO}, window=6000, max_output=500) as (scout, _):
 
         class Watched(AdaptiveModel):
             async def complete(self, request: ModelRequest) -> Reply:
@@ -147,7 +147,7 @@ class Says:
 
 async def frame() -> int:
     """Tokens of a question that are kept from the file."""
-    async with scouted({"reply": NO}, window=6000) as (scout, _):
+    async with scouted({"reply": NO}, window=6000, max_output=500) as (scout, _):
         return 6000 - RelevanceReader(scout, ISSUE).room
 
 
@@ -159,7 +159,7 @@ async def test_what_fits_the_scouts_window_by_its_own_count_is_read_whole(tmp_pa
     async with server.serve() as url, open_counter(parse_spec(f"openai:m@{url}"), "") as counter:
         for folder, using, requests in (("a", ESTIMATOR, 2), ("b", counter, 1)):
             (tmp_path / folder).mkdir()
-            async with scouted({"reply": NO}, window=window) as (scout, scouts):
+            async with scouted({"reply": NO}, window=window, max_output=500) as (scout, scouts):
                 await scanned(tmp_path / folder, files, scout, counter=using)
             about = [
                 asked.last_user_message
@@ -175,7 +175,7 @@ async def test_what_an_estimate_took_for_too_small_is_cut_by_the_exact_count(
 ) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
     window = await frame() + estimate_tokens(text) + 100
-    async with scouted({"reply": NO}, window=window) as (scout, server):
+    async with scouted({"reply": NO}, window=window, max_output=500) as (scout, server):
         await scanned(tmp_path, {"near.py": text}, scout, counter=Says(estimate_tokens(text) + 200))
     assert len(server.requests) == 2
 
@@ -257,3 +257,17 @@ async def test_a_slow_answer_holds_up_no_other(tmp_path: Path) -> None:
         verdicts = await scanned(tmp_path, modules(12), scout, counted=counted)
     assert told == list(range(13))
     assert verdicts["m1.py"].answer == "relevant"
+
+
+async def test_a_scout_that_reasons_at_length_before_it_answers_is_understood(
+    tmp_path: Path,
+) -> None:
+    reasoning = "It could matter, as it defines what the issue names. " * 80  # a thousand tokens
+    answers = {"reply": f'{{"thoughts": "{reasoning}", "relevant": true, "summary": "It adds."}}'}
+    async with scouted(answers) as (scout, server):
+        verdicts = await scanned(tmp_path, modules(1), scout)
+    assert [(v.answer, v.summary) for v in verdicts.values()] == [("relevant", "It adds")]
+    asked = server.requests[0]
+    assert asked.max_tokens == 32_000 // 8
+    assert "First think it through" in asked.last_user_message
+    assert SCHEMA["required"] == ["thoughts", "relevant", "summary"]

@@ -110,7 +110,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("kind", NONSENSE)
-async def test_nonsense_leaves_the_order_to_the_words_and_is_told(
+async def test_nonsense_leaves_the_order_to_the_words_and_is_reported(
     tmp_path: Path, kind: str
 ) -> None:
     sources = await opened(tmp_path)
@@ -142,7 +142,7 @@ async def test_a_model_of_vectors_without_direction_changes_nothing(tmp_path: Pa
     assert found.kept[0].path == "d.py"
 
 
-async def test_a_server_that_is_down_or_refuses_the_key_is_told_of(tmp_path: Path) -> None:
+async def test_a_server_that_is_down_or_refuses_the_key_is_reported(tmp_path: Path) -> None:
     sources = await opened(tmp_path)
     async with AsyncExitStack() as stack:
         nobody = build_ranker(stack, Settings(embedding_model="openai:mini@http://127.0.0.1:9/v1"))
@@ -171,7 +171,8 @@ async def test_what_it_costs_is_paid_and_the_ceiling_holds(tmp_path: Path) -> No
     meter = await Meter.open(store, 1)
     async with served() as (_, server), server.serve() as url:
         settings = Settings(
-            embedding_model=f"openai:claude-haiku-4-5@{url}/v1", solver_model=f"openai:m@{url}/v1"
+            embedding_model=f"openai:recorded-claude-haiku-4-5@{url}/v1",
+            solver_model=f"openai:m@{url}/v1",
         )
         async with ModelFactory(settings).open(
             ModelContext(meter, InFlightWork(), Options(), store)

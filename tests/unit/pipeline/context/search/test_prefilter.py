@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.codebase.commit import Codebase
 from pipeline.context.files.discover import find_sources
-from pipeline.context.search.mentions import find_named_files
+from pipeline.context.search.mentions import count_words, find_named_files
 from pipeline.context.search.prefilter import prefilter
 from pipeline.context.search.reading_list import build_reading_list
 from pipeline.options import Options
@@ -88,7 +89,7 @@ async def test_files_that_the_issue_names_are_kept_beyond_the_number_asked_for(
     assert [hit.path for hit in found.kept] == ["pkg/user.py", "pkg/http.py"]
 
 
-async def test_a_file_that_the_issue_names_and_nobody_reads_is_told_of(tmp_path: Path) -> None:
+async def test_a_file_that_the_issue_names_and_nobody_reads_is_reported(tmp_path: Path) -> None:
     files = {"pkg/api_pb2.py": "x = 1\n", "pkg/api.py": "x = 2\n"}
     codebase = await make_codebase(tmp_path / "r.git", files)
     trace = 'File "/x/pkg/api_pb2.py", line 1\nFile "/x/pkg/api.py", line 1'
@@ -108,14 +109,16 @@ async def test_hostile_words_are_words(tmp_path: Path) -> None:
 
 
 async def test_the_index_is_kept_by_content_and_follows_the_commit(tmp_path: Path) -> None:
-    one = await make_codebase(tmp_path / "r.git", FILES)
-    other = await make_codebase(one.git_dir, {"pkg/new.py": "def parse_header(): ...\n"})
+    one = await make_codebase(tmp_path / "r.git", FILES, loose=True)
+    more = {**FILES, "pkg/new.py": "def parse_header(): ...\n"}
+    other = await make_codebase(one.git_dir, more, loose=True)
     sources = await find_sources(one)
     first = await prefilter(sources, CRASH, 10)
+    later = await find_sources(await Codebase.open(one.git_dir, one.commit))
     # Without these objects nothing of them can be read again.
     for file in sources.files:
         (one.git_dir / "objects" / file.blob[:2] / file.blob[2:]).unlink()
-    assert await prefilter(sources, CRASH, 10) == first
+    assert await prefilter(later, CRASH, 10) == first
     found = await prefilter(await find_sources(other), CRASH, 10)
     assert {hit.path for hit in found.kept} == {"pkg/new.py", *(hit.path for hit in first.kept)}
 
@@ -140,3 +143,16 @@ async def test_the_prefilter_bounds_what_is_read_and_says_what_is_not(
     if unread:
         assert "in common with the issue" in found.explain_unread()[0]
         assert found.files[0].path == "pkg/http.py"
+
+
+PIP_LIST = "\n".join(f"package{word}   1.{n}.0" for n, word in enumerate("abcdefgh"))
+FROZEN = "\n".join(f"{word}thing==2.{n}" for n, word in enumerate("abcdefgh"))
+
+
+def test_lists_of_packages_and_the_middle_of_logs_are_no_words_of_the_issue() -> None:
+    log = "\n".join(["starting the engine", *["noise of workers"] * 200, "crash in totals"])
+    body = f"The invoice 3 is wrong.\n\n{PIP_LIST}\n{FROZEN}\n\n```\n{log}\n```\n"
+    words = count_words(issue("Wrong sum", body))
+    assert not any(word.startswith("package") or word.endswith("thing") for word in words)
+    assert words["noise"] == 78  # 40 lines of each end, one of which says something else
+    assert {"invoice", "engine", "crash", "totals"} <= set(words)

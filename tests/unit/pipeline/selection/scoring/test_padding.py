@@ -77,21 +77,29 @@ def form(diff: str) -> CanonicalEdit:
     return normalise(diff)
 
 
-def better(case: Sequence[str], padded: str, weights: Weights) -> tuple[float, float]:
-    """By how much padding raises the first one's log-odds, and its lead over any of the others."""
+def compute_gains(
+    case: Sequence[str], padded: str, fits: Sequence[Weights]
+) -> list[tuple[float, float]]:
+    """By how much padding raises the first edit's log-odds, and its lead over any of the others.
+
+    One pair for each of `fits`. The evidence is the same for all of them.
+    """
     before = compute_text_evidence([form(diff) for diff in case], ISSUE)
     after = compute_text_evidence([form(padded), *(form(diff) for diff in case[1:])], ISSUE)
-    old, new = ranking(before, weights), ranking(after, weights)
-    others = range(1, len(case))
-    lead = max(((new[0] - new[o]) - (old[0] - old[o]) for o in others), default=0.0)
-    return log_odds(after, weights, 0) - log_odds(before, weights, 0), lead
+    gains: list[tuple[float, float]] = []
+    for weights in fits:
+        old, new = ranking(before, weights), ranking(after, weights)
+        others = range(1, len(case))
+        lead = max(((new[0] - new[o]) - (old[0] - old[o]) for o in others), default=0.0)
+        gains.append((log_odds(after, weights, 0) - log_odds(before, weights, 0), lead))
+    return gains
 
 
 def scripts(count: int) -> str:
     return "".join(diff_of("", "print(1)\n", f"debug_{n}.py") for n in range(count))
 
 
-def every() -> list[Weights]:
+def list_fits() -> list[Weights]:
     return [
         w for fit in load_shipped_model().fits.values() for w in (fit.whole, *fit.without.values())
     ]
@@ -102,8 +110,7 @@ def every() -> list[Weights]:
 def test_an_edit_with_something_useless_is_never_better_than_without(
     case: Sequence[str], padding: str
 ) -> None:
-    for weights in every():
-        odds, lead = better(case, case[0] + padding, weights)
+    for odds, lead in compute_gains(case, case[0] + padding, list_fits()):
         assert odds <= 1e-9
         assert lead <= 1e-9
 
@@ -111,7 +118,7 @@ def test_an_edit_with_something_useless_is_never_better_than_without(
 def test_a_needless_file_of_50_000_lines_makes_nothing_better() -> None:
     padding = useless(50_000)
     for name in ("all but one equal", "the smallest of large ones"):
-        odds, lead = better(CASES[name], CASES[name][0] + padding, weights_for(None))
+        ((odds, lead),) = compute_gains(CASES[name], CASES[name][0] + padding, [weights_for(None)])
         assert odds < 0
         assert lead < 0
 
@@ -127,13 +134,12 @@ def test_two_equal_small_edits_come_before_one_with_a_needless_file() -> None:
 def test_many_left_scripts_speak_for_an_edit_no_more_than_one() -> None:
     for case in CASES.values():
         one = [case[0] + scripts(1), *case[1:]]
-        for weights in every():
-            odds, lead = better(one, case[0] + scripts(30), weights)
+        for odds, lead in compute_gains(one, case[0] + scripts(30), list_fits()):
             assert odds <= 1e-9
             assert lead <= 1e-9
 
 
 def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
-    for weights in every():
+    for weights in list_fits():
         for name, weight in (*weights.rank.items(), *weights.probability.items()):
             assert weight * weight_sign(name) >= 0, name

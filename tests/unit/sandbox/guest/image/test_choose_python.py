@@ -69,7 +69,7 @@ def test_an_environment_that_will_do_is_left_alone(image: Path, accepted: str, w
     assert not (image / "env/lib").exists()
 
 
-def test_bounds_that_no_version_meets_are_told_with_what_is_there(image: Path) -> None:
+def test_bounds_that_no_version_meets_are_reported_with_what_is_there(image: Path) -> None:
     done = choose(image, accepted="")
     assert done.returncode == choose_python.NONE_FITS
     assert done.stdout.startswith(

@@ -1,0 +1,1 @@
+"""What a command shows on standard error while it works. Start at `open.py`."""

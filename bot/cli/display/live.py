@@ -1,0 +1,160 @@
+"""The display of a terminal: the stages, what is counted, the cost and the time left, in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from time import monotonic
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli import FAILED, USAGE
+from bot.cli.display.base import Count
+from bot.cli.display.time_left import Pace, estimate_run
+from bot.cli.terminal import printable
+from bot.comments.checklist import STAGE_TITLES, describe_counts, measure_stage
+from bot.storage.progress import STAGES, Progress, Stage
+
+REFRESHES: Final = 5
+"""Each second."""
+BAR_WIDTH: Final = 30
+MINUTE: Final = 60
+_MARKS: Final = {"done": "✔", "failed": "✘", "later": "·", "between": " · "}
+_ASCII_MARKS: Final = {"done": "+", "failed": "x", "later": "-", "between": ", "}
+
+
+def open_console() -> Console:
+    """The terminal at standard error, which gets text as it is."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+class LiveDisplay:
+    """Redraws itself below the sentences, from a thread, until `close`."""
+
+    def __init__(self, console: Console, *, stages: bool = True) -> None:
+        """`stages`: list the stages of a run that fixes an issue."""
+        self._list_stages = stages
+        self._console = console
+        ascii_only = console.options.ascii_only
+        self._marks = _ASCII_MARKS if ascii_only else _MARKS
+        self._spinner = Spinner("line" if ascii_only else "dots")
+        self._began = monotonic()
+        self._progress = Progress()
+        self._budget = 0.0
+        self._count: Count | None = None
+        self._pace = Pace()
+        self._ended = ""
+        """The mark of the stage that was under way at the end."""
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            refresh_per_second=REFRESHES,
+            redirect_stdout=False,  # results go there, perhaps into a file
+        )
+
+    def say(self, sentence: str) -> None:
+        """Print the sentence above what is redrawn."""
+        self._console.print(Text(printable(sentence)), soft_wrap=True)
+
+    def show(self, progress: Progress, budget: float) -> None:
+        """Redraw with the next refresh."""
+        if progress.doing != self._progress.doing:
+            self._count = self._pace.read(progress.doing)
+        self._progress, self._budget = progress, budget
+        if not self._live.is_started:
+            self._live.start()
+
+    def end(self, code: int, facts: Mapping[str, object]) -> None:
+        """Draw the last state; what is said from now on stands below it."""
+        del facts
+        self._stop("failed" if code in (FAILED, USAGE) else "done")
+
+    def close(self) -> None:
+        """Stop redrawing; the last state stays on the screen."""
+        self._stop("failed")
+
+    def _stop(self, mark: str) -> None:
+        if self._live.is_started:
+            self._ended = self._marks[mark]
+            self._live.stop()
+
+    def _render(self) -> RenderableType:
+        lines = [*self._stage_lines()] if self._list_stages else [self._spinner]
+        if not self._ended:
+            lines = [*lines, *self._step_lines()]
+        return Group(*lines, Text(self._footer(), style="dim", no_wrap=True, overflow="ellipsis"))
+
+    def _stage_lines(self) -> Iterator[RenderableType]:
+        progress = self._progress
+        latest: Stage = max(progress.stages or STAGES[:1], key=STAGES.index)
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(width=1)
+        table.add_column(no_wrap=True, width=max(map(len, STAGE_TITLES.values())))
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for stage in STAGES:
+            facts = self._marks["between"].join(self._facts(stage))
+            text = Text(printable(facts, one_line=True), style="dim")
+            table.add_row(*self._title(stage, latest), text)
+        yield table
+
+    def _title(self, stage: Stage, latest: Stage) -> tuple[RenderableType, Text]:
+        title = STAGE_TITLES[stage]
+        if STAGES.index(stage) > STAGES.index(latest):
+            return Text(self._marks["later"], style="dim"), Text(title, style="dim")
+        if stage != latest or self._ended == self._marks["done"]:
+            return Text(self._marks["done"], style="green"), Text(title)
+        if self._ended:
+            return Text(self._ended, style="red"), Text(title)
+        return self._spinner, Text(title, style="bold")
+
+    def _facts(self, stage: Stage) -> Iterator[str]:
+        if counts := describe_counts(stage, self._progress):
+            yield counts
+        seconds = measure_stage(stage, self._progress.stages)
+        if seconds is not None:
+            yield format_clock(seconds)
+
+    def _step_lines(self) -> Iterator[RenderableType]:
+        """What is done now, and a bar where it is counted."""
+        if doing := self._progress.doing:
+            text = Text(f"  {printable(doing, one_line=True)}", no_wrap=True, overflow="ellipsis")
+            yield text
+        if self._count is not None:
+            done, total, _ = self._count
+            bar = Table.grid(padding=(0, 1))
+            bar.add_column(width=1)
+            left = self._pace.seconds_left
+            words = f"{done:,} of {total:,}"
+            if left is not None and done < total:
+                words += f"{self._marks['between']}about {format_clock(left)} left"
+            bar.add_row(
+                "", ProgressBar(total=max(1, total), completed=done, width=BAR_WIDTH), Text(words)
+            )
+            yield bar
+
+    def _footer(self) -> str:
+        parts = [f"{format_clock(monotonic() - self._began)} so far"]
+        spent = f"${self._progress.dollars:.2f}"
+        parts.append(f"{spent} of at most ${self._budget:.2f}" if self._budget else spent)
+        run = None if self._ended else estimate_run(self._progress)
+        if run is not None:
+            parts.append(f"about {_describe_range(*run)} left, by earlier runs")
+        return "  " + self._marks["between"].join(parts)
+
+
+def format_clock(seconds: float) -> str:
+    """Minutes and seconds, as in 2:05."""
+    minutes, rest = divmod(round(seconds), MINUTE)
+    return f"{minutes}:{rest:02}"
+
+
+def _describe_range(low: float, high: float) -> str:
+    least, most = round(low / MINUTE), max(1, round(high / MINUTE))
+    if least >= most:
+        return f"{most} min"
+    return f"{least} to {most} min" if least else f"at most {most} min"

@@ -1,0 +1,68 @@
+"""`capuchin doctor`: checks that everything Capuchin needs exists and works."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot.cli import Subparsers
+from bot.cli.terminal import printable
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.cli.doctor.types import HealthCheck
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command to `capuchin`."""
+    parser = subparsers.add_parser("doctor")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="first remove leftovers: containers of dead runs, images, temporary folders",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from bot.cli.doctor.checks import run_checks
+
+    if args.clean and not asyncio.run(_clean(Settings.from_env())):
+        return 1
+    checks = asyncio.run(run_checks(Settings.from_env()))
+    works = all(check.works for check in checks)
+    if args.json:
+        document = {"works": works, "checks": [check.model_dump() for check in checks]}
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        sys.stdout.write(render_checks(checks))
+    return 0 if works else 1
+
+
+def render_checks(checks: Sequence[HealthCheck]) -> str:
+    """One line for each check, with what to do."""
+    lines = (
+        f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"
+        f"{f' -> {check.mend}' if check.mend else ''}\n"
+        for check in checks
+    )
+    return printable("".join(lines))
+
+
+async def _clean(settings: Settings) -> bool:
+    """Return whether it succeeded."""
+    from bot.cli.clean import clean
+    from bot.storage.client import UNREACHABLE
+    from sandbox.errors import SandboxUnavailable
+
+    try:
+        sys.stderr.write(await clean(settings) + "\n")
+    except (*UNREACHABLE, SandboxUnavailable) as error:
+        sys.stderr.write(f"Nothing was cleaned: {error}\n")
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What `capuchin evaluate --trees` does: measures the context, or grades predictions."""

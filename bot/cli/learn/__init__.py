@@ -1,0 +1,1 @@
+"""`capuchin learn`: one module for each of its actions. Start at `command.py`."""

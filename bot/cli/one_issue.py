@@ -1,0 +1,98 @@
+"""`capuchin worker --issue URL`: the run that one labelled issue asks for, then the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+from bot.bootstrap import Bot, open_bot
+from bot.cli import FAILED, USAGE
+from bot.cli.local_run import NO_FIX, WrongUsage
+from bot.cli.remote_issue import parse_issue_url
+from bot.cli.terminal import printable
+from bot.github.errors import GitHubError
+from bot.queue.missed_webhooks import find_labels
+from bot.queue.start import request_labeled_run
+from bot.settings import Settings
+from bot.storage.client import UNREACHABLE
+from bot.storage.storage import Storage
+from bot.triggers.decide import BotNames
+from bot.types import LabeledIssue, Run, RunStatus
+from bot.worker import REDIS_SECONDS
+
+POLL_SECONDS: Final = 0.5
+EXIT_CODES: Final = {
+    RunStatus.OPENED_PULL_REQUEST: 0,
+    RunStatus.PLANNED: 0,
+    RunStatus.JUDGED: 0,
+    RunStatus.NO_FIX: NO_FIX,
+}
+"""Every other end is a failure."""
+
+
+async def run_command(settings: Settings, url: str) -> int:
+    """Work on the issue at `url` until its run ends, and return the exit code."""
+    try:
+        async with open_bot(settings) as bot:
+            found = await _find_label(bot, settings, url)
+            run = await _work(bot, settings, found)
+    except WrongUsage as error:
+        _print(str(error))
+        return USAGE
+    except UNREACHABLE:
+        _print("Redis does not answer: start it, or correct CAPUCHIN_REDIS_URL; then try again.")
+        return FAILED
+    except GitHubError as error:
+        _print(f"GitHub: {error}")
+        return FAILED
+    _print(f"{url}: {run.status.value}. {run.pull_request_url}".rstrip())
+    return EXIT_CODES.get(run.status, FAILED)
+
+
+async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
+    """The label on the issue that asks for a run. Raises WrongUsage: there is none."""
+    owner, name, number = parse_issue_url(url, settings.github_url.rstrip("/"))
+    ref = await bot.github.find_repository(owner, name)
+    if ref is None:
+        raise WrongUsage(f"The App is not installed on {owner}/{name}: install it there first.")
+    async with bot.github.open_repository(ref) as repo:
+        issue = await repo.issues.get(number)
+        if issue is None or issue.pull_request is not None:
+            raise WrongUsage(f"{url} does not exist or is no issue.")
+        async for found in find_labels(repo, ref, issue, BotNames.of(settings)):
+            return found
+    raise WrongUsage(
+        f"{url} asks for nothing: reopen it if it is closed, and add {settings.label!r}."
+    )
+
+
+async def _work(bot: Bot, settings: Settings, found: LabeledIssue) -> Run:
+    """The run as it is when it ends, or when a signal stops the worker."""
+    async with Storage.open(
+        settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
+    ) as storage:
+        run_id = (await request_labeled_run(found, storage)).run_id
+        worker = bot.build_worker(find_missed=False)
+        working = asyncio.create_task(worker.run_until_signalled())
+        try:
+            while True:
+                run = await storage.runs.get_readable(run_id)
+                if run is None:
+                    raise WrongUsage("Redis has lost the run: give it more memory.")
+                if working.done() or (run.status.final and await _is_quiet(storage, run)):
+                    return run
+                await asyncio.wait([working], timeout=POLL_SECONDS)
+        finally:
+            worker.stop()
+            await working
+
+
+async def _is_quiet(storage: Storage, ended: Run) -> bool:
+    """Whether nothing is left to do in the repository, such as the first look at a pull request."""
+    active = [await storage.runs.get_readable(each) for each in await storage.runs.list_active()]
+    return all(run is None or run.repo != ended.repo for run in active)
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(printable(text) + "\n")

@@ -1,0 +1,212 @@
+"""Edits × tests as a Markdown table, the unedited code first, with each edit's standing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bot.markdown import block, code, details, prose
+from pipeline.codebase.text import pluralize
+from pipeline.selection.letters import name_edits, rank_edits, to_letter
+from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
+from sandbox.base import Ending, Execution
+
+MAX_CELLS = 600
+"""A larger table shows only the sums."""
+MAX_DIFFS = 10
+"""So many edits are shown as diffs."""
+EDIT_CHARACTERS = 40_000
+"""Of all diffs of one comment together."""
+MAX_EDITS = 20
+_SHORTEST = 400
+_OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
+
+
+def render_vote_table(
+    table: VoteTable,
+    chosen: Candidate | None,
+    standings: Sequence[Standing] = (),
+    *,
+    order: Sequence[int] = (),
+    reproduced: Sequence[TestOutcome | None] = (),
+) -> str:
+    """Edits by tests, A first and `chosen` in bold; edits that do not apply are listed below.
+
+    `standings` (one for each candidate) add, as far as they are known: how many edits are
+    equivalent, how many of the repository's tests break, the reward model's score, the log-odds.
+    `order` decides who is A; `reproduced` (one for each candidate) says how the reproduction test
+    ends.
+    """
+    names = [_name(candidate, name) for candidate, name in _with_names(table, order)]
+    count = len(table.tests)
+    shown = range(count if (len(table.candidates) + 1) * count <= MAX_CELLS else 0)
+    columns = {**_makers(table), **_columns(names, standings, reproduced)}
+    heads = ["", *(_test_heading(table, t) for t in shown), "passes", *columns]
+    rows = [
+        f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
+        "|---|" + ":-:|" * (len(heads) - 1),
+        _render_row("unedited code", table.base, shown, ["" for _ in columns]),
+    ]
+    for c in _rank_rows(table, order):
+        same = 1 if table.candidates[c].source else _count_same(table, c)
+        name = f"{names[c]} ({same} times)" if same > 1 else names[c]
+        is_chosen = chosen is not None and table.candidates[c].patch == chosen.patch
+        bold = f"**{name} (chosen)**" if is_chosen else name
+        rows.append(
+            _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
+        )
+    rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
+    return "\n".join([*rows, *([""] if rejected else []), *rejected])
+
+
+def render_diffs(table: VoteTable, order: Sequence[int], characters: int) -> str:
+    """The diff of each edit, folded, A first; each is cut to `characters`."""
+    named = _with_names(table, order)
+    shown = rank_edits(table, order)[:MAX_DIFFS]
+    parts = [
+        details(
+            f"Edit {_name(*named[c])}, as a diff",
+            block(table.candidates[c].patch.diff, characters, "diff"),
+        )
+        for c in shown
+    ]
+    more = len(rank_edits(table, order)) - len(shown)
+    return "\n".join([*parts, *([f"\nAnd {pluralize(more, 'further edit')}."] if more else [])])
+
+
+def _rank_rows(table: VoteTable, order: Sequence[int]) -> list[int]:
+    """The edits, best first: of our own one for each diff, of other people's all."""
+    ranked = rank_edits(table, order)
+    diffs = [table.candidates[c].patch.diff for c in ranked]
+    sources = [c for c, one in enumerate(table.candidates) if one.source and c not in ranked]
+    return sorted(
+        [*ranked, *sources], key=lambda c: (diffs.index(table.candidates[c].patch.diff), c)
+    )
+
+
+def _with_names(table: VoteTable, order: Sequence[int]) -> list[tuple[Candidate, str]]:
+    return list(zip(table.candidates, name_edits(table, order), strict=True))
+
+
+def _name(candidate: Candidate, name: str) -> str:
+    return code(name, 80) if candidate.source else name
+
+
+def _count_same(table: VoteTable, candidate: int) -> int:
+    diff = table.candidates[candidate].patch.diff
+    return sum(other.patch.diff == diff for other in table.candidates)
+
+
+def _columns(
+    names: Sequence[str],
+    standings: Sequence[Standing],
+    reproduced: Sequence[TestOutcome | None],
+) -> dict[str, list[str]]:
+    """Extra columns by heading; a column without any value is left out."""
+
+    def equal(s: Standing) -> str:
+        return f"{s.support} ({names[s.same_as]})" if s.support > 1 else ""
+
+    found: dict[str, Callable[[Standing], str]] = {
+        "equal edits (first)": equal,
+        "breaks": lambda s: "" if s.broken is None else str(len(s.broken)),
+        "reward": lambda s: "" if s.reward is None else f"{s.reward:.2f}",
+        "log-odds": lambda s: f"{s.score:+.2f}",
+    }
+    columns = {"reproduction test": [_OUTCOMES.get(outcome, "") for outcome in reproduced]}
+    columns |= {head: [cell(s) for s in standings] for head, cell in found.items()}
+    return {head: cells for head, cells in columns.items() if any(cells)}
+
+
+def _makers(table: VoteTable) -> dict[str, list[str]]:
+    """Which machines and models made each edit, equal ones included, where there are several."""
+    ours = {one.origin for one in table.candidates if one.machine}
+    if len(ours) < 2:
+        return {}
+    makers: dict[str, list[str]] = {}
+    for one in table.candidates:
+        if one.machine:
+            makers.setdefault(one.patch.diff, []).append(f"{one.machine}, {code(one.model, 60)}")
+    named = {diff: "; ".join(dict.fromkeys(found)) for diff, found in makers.items()}
+    return {"made by": [named.get(one.patch.diff, "") for one in table.candidates]}
+
+
+def _test_heading(table: VoteTable, test: int) -> str:
+    return f"script {test + 1}{' (flaky)' if test in table.flaky else ''}"
+
+
+def _render_row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
+    passes = sum(run.passed for run in runs)
+    return f"| {' | '.join([name, *(_cell(runs[t]) for t in shown), str(passes), *more])} |"
+
+
+def _cell(run: Execution) -> str:
+    if run.passed:
+        return "✅"
+    if run.ending is Ending.TIMEOUT:
+        return "⏱"
+    # Exit code 2 means that the issue is still present; any other, that the test itself broke.
+    return "❌" if run.exit_code == 2 else "💥"
+
+
+def render_edits(edits: JudgedEdits, command: str = "") -> str:
+    """Folded: the edit that would have been proposed, and every other.
+
+    `command` is the beginning of the comment that opens one of them, such as `/capuchin use`.
+    """
+    shown = edits.order[:MAX_EDITS]
+    characters = max(_SHORTEST, EDIT_CHARACTERS // max(1, len(shown)))
+    best = details("A: the edit I would have proposed", _render_edit(edits, 0, characters))
+    others = [
+        details(f"Edit {to_letter(at)}", _render_edit(edits, at, characters))
+        for at in range(1, len(shown))
+    ]
+    table = details(
+        "Edits × tests", render_vote_table(edits.votes, None, edits.standings, order=edits.order)
+    )
+    how = (
+        f"`{command} A` opens an unproven draft pull request with edit A"
+        + ("; another letter takes another edit." if others else ".")
+        if command
+        else ""
+    )
+    facts = " ".join(filter(None, (_confidence_sentence(edits), suite_sentence(edits), how)))
+    return "\n\n".join(filter(None, (facts, best, *others, table)))
+
+
+def _render_edit(edits: JudgedEdits, rank: int, characters: int) -> str:
+    at = edits.order[rank]
+    votes = edits.votes
+    passed = f"It passes {votes.votes(at)} of {pluralize(len(votes.tests), 'script')}"
+    broken = edits.standings[at].broken if edits.standings else None
+    breaks = ""
+    if broken is not None:
+        breaks = f"; it breaks {pluralize(len(broken), 'test')} of this repository"
+    text = f"{passed}{breaks}.\n\n{block(votes.candidates[at].patch.diff, characters, 'diff')}"
+    return text if not broken else f"{text}\n\n{_render_broken(broken)}"
+
+
+def _render_broken(names: Sequence[str]) -> str:
+    return f"These tests pass without it but not with it:\n\n{block(chr(10).join(names), 1000)}"
+
+
+def _confidence_sentence(edits: JudgedEdits) -> str:
+    if edits.confidence is None:
+        return ""
+    return f"I estimate that edit A is correct with a probability of {edits.confidence:.0%}."
+
+
+def suite_sentence(edits: JudgedEdits) -> str:
+    """What the repository's own tests say of the best edit, or why they say nothing."""
+    if edits.suite is not None:
+        return _count_sentence(edits.suite)
+    if edits.suite_problem:
+        return f"This repository's own tests could not be run: {prose(edits.suite_problem, 500)}"
+    return ""
+
+
+def _count_sentence(suite: SuiteReport) -> str:
+    before, after = len(suite.before.passed), len(suite.after.passed)
+    return (
+        f"Of this repository's own tests, {before:,} pass without edit A and {after:,} with it; "
+        f"it breaks {len(suite.broken)}."
+    )

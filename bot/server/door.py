@@ -1,0 +1,209 @@
+"""Limits connections to the web server: a slow or silent client costs almost nothing.
+
+There are deadlines for headers and bodies, a limit of connections, and a limit of the total bytes
+of incomplete bodies. If the server is full, it closes the connection that has waited longest
+without completing its headers or body: an honest client completes them in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from bot.errors import BotError
+
+HEADER_SECONDS: float = 10.0
+BODY_SECONDS: float = 20.0
+MAX_CONNECTIONS: int = 256
+MAX_HEADER_BYTES: Final = 32 * 1024
+SMALL_BODY: Final = 128 * 1024
+"""Bytes that every request may send at any time; GitHub's payloads are mostly 10 to 30 KB."""
+MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
+"""The total bytes of all bodies, beyond `SMALL_BODY` of each."""
+LOG_SECONDS: Final = 60.0
+STREAM_SUFFIX: Final = "/events"
+"""How the paths of event streams end."""
+
+logger = logging.getLogger(__name__)
+
+
+class BodyTooSlow(BotError):
+    """The body did not arrive within `BODY_SECONDS`."""
+
+
+class BodyTooLarge(BotError):
+    """The body is larger than any that GitHub sends."""
+
+
+class TooMuchAtOnce(BotError):
+    """The bodies of all requests together exceed the memory limit."""
+
+
+class GuardedProtocol(H11Protocol):
+    """HTTP/1.1 with a deadline for the headers, and a limit of connections."""
+
+    waiting: ClassVar[dict[GuardedProtocol, None]] = {}
+    """The connections whose next request is incomplete, the longest-waiting first."""
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            next(iter(self.waiting), self).transport.abort()
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        request: Any = self.cycle  # None before the first
+        if self._deadline is None and (request is None or request.response_complete):
+            self._await_headers()
+        super().data_received(data)
+        begun: Any = self.cycle
+        if begun is not request:
+            self._forget_deadline()
+        if begun is not None and not begun.more_body:
+            self.waiting.pop(self, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        self.waiting.pop(self, None)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End event streams at once: they would last until the server loses its patience."""
+        super().shutdown()
+        request: Any = self.cycle
+        if request is not None and request.scope["path"].endswith(STREAM_SUFFIX):
+            self.transport.close()
+
+    def _await_headers(self) -> None:
+        self.waiting[self] = None
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
+    """Build a uvicorn server with these limits."""
+    uvicorn_log = logging.getLogger("uvicorn.error")
+    if not any(isinstance(each, OncePerMinute) for each in uvicorn_log.filters):
+        uvicorn_log.addFilter(OncePerMinute())
+    config = uvicorn.Config(
+        app,
+        http=GuardedProtocol,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_graceful_shutdown=stop_seconds,
+    )
+    return uvicorn.Server(config)
+
+
+class BodyReader:
+    """Reads bodies within the limits that all requests share."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._left = MAX_WAITING_BYTES
+
+    async def read(self, declared: str, chunks: AsyncIterator[bytes]) -> bytes:
+        """Read the whole body. `declared` is its Content-Length.
+
+        Raises:
+            BodyTooLarge, BodyTooSlow, TooMuchAtOnce.
+        """
+        if len(declared) > 12 or not declared.isdecimal() or int(declared) > self._largest:
+            raise BodyTooLarge
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                with self._account() as account:
+                    return await account.collect(chunks)
+        except TimeoutError:
+            raise BodyTooSlow from None
+
+    @contextmanager
+    def _account(self) -> Generator[_Account]:
+        account = _Account(self)
+        try:
+            yield account
+        finally:
+            self._left += account.taken
+
+    def take(self, size: int) -> None:
+        """Reserve `size` bytes of the shared memory. Raises `TooMuchAtOnce`."""
+        if size > self._left:
+            raise TooMuchAtOnce
+        self._left -= size
+
+    @property
+    def largest(self) -> int:
+        """The largest permitted body, in bytes."""
+        return self._largest
+
+
+class _Account:
+    """One body's share of the common memory."""
+
+    def __init__(self, reader: BodyReader) -> None:
+        self.taken = 0
+        self._reader = reader
+
+    async def collect(self, chunks: AsyncIterator[bytes]) -> bytes:
+        body = bytearray()
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > self._reader.largest:
+                raise BodyTooLarge
+            if (more := len(body) - SMALL_BODY - self.taken) > 0:
+                self._reader.take(more)
+                self.taken += more
+        return bytes(body)
+
+
+class RefusalLog:
+    """Logs refused webhooks, counted by response status: at most one line a minute."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._last = -LOG_SECONDS
+
+    def add(self, status: int) -> None:
+        """Count one refusal, and write the line if it is due."""
+        self._counts[status] += 1
+        clock = time.monotonic()
+        if clock - self._last >= LOG_SECONDS:
+            counts = ", ".join(f"{number} × {code}" for code, number in self._counts.items())
+            logger.warning("Refused webhooks since the last report, by status: %s", counts)
+            self._counts.clear()
+            self._last = clock
+
+
+class OncePerMinute(logging.Filter):
+    """Passes each message once a minute: strangers can trigger it any number of times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message: Any = record.msg
+        if record.levelno > logging.WARNING or not isinstance(message, str):
+            return True
+        last = self._passed.get(message)
+        if last is not None and record.created - last < LOG_SECONDS:
+            return False
+        self._passed[message] = record.created
+        return True

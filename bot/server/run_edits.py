@@ -1,0 +1,242 @@
+"""The edits of a finished run for its page: edits × scripts by letter, with diffs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from bot.comments.evidence.opening import ending_words
+from bot.markdown import make_visible
+from pipeline.codebase.text import pluralize
+from pipeline.selection.letters import get_votes, rank_result, to_letter
+from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, VoteTable, read_test_outcome
+from prompts import shorten
+from sandbox.base import Ending, Execution
+
+MAX_EDITS: Final = 20
+MAX_SCRIPTS: Final = 30
+DIFF_CHARACTERS: Final = 20_000
+OUTPUT_CHARACTERS: Final = 2_000
+ALL_CHARACTERS: Final = 400_000
+"""Of all diffs, scripts and outputs on one page; the bundle has the rest."""
+LEFT_OUT: Final = "(left out: the page would be too long. The bundle has it.)"
+_OUTCOMES: Final[Mapping[TestOutcome | None, str]] = {
+    "passes": "the reproduction test passes",
+    "fails": "the reproduction test fails",
+    "not run": "the reproduction test could not be run",
+    None: "",
+}
+
+
+class Cell(NamedTuple):
+    """One result, as a mark and in words."""
+
+    mark: str
+    words: str
+    kind: str
+    """The style: `good`, `bad`, `odd`, or empty for nothing known."""
+
+
+class ScriptRun(NamedTuple):
+    """One script with one edit, or with none."""
+
+    name: str
+    cell: Cell
+    seconds: float
+    output: str
+    """Untrusted."""
+
+
+class DiffLine(NamedTuple):
+    """A line of a diff; untrusted."""
+
+    kind: str
+    """`add`, `del`, `hunk`, or empty."""
+    text: str
+
+
+class RunEdit(NamedTuple):
+    """One edit as the page shows it; untrusted."""
+
+    letter: str
+    proposed: bool
+    """Whether the run proposed it."""
+    passed: str
+    """What it passed and broke, in our words."""
+    votes: int
+    """How many scripts it passes."""
+    diff: tuple[DiffLine, ...]
+    runs: tuple[ScriptRun, ...]
+    reproduction: Cell
+    broken: tuple[str, ...] | None
+    """Tests of the repository that it breaks; None if they did not run with it."""
+    maker: str = ""
+    """Which machine and model wrote it; empty if it is not known."""
+
+
+class Script(NamedTuple):
+    """One script, and how it ends on the unedited code; untrusted."""
+
+    note: str
+    """Why it has no vote; empty if it has one."""
+    text: str
+    base: ScriptRun
+
+
+class ReproductionTest(NamedTuple):
+    """The regression test before and after; untrusted."""
+
+    path: str
+    command: str
+    before: ScriptRun
+    after: ScriptRun
+
+
+class EditTable(NamedTuple):
+    """Edits × scripts."""
+
+    scripts: tuple[Script, ...]
+    votes: int
+    """How many scripts pass without any edit."""
+    edits: tuple[RunEdit, ...]
+    """Best first, A, B, …"""
+    more_scripts: int
+    more_edits: int
+    reproduction: ReproductionTest | None
+
+
+_NOTHING: Final = Cell("", "not known", "")
+
+
+class _Text:
+    """Cuts untrusted text, and leaves it out once the page is full."""
+
+    def __init__(self) -> None:
+        self._left = ALL_CHARACTERS
+
+    def cut(self, text: str, limit: int) -> str:
+        # The middle goes first: what is never shown need not be made visible.
+        shown = shorten(make_visible(shorten(text, 2 * limit)), limit)
+        if len(shown) > self._left:
+            return LEFT_OUT
+        self._left -= len(shown)
+        return shown
+
+
+def build_edit_table(result: Selection | NoFix) -> EditTable | None:
+    """The edits of `result` by their letters, best first; None if the run judged none."""
+    votes = get_votes(result)
+    if votes is None:
+        return None
+    text, ranked = _Text(), rank_result(result)
+    shown = ranked[:MAX_EDITS]
+    diffs = [_read_diff(text.cut(votes.candidates[c].patch.diff, DIFF_CHARACTERS)) for c in shown]
+    test = result.evidence.reproduction if isinstance(result, Selection) else None
+    count = min(len(votes.tests), MAX_SCRIPTS)
+    return EditTable(
+        reproduction=_show_test(test, text) if test else None,
+        votes=sum(run.passed for run in votes.base),
+        scripts=tuple(_show_script(votes, t, text) for t in range(count)),
+        edits=tuple(
+            _show_edit(result, votes, c, rank, diffs[rank], text) for rank, c in enumerate(shown)
+        ),
+        more_scripts=len(votes.tests) - count,
+        more_edits=len(ranked) - len(shown),
+    )
+
+
+def _show_edit(
+    result: Selection | NoFix,
+    votes: VoteTable,
+    c: int,
+    rank: int,
+    diff: tuple[DiffLine, ...],
+    text: _Text,
+) -> RunEdit:
+    proof = result.evidence if isinstance(result, Selection) else result.edits
+    standings = proof.standings if proof else ()
+    known = result.evidence.reproduced if isinstance(result, Selection) else ()
+    broken = standings[c].broken if standings else None
+    candidate = votes.candidates[c]
+    facts = (
+        f"passes {votes.votes(c)} of {pluralize(len(votes.tests), 'script')}",
+        _OUTCOMES[known[c]] if known else "",
+        "" if broken is None else f"breaks {pluralize(len(broken), 'test')} of the repository",
+    )
+    maker = ", ".join(filter(None, (candidate.machine, candidate.model)))
+    return RunEdit(
+        letter=to_letter(rank),
+        proposed=isinstance(result, Selection) and candidate == result.candidate,
+        passed="; ".join(filter(None, facts)),
+        votes=votes.votes(c),
+        diff=diff,
+        runs=tuple(
+            _show_run(f"Script {t + 1}", run, text)
+            for t, run in enumerate(votes.runs[c][:MAX_SCRIPTS])
+        ),
+        reproduction=_show_outcome(known[c] if known else None),
+        broken=None if broken is None else tuple(make_visible(one[:300]) for one in broken[:50]),
+        maker=make_visible(candidate.source or maker)[:120],
+    )
+
+
+def _show_script(votes: VoteTable, t: int, text: _Text) -> Script:
+    note = "no vote: it does not always end alike" if t in votes.flaky else ""
+    if t in votes.self_serving:
+        note = "no vote: only the edits that contain it pass it"
+    return Script(
+        note=note,
+        text=text.cut(votes.tests[t].text, 3 * OUTPUT_CHARACTERS),
+        base=_show_run(f"Script {t + 1}", votes.base[t], text),
+    )
+
+
+def _show_test(test: Reproduction, text: _Text) -> ReproductionTest:
+    return ReproductionTest(
+        path=make_visible(test.path[:300]),
+        command=make_visible(" ".join(test.command)[:500]),
+        before=_show_test_run(test.before, text),
+        after=_show_test_run(test.after, text),
+    )
+
+
+def _show_run(name: str, run: Execution, text: _Text) -> ScriptRun:
+    return ScriptRun(name, show_cell(run), run.seconds, text.cut(run.output, OUTPUT_CHARACTERS))
+
+
+def _show_test_run(run: Execution, text: _Text) -> ScriptRun:
+    """One of a test runner, whose exit codes are others than a script's."""
+    cell, output = _show_outcome(read_test_outcome(run)), text.cut(run.output, OUTPUT_CHARACTERS)
+    return ScriptRun("", cell, run.seconds, output)
+
+
+def show_cell(run: Execution) -> Cell:
+    """How a script ended; exit code 2 says that the issue is there."""
+    if run.passed:
+        return Cell("✓", "passes", "good")
+    if run.ending is Ending.TIMEOUT:
+        return Cell("T", "runs out of time", "odd")
+    if run.exit_code == 2:
+        return Cell("✗", "fails: the issue is there", "bad")
+    return Cell("!", f"breaks off: {ending_words(run)}", "odd")
+
+
+def _show_outcome(outcome: TestOutcome | None) -> Cell:
+    match outcome:
+        case "passes":
+            return Cell("✓", "passes", "good")
+        case "fails":
+            return Cell("✗", "fails", "bad")
+        case "not run":
+            return Cell("!", "could not be run", "odd")
+        case None:
+            return _NOTHING
+
+
+def _read_diff(diff: str) -> tuple[DiffLine, ...]:
+    kinds: Sequence[tuple[str, str]] = (("+++", ""), ("---", ""), ("+", "add"), ("-", "del"),
+                                        ("@@", "hunk"))  # fmt: skip
+    return tuple(
+        DiffLine(next((kind for start, kind in kinds if line.startswith(start)), ""), line)
+        for line in diff.rstrip("\n").split("\n")
+    )

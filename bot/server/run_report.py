@@ -1,0 +1,180 @@
+"""What a run's page shows beside its record: read from what the run saved."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from bot.comments.code_destinations import destinations_note, external_hosts
+from bot.comments.environment import GRADES
+from bot.markdown import make_visible
+from bot.server.run_edits import EditTable, build_edit_table
+from bot.server.timeline import StageRow, build_timeline
+from bot.settings import Settings
+from bot.storage.checkpoints import RedisStore
+from bot.storage.progress import Progress
+from bot.storage.storage import Storage
+from bot.types import Mode, Run
+from pipeline.environment.prepare import FAILED_KEY
+from pipeline.environment.record import EnvironmentRecord
+from pipeline.errors import UnreadableRecord
+from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
+from pipeline.types import Context, Findings, NoFix, Selection
+from pipeline.workflows.outcome import load_context, load_end
+
+LOAD_SECONDS: Final = 5.0
+"""A store waits while Redis does not answer; a page does not."""
+MAX_FILES: Final = 60
+MAX_ATTEMPTS: Final = 12
+_LINE: Final = 700
+_RECORD: Final = re.compile(r"environment/[^/]+/record")
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class FileRow(NamedTuple):
+    """A file that the model saw; untrusted."""
+
+    path: str
+    tokens: int
+    partial: bool
+    why: str
+
+
+class FilesShown(NamedTuple):
+    """The ranked files."""
+
+    rows: tuple[FileRow, ...]
+    more: int
+    of: int
+    """Source files of the repository."""
+    tokens: int
+    searched: int
+    """Tokens."""
+    dropped: int
+    """Files that may matter but found no room."""
+
+
+class EnvironmentShown(NamedTuple):
+    """The health of the environment; untrusted."""
+
+    verdict: str
+    """Whether it works, in our words; empty if nothing could be installed."""
+    summary: str
+    python: str
+    command: str
+    attempts: tuple[str, ...]
+
+
+class RunReport(NamedTuple):
+    """Each part is empty as long as it is not known, or when it is no longer kept."""
+
+    timeline: tuple[StageRow, ...] = ()
+    edits: EditTable | None = None
+    files: FilesShown | None = None
+    environment: EnvironmentShown | None = None
+    destinations: str = ""
+    """Where code went, in Markdown."""
+    others: tuple[Run, ...] = ()
+    """The issue's other runs, the newest first."""
+    has_bundle: bool = False
+
+
+async def load_report(
+    storage: Storage, settings: Settings, run: Run, progress: Progress
+) -> RunReport:
+    """The report on `run`; what cannot be read is left out. Raises redis-py's errors."""
+    store = storage.checkpoints(run.id)
+    others = await storage.run_queries.list_of_issue(run.repo, run.issue)
+    ledger = await _load(store.load(LEDGER_KEY, Ledger)) or Ledger()
+    end = await _load(load_end(store)) if run.status.final else None
+    documents = await _load(store.list_documents()) or []
+    return RunReport(
+        timeline=load_timeline(run, progress, ledger),
+        edits=build_edit_table(end) if end else None,
+        files=_show_files(await _load_context(store, end)),
+        environment=_show_environment(await _load_environment(store, documents)),
+        destinations=_describe_destinations(ledger, settings),
+        others=tuple(one for one in others if one.id != run.id),
+        has_bundle=run.status.final and bool(documents),
+    )
+
+
+def load_timeline(run: Run, progress: Progress, ledger: Ledger) -> tuple[StageRow, ...]:
+    """The timeline; of runs that fix no issue and have no such stages, only what cost something."""
+    if run.mode in (Mode.FIX, Mode.AUTO, Mode.PLAN):
+        return build_timeline(run, progress, ledger.accounts)
+    rows = build_timeline(run, Progress(), ledger.accounts)
+    return tuple(row for row in rows if row.calls)
+
+
+async def load_ledger(storage: Storage, run: Run) -> Ledger:
+    """What `run` has spent so far; empty if it cannot be read."""
+    return await _load(storage.checkpoints(run.id).load(LEDGER_KEY, Ledger)) or Ledger()
+
+
+async def _load(asked: Awaitable[T]) -> T | None:
+    """What `asked` finds; None if it is damaged, or Redis stops answering meanwhile."""
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            return await asked
+    except (TimeoutError, UnreadableRecord) as error:
+        logger.warning("A part of a run's page is missing: %s", error or "Redis does not answer.")
+        return None
+
+
+async def _load_context(store: RedisStore, end: Selection | NoFix | None) -> Context | None:
+    if isinstance(end, Selection) and end.evidence.context.findings:
+        return end.evidence.context
+    if isinstance(end, NoFix) and end.edits and end.edits.context:
+        return end.edits.context
+    return await _load(load_context(store))
+
+
+async def _load_environment(
+    store: RedisStore, documents: Sequence[str]
+) -> EnvironmentRecord | None:
+    names = [name for name in documents if _RECORD.fullmatch(name)] or [FAILED_KEY]
+    return await _load(store.load(names[-1], EnvironmentRecord))
+
+
+def _show_files(context: Context | None) -> FilesShown | None:
+    found: Findings | None = context.findings if context else None
+    if context is None or found is None:
+        return None
+    rows = tuple(
+        FileRow(make_visible(one.path[:300]), one.tokens, one.partial, make_visible(one.why[:300]))
+        for one in found.shown[:MAX_FILES]
+    )
+    return FilesShown(
+        rows=rows,
+        more=len(found.shown) - len(rows),
+        of=found.files,
+        tokens=sum(one.tokens for one in found.shown),
+        searched=found.read_tokens,
+        dropped=len(context.dropped),
+    )
+
+
+def _show_environment(record: EnvironmentRecord | None) -> EnvironmentShown | None:
+    if record is None or not record.tried:
+        return None
+    health = record.health
+    return EnvironmentShown(
+        verdict=f"It {GRADES[health.grade]}." if health else "",
+        summary=make_visible(health.summary()[:_LINE]) if health else "",
+        python=make_visible(health.python[:60]) if health else "",
+        command=make_visible(" ".join(health.command)[:300]) if health else "",
+        attempts=tuple(make_visible(line[:_LINE]) for line in record.lines()[:MAX_ATTEMPTS]),
+    )
+
+
+def _describe_destinations(ledger: Ledger, settings: Settings) -> str:
+    if not ledger.sent_to:
+        return ""
+    hosts = external_hosts(ledger.sent_to, settings, by_app=True)
+    return destinations_note(hosts, ledger.accounts, by_app=True)

@@ -1,0 +1,163 @@
+"""The routes of the runs' pages: who may see them, and what each answers."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import re
+from typing import TYPE_CHECKING, Final
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+
+from bot.server.auth import may_see_all, may_see_run
+from bot.server.door import STREAM_SUFFIX
+from bot.settings import Settings
+from bot.storage.client import REDIS_ERRORS
+from bot.storage.storage import Storage
+from bot.types import Run, RunId
+from pipeline.errors import UnreadableRecord
+
+if TYPE_CHECKING:
+    from bot.server.live import LiveStreams
+    from bot.server.pages import Pages
+
+logger = logging.getLogger(__name__)
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
+LIVE_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_BUSY: Final = {"retry-after": "10"}
+
+
+class RunRoutes:
+    """What these routes share."""
+
+    def __init__(self, settings: Settings, storage: Storage) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._packing = asyncio.Lock()
+
+    def add_to(self, app: FastAPI) -> None:
+        """Make `app` answer them."""
+        for path, handler in (
+            ("/runs", self.show_runs),
+            ("/runs/live.js", self.show_script),
+            ("/runs/{run_id}", self.show_run),
+            ("/runs/{run_id}" + STREAM_SUFFIX, self.stream_run),
+            ("/runs/{run_id}/run.tar.zst", self.download_bundle),
+        ):
+            app.add_api_route(path, handler, response_model=None)
+
+    async def show_runs(self, request: Request) -> Response:
+        """All runs, for the operator."""
+        if not may_see_all(self._settings, request):
+            return self._denial()
+        try:
+            page = await self._pages.render_runs(self._storage, request.query_params)
+        except REDIS_ERRORS as error:
+            return _unavailable(error)
+        return HTMLResponse(page, headers=self._pages.list_headers)
+
+    async def show_run(self, request: Request, run_id: RunId) -> Response:
+        """One run, for the operator and those who read its status comment."""
+        found = await self._find_run(request, run_id)
+        if isinstance(found, Response):
+            return found
+        is_operator = may_see_all(self._settings, request)
+        key = request.query_params.get("key", "")
+        try:
+            page = await self._pages.render_run(self._storage, found, key, is_operator=is_operator)
+        except REDIS_ERRORS as error:
+            return _unavailable(error)
+        return HTMLResponse(page, headers=self._pages.run_headers)
+
+    async def stream_run(self, request: Request, run_id: RunId) -> Response:
+        """What changes on the page of a run that works, as server-sent events."""
+        found = await self._find_run(request, run_id)
+        if isinstance(found, Response):
+            return found
+        if self._streams.is_full:
+            return PlainTextResponse("Too many pages are open. Reload instead.", 503, _BUSY)
+
+        async def render(run: Run) -> str:
+            return await self._pages.render_live(self._storage, run)
+
+        events = self._streams.stream(request, run_id, render)
+        return StreamingResponse(events, media_type="text/event-stream", headers=LIVE_HEADERS)
+
+    async def download_bundle(self, request: Request, run_id: RunId) -> Response:
+        """The bundle of a finished run."""
+        from bot.server.download import NAME, BundleTooLarge, build_bundle
+
+        found = await self._find_run(request, run_id)
+        if isinstance(found, Response):
+            return found
+        if not found.status.final:
+            return PlainTextResponse("The run works still: its bundle is there when it ends.", 404)
+        if self._packing.locked():
+            return PlainTextResponse("Another bundle is being packed. Try again.", 503, _BUSY)
+        try:
+            async with self._packing:
+                data = await build_bundle(self._storage, found)
+        except BundleTooLarge:
+            return PlainTextResponse("The run kept more than a download may hold.", 413)
+        except (*REDIS_ERRORS, TimeoutError) as error:
+            return _unavailable(error)
+        if data is None:
+            return PlainTextResponse("Nothing of this run is kept any more.", 404)
+        headers = {
+            "content-disposition": f'attachment; filename="capuchin-{run_id[:8]}.{NAME}"',
+            "cache-control": "no-store",
+            "x-content-type-options": "nosniff",
+        }
+        return Response(data, media_type="application/zstd", headers=headers)
+
+    async def show_script(self) -> Response:
+        """The script that keeps a page up to date; it is the same for all."""
+        from bot.server.pages import TEMPLATES
+
+        text = await asyncio.to_thread((TEMPLATES / "live.js").read_text, "utf-8")
+        headers = {"x-content-type-options": "nosniff", "cache-control": "max-age=300"}
+        return Response(text, media_type="text/javascript", headers=headers)
+
+    async def _find_run(self, request: Request, run_id: RunId) -> Run | Response:
+        """The run, or the answer that says why there is none to see."""
+        if not may_see_run(self._settings, request, run_id):
+            return self._denial()
+        missing = PlainTextResponse("There is no such run (any more).", 404)
+        if not _RUN_ID.fullmatch(run_id):
+            return missing
+        try:
+            return await self._storage.runs.get(run_id) or missing
+        except REDIS_ERRORS as error:
+            return _unavailable(error)
+        except UnreadableRecord:  # the sweep logs and ends it
+            return missing
+
+    # Imported when the first page is asked for: most servers only ever hear webhooks.
+
+    @functools.cached_property
+    def _pages(self) -> Pages:
+        from bot.server.pages import Pages
+
+        return Pages(self._settings)
+
+    @functools.cached_property
+    def _streams(self) -> LiveStreams:
+        from bot.server.live import LiveStreams
+
+        return LiveStreams(self._storage)
+
+    def _denial(self) -> Response:
+        if not self._settings.dashboard_token.get_secret_value():
+            reason = "Closed. Set CAPUCHIN_DASHBOARD_TOKEN, or follow the link of a status comment."
+            return PlainTextResponse(reason, 403)
+        reason = "The operator's token is wanted, as Bearer token or as password."
+        return PlainTextResponse(reason, 401, {"www-authenticate": 'Basic realm="Capuchin"'})
+
+
+def _unavailable(error: Exception) -> Response:
+    logger.warning("A page could not be shown: Redis: %s", error)
+    return PlainTextResponse("Redis does not answer. Try again later.", 503)

@@ -1,0 +1,1 @@
+"""What Capuchin reports of itself: the metrics of workers, traces, and calls in the debug log."""

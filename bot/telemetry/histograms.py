@@ -1,0 +1,168 @@
+"""The histograms of the workers. Each worker counts; Redis adds up; the server shows the sums.
+
+A sample's labels take few values: no repository, person or issue is among them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from sandbox.observation import Event, Kind
+
+SHORT: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+"""Bounds in seconds, for calls."""
+LONG: Final = (5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
+"""Bounds in seconds, for stages and runs."""
+TOKENS: Final = (100, 1_000, 4_000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_000_000)
+DOLLARS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 25)
+
+
+class Histogram(NamedTuple):
+    """What is measured, in the terms of Prometheus."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    bounds: tuple[float, ...]
+    """Upper bounds of the buckets, without the infinite one."""
+
+
+QUEUE: Final = Histogram(
+    "capuchin_queue_duration_seconds",
+    "From the request of a run to its first start.",
+    ("lane",),
+    LONG,
+)
+RUN: Final = Histogram(
+    "capuchin_run_duration_seconds",
+    "From a run's first start to its end, by outcome.",
+    ("end",),
+    LONG,
+)
+RUN_DOLLARS: Final = Histogram(
+    "capuchin_run_dollars", "Cost of a finished run, at list prices, by outcome.", ("end",), DOLLARS
+)
+STAGE: Final = Histogram(
+    "capuchin_stage_duration_seconds", "Duration of a stage of a run.", ("stage",), LONG
+)
+MODEL_CALL: Final = Histogram(
+    "capuchin_model_call_duration_seconds",
+    "Duration of a model call; `error` is the class of what it failed with.",
+    ("model", "error"),
+    SHORT,
+)
+MODEL_TOKENS: Final = Histogram(
+    "capuchin_model_call_tokens",
+    "Tokens of a model call: `input` without what was read from a cache, `cached`, `output`.",
+    ("model", "kind"),
+    TOKENS,
+)
+EXECUTION: Final = Histogram(
+    "capuchin_execution_duration_seconds",
+    "Duration of a program in the sandbox with its wait for a free place, by how it ended.",
+    ("ending",),
+    SHORT,
+)
+GITHUB_CALL: Final = Histogram(
+    "capuchin_github_call_duration_seconds",
+    "Duration of a request to GitHub, by the HTTP status of the answer (`none`: no answer).",
+    ("status",),
+    SHORT,
+)
+HISTOGRAMS: Final = (
+    QUEUE,
+    RUN,
+    RUN_DOLLARS,
+    STAGE,
+    MODEL_CALL,
+    MODEL_TOKENS,
+    EXECUTION,
+    GITHUB_CALL,
+)
+LEASES_LOST: Final = "leases_lost"
+"""A count: how often a worker lost the lease of a run that it worked on."""
+_SEPARATOR: Final = "\x1f"
+_SUM: Final = "sum"
+
+
+class Series(NamedTuple):
+    """One histogram with one set of labels."""
+
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+    """Of each bucket alone, the infinite one last."""
+    sum: float
+
+
+class Recorder:
+    """Adds up the samples of this process until they are taken to Redis."""
+
+    def __init__(self) -> None:
+        self._sums: defaultdict[str, float] = defaultdict(float)
+
+    def add(self, histogram: Histogram, value: float, *labels: str) -> None:
+        """Count one sample. `labels` has a value for each of the histogram's labels."""
+        at = sum(value > bound for bound in histogram.bounds)
+        key = _SEPARATOR.join((histogram.name, *labels))
+        self._sums[f"{key}{_SEPARATOR}{at}"] += 1
+        self._sums[f"{key}{_SEPARATOR}{_SUM}"] += value
+
+    def count(self, name: str) -> None:
+        """Count one of `name`, which is no histogram's."""
+        self._sums[name] += 1
+
+    def take(self) -> dict[str, float]:
+        """What was added since the last call, by field: the caller stores it, or gives it back."""
+        taken, self._sums = dict(self._sums), defaultdict(float)
+        return taken
+
+    def give_back(self, taken: Mapping[str, float]) -> None:
+        """Redis did not answer: keep this for the next time."""
+        for name, value in taken.items():
+            self._sums[name] += value
+
+    @contextmanager
+    def observe(self, event: Event) -> Generator[None]:
+        """An `Observer`."""
+        try:
+            yield
+        finally:
+            self._add_event(event)
+
+    def _add_event(self, event: Event) -> None:
+        facts = event.facts
+        match event.kind:
+            case Kind.STAGE:
+                self.add(STAGE, event.seconds, str(facts["stage"]))
+            case Kind.MODEL_CALL:
+                model = str(facts["model"])
+                self.add(MODEL_CALL, event.seconds, model, event.error)
+                for kind in ("input", "cached", "output"):
+                    if kind in facts:
+                        self.add(MODEL_TOKENS, float(facts[kind]), model, kind)
+            case Kind.EXECUTION:
+                self.add(EXECUTION, event.seconds, str(facts.get("ending", "none")))
+            case Kind.GITHUB_CALL:
+                self.add(GITHUB_CALL, event.seconds, str(facts.get("status", "none")))
+            case Kind.RUN:  # an attempt: how the run itself ends is counted where it ends
+                pass
+
+
+RECORDER: Final = Recorder()
+"""That of this process."""
+
+
+def read_series(histogram: Histogram, fields: Mapping[str, float]) -> Iterator[Series]:
+    """The series of a histogram in what Redis added up, in the order of their labels."""
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for name, value in fields.items():
+        first, *labels, last = name.split(_SEPARATOR)
+        if first == histogram.name and len(labels) == len(histogram.labels):
+            found.setdefault(tuple(labels), {})[last] = value
+    buckets = range(len(histogram.bounds) + 1)
+    for labels, parts in sorted(found.items()):
+        counts = tuple(int(parts.get(str(at), 0)) for at in buckets)
+        yield Series(labels, counts, parts.get(_SUM, 0.0))

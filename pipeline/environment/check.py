@@ -1,0 +1,223 @@
+"""Checks whether an environment works, cheapest first: imports, then a sample of the tests.
+
+Everything runs in the sealed sandbox on the unedited code. The results are saved with the image, so
+that neither a restarted run nor another run on the same image repeats the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import Collection as Container
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, Final, NamedTuple, cast
+
+from pipeline.codebase.commit import Codebase, File
+from pipeline.environment.failures import count_kinds
+from pipeline.environment.health import Health, ImportedPackage
+from pipeline.environment.packages import MANIFESTS, find_packages
+from pipeline.environment.sample import choose_sample, find_test_files
+from pipeline.options import Options
+from pipeline.regression.command import TestCommand, find_commands, find_runner
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.store import Store
+from pipeline.types import replace
+from prompts import shorten
+from sandbox.base import Ending, Sandbox
+from sandbox.program import Program
+
+HEALTH_KEY: Final = "health"
+IMPORT_SECONDS: Final = 60.0
+SAMPLE_SECONDS: Final = 60.0
+"""The time limit of one command's run of the sampled tests."""
+COLLECT_SECONDS: Final = 45.0
+_OUTPUT: Final = 6000
+"""Characters of the tests' output that are kept."""
+_LONGEST_ERROR: Final = 600
+_COUNTED: Final = re.compile(
+    r"^(?:collected (\d{1,7}) items?\b|(\d{1,7})(?:/\d+)? tests? collected)", re.M
+)
+
+_COLLECTED: Final = re.compile(
+    r"(?:ERROR (?:collecting )?)?(?P<path>[^\s:<]+\.py)(?:::|: \d+$| - |$)"
+    r"|(?P<indent> *)<(?P<kind>Module|Package|Dir|DoctestModule) ['\"]?(?P<name>[^'\">]+)"
+)
+_MOST_LINES: Final = 200_000
+_LONGEST_LINE: Final = 1000
+
+
+class Collection(NamedTuple):
+    """The tests that pytest collects by itself."""
+
+    tests: int | None = None
+    """None if pytest does not report the number in time."""
+    files: frozenset[str] = frozenset()
+
+
+class HealthCheck:
+    """Checks environments of one codebase."""
+
+    def __init__(self, codebase: Codebase, options: Options) -> None:
+        self._codebase = codebase
+        self._options = options
+
+    async def check(self, sandbox: Sandbox, store: Store) -> Health:
+        """Check the environment of `sandbox`; `store` belongs to its image only.
+
+        Raises:
+            SandboxUnavailable: a program could not be started, or its end is unknown.
+        """
+        if saved := await store.load(HEALTH_KEY, Health):
+            return saved
+        tests = find_test_files(self._codebase.files.values())
+        health = replace(await self._import_packages(sandbox), of_files=len(tests))
+        if health.python:
+            health = await self._run_tests(sandbox, store, health, tests)
+        await store.save(HEALTH_KEY, health)
+        return health
+
+    async def _import_packages(self, sandbox: Sandbox) -> Health:
+        there = [path for path in MANIFESTS if path in self._codebase.files]
+        texts = {path: await self._codebase.read_text(path) or "" for path in there}
+        names = find_packages(self._codebase.files, texts)
+        mark = f"capuchin-{secrets.token_hex(8)}"
+        request = {"names": names, "mark": mark, "seconds": IMPORT_SECONDS}
+        argv = ("python", "-I", "-c", _import_script(), json.dumps(request))
+        run = await sandbox.run(Program(argv, seconds=IMPORT_SECONDS + 10))
+        return parse_imports(run.output, mark)
+
+    async def _run_tests(
+        self, sandbox: Sandbox, store: Store, health: Health, tests: Sequence[File]
+    ) -> Health:
+        """Add to `health` the tests of the first command by which any passes, else of the first
+        command."""
+        commands = await find_commands(self._codebase, self._options.test_command)
+        best: Health | None = None
+        for command in commands:
+            collected = await self._collect(sandbox, command.argv)
+            # A named file would run even if the repository's settings leave out its folder.
+            own = [file for file in tests if file.path in collected.files] or tests
+            found = await self._run_sample(sandbox, store, health, command, choose_sample(own))
+            if found.collected is None and found.passed:
+                found = replace(found, collected=collected.tests)
+            if best is None or found.rank > best.rank:
+                best = found
+            if found.passed:
+                break
+        return health if best is None else best
+
+    async def _run_sample(
+        self,
+        sandbox: Sandbox,
+        store: Store,
+        health: Health,
+        command: TestCommand,
+        sample: Sequence[str],
+    ) -> Health:
+        runner = TestRunner(command, sandbox=sandbox, store=store, seconds=SAMPLE_SECONDS)
+        files = command.covers(sample)
+        run = await runner.run("", RequestedTests(files=files or None))
+        return await asyncio.to_thread(_add_run, health, command, run, len(files))
+
+    async def _collect(self, sandbox: Sandbox, argv: Sequence[str]) -> Collection:
+        """List the tests that pytest collects by itself; empty for any other runner."""
+        at = find_runner(argv)
+        if at is None or argv[at] == "unittest":
+            return Collection()
+        program = Program((*argv, "--collect-only"), seconds=COLLECT_SECONDS)
+        output = (await sandbox.run(program)).output
+        return await asyncio.to_thread(parse_collection, output, frozenset(self._codebase.files))
+
+
+def parse_imports(output: str, mark: str) -> Health:
+    """Parse the guest's report on the imports; without a report, a `Health` without a Python."""
+    _, found, answer = output.rpartition(f"\n{mark} ")
+    try:
+        told: Any = json.loads(answer.split("\n", 1)[0]) if found else None
+        packages = cast(list[dict[str, Any]], told["packages"])
+        return Health(
+            python=str(told["python"])[:20],
+            installed=tuple(str(one)[:120] for one in told["installed"]),
+            packages=tuple(
+                ImportedPackage(name=str(one["name"]), error=str(one["error"])[:_LONGEST_ERROR])
+                for one in packages
+            ),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Health(output=shorten(output.strip(), _OUTPUT))
+
+
+def parse_collection(output: str, paths: Container[str]) -> Collection:
+    """Parse `pytest --collect-only`: the number of tests, and which of `paths` contain them.
+
+    Depending on the version, a module is printed with its path from the root, or with its name
+    below its folders; with `-q`, each test has a line; modules that fail to collect follow ERROR.
+    """
+    found = _COUNTED.search(output)
+    ends: dict[str, list[str]] = {}
+    for path in paths:
+        ends.setdefault(path.rpartition("/")[2], []).append(path)
+    files: set[str] = set()
+    folders: list[tuple[int, str]] = []
+    for line in output.splitlines()[:_MOST_LINES]:
+        match = _COLLECTED.match(line[:_LONGEST_LINE])
+        if not match:
+            continue
+        if match["path"]:
+            files.add(match["path"])
+            continue
+        depth, name = len(match["indent"]), match["name"]
+        while folders and folders[-1][0] >= depth:
+            folders.pop()
+        if match["kind"] in ("Dir", "Package"):
+            folders.append((depth, name.removesuffix("/__init__.py")))
+            continue
+        whole = "/".join([*(folder for _, folder in folders), name])
+        likely = ends.get(name.rpartition("/")[2], [])
+        files.update(p for p in likely if p == name or f"/{whole}".endswith(f"/{p}"))
+    return Collection(int(found[1] or found[2]) if found else None, frozenset(files) & {*paths})
+
+
+def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> Health:
+    suite = run.suite
+    failed = set(suite.failed)
+    late = suite.execution.ending is Ending.TIMEOUT
+    # The runner counts the test that was cut off as failed.
+    count = max(0, len(failed) - 1) if late else len(failed)
+    errors = count_kinds(suite.execution.output) if count else {}
+    problem = run.problem
+    if not suite.passed and not count:
+        problem = problem or _explain_nothing(command, run)
+    begun = {*run.files, *suite.passed, *failed}
+    return replace(
+        health,
+        command=command.argv,
+        files=files,
+        collected=len(begun) if run.ended and (not files or health.of_files <= files) else None,
+        passed=len(suite.passed),
+        failed=count,
+        errors=errors or (count_kinds(suite.execution.output) if problem else {}),
+        ended=run.ended,
+        output=suite.execution.output[-_OUTPUT:] if count or problem else "",
+        problem=problem,
+    )
+
+
+def _explain_nothing(command: TestCommand, run: TestRun) -> str:
+    execution = run.suite.execution
+    name = " ".join(command.argv)[:200]
+    how = (
+        f"exit code {execution.exit_code}"
+        if execution.exit_code is not None
+        else f"its end: {execution.ending.value}"
+    )
+    return f"No test ran with the command {name} ({how})."
+
+
+@cache
+def _import_script() -> str:
+    return (resources.files("pipeline.environment.guest") / "import_packages.py").read_text("utf-8")

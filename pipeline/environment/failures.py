@@ -1,0 +1,66 @@
+"""Classifies failures of tests by their runner's output. The output is untrusted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+MOST_BLOCKS: Final = 500
+_BLOCK: Final = re.compile(
+    r"^(?:_{3,} .{1,300} _{3,}|={3,}\n(?:ERROR|FAIL): .{1,300})$", re.MULTILINE
+)
+"""The first line of pytest's and unittest's output about one failure."""
+_ERROR_LINE: Final = re.compile(
+    r"^(?:E {1,8})?(?:[\w.]{1,100}(?:Error|Exception|Warning|Exit)\b.{0,300})", re.M
+)
+_PYTEST_ASSERTION: Final = re.compile(r"^E {1,8}assert ", re.MULTILINE)
+KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    (
+        "network",
+        re.compile(
+            r"Temporary failure in name resolution|Name or service not known|getaddrinfo failed"
+            r"|Network is unreachable|Failed to establish a new connection|NewConnectionError"
+            r"|ConnectionRefusedError|No address associated with hostname|nodename nor servname"
+        ),
+    ),
+    ("missing module", re.compile(r"ModuleNotFoundError|No module named")),
+    ("import error", re.compile(r"ImportError|cannot import name|DistributionNotFound")),
+    ("syntax", re.compile(r"SyntaxError|IndentationError")),
+    ("fixture or plugin", re.compile(
+        r"fixture '.{1,100}' not found|PluginValidationError|unrecognized arguments|INTERNALERROR"
+        r"|unknown hook|UsageError|PytestRemovedIn|PytestDeprecationWarning"
+    )),
+    ("timeout", re.compile(r"Timeout(?:Error|Expired)?\b")),
+    ("assertion", re.compile(r"AssertionError|^E {1,8}assert |DID NOT RAISE", re.MULTILINE)),
+)  # fmt: skip
+"""Kinds by their last error line; the first match counts."""
+
+
+def count_kinds(output: str) -> dict[str, int]:
+    """How many failures of each kind `output` shows; those of no known kind are `other`."""
+    found: Counter[str] = Counter()
+    for number, block in enumerate(_blocks(output)):
+        if number >= MOST_BLOCKS:
+            break
+        found[kind_of(block)] += 1
+    if not found and (kind := kind_of(output)) != "other":
+        found[kind] = 1
+    return dict(found.most_common())
+
+
+def kind_of(block: str) -> str:
+    """The kind of one failure."""
+    lines = [match[0] for match in _ERROR_LINE.finditer(block)]
+    told = "\n".join([*lines[-6:], *(m[0] for m in _PYTEST_ASSERTION.finditer(block))])
+    for kind, pattern in KINDS:
+        if pattern.search(told or block):
+            return kind
+    return "other"
+
+
+def _blocks(output: str) -> Iterator[str]:
+    starts = [match.start() for match in _BLOCK.finditer(output)]
+    for start, end in zip(starts, [*starts[1:], len(output)], strict=False):
+        yield output[start:end]

@@ -1,0 +1,97 @@
+"""Imports the packages that a repository provides, each in a separate process.
+
+Started by `python -I -c` in the checkout, with one JSON argument: `names`, the packages found in
+the tree; `mark`, the start of the answer; `seconds`, the limit of all imports together.
+"""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from typing import Any
+
+MOST_PACKAGES = 6
+MOST_DISTRIBUTIONS = 400
+LONGEST = 600
+"""Characters of an error that are sent."""
+PRIVATE = ("tests", "test", "testing", "docs", "examples", "setup")
+
+
+def main() -> None:
+    request = json.loads(sys.argv[1])
+    end = time.time() + request["seconds"]
+    names = choose_names(request["names"])[:MOST_PACKAGES]
+    packages = [{"name": name, "error": import_package(name, end)} for name in names]
+    version = ".".join(str(number) for number in sys.version_info[:3])
+    told = {"python": version, "packages": packages, "installed": list_distributions()}
+    answer = json.dumps(told)
+    sys.stdout.write("\n{} {}\n".format(request["mark"], answer))
+
+
+def choose_names(names: Any) -> Any:
+    """The names that the installed repository declares, if the tree contains them; else `names`."""
+    stated = [name for path in find_top_level_files() for name in read_words(path)]
+    chosen = [name for name in stated if name in names and name not in PRIVATE]
+    return list(dict.fromkeys(chosen)) or names
+
+
+def find_top_level_files() -> Any:
+    """The `top_level.txt` files of distributions installed from this checkout."""
+    yield from sorted(glob.glob("*.egg-info/top_level.txt"))
+    yield from sorted(glob.glob("*/*.egg-info/top_level.txt"))
+    site = sysconfig.get_paths()["purelib"]
+    for path in sorted(glob.glob(os.path.join(site, "*.dist-info", "direct_url.json"))):
+        if "file://" + os.getcwd() in "".join(read_words(path)):
+            yield os.path.join(os.path.dirname(path), "top_level.txt")
+
+
+def list_distributions() -> Any:
+    """The distributions in the environment, `name==version`, by the names of their folders."""
+    site = sysconfig.get_paths()["purelib"]
+    folders = glob.glob(os.path.join(site, "*.dist-info"))
+    names = [os.path.basename(folder)[: -len(".dist-info")] for folder in folders]
+    return sorted(name.replace("-", "==", 1) for name in names)[:MOST_DISTRIBUTIONS]
+
+
+def read_words(path: str) -> Any:
+    try:
+        with open(path) as file:
+            return file.read(100_000).split()
+    except (OSError, ValueError):
+        return []
+
+
+def import_package(name: str, end: float) -> str:
+    """Import a package; return the end of the traceback, empty on success."""
+    seconds = end - time.time()
+    if seconds <= 0:
+        return "not tried: the other imports took all the time"
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import " + name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        return str(error)
+    try:
+        output = process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return "the import did not end within {} s".format(int(seconds))
+    if process.returncode == 0:
+        return ""
+    lines = [line for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = lines[-1].strip() if lines else "it printed nothing"
+    if process.returncode < 0:
+        last = "killed by signal {}: {}".format(-process.returncode, last)
+    return last[:LONGEST]
+
+
+if __name__ == "__main__":
+    main()

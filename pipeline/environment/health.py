@@ -1,0 +1,139 @@
+"""The health of an environment: its data, and the rule that grades it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from pydantic import Field
+
+from pipeline.types import Frozen
+
+TOLERATED: Final = 0.1
+"""The share of sampled tests that may fail in an environment that is kept: of the measured ones,
+right environments had at most 3 %, wrong ones 10 % and more, with one exception at 4 %."""
+ENOUGH_TO_JUDGE: Final = 10
+"""With fewer tests, failing assertions reveal more about the code than about its environment."""
+NOT_OF_THE_ENVIRONMENT: Final = ("assertion", "network")
+"""Kinds of failures that another environment cannot fix."""
+
+
+class Grade(IntEnum):
+    """Higher is better."""
+
+    BROKEN = 0
+    """The package cannot be imported, or its tests fail because of the environment."""
+    USABLE = 1
+    """A few tests fail without any edit."""
+    UNTESTED = 2
+    """It imports; there are no tests to judge it."""
+    HEALTHY = 3
+    """It imports, tests pass and none fails."""
+
+
+class ImportedPackage(Frozen):
+    """One top-level package of the repository."""
+
+    name: str
+    error: str = ""
+    """The end of the traceback. Untrusted; empty if the import succeeded."""
+
+
+class Health(Frozen):
+    """The findings in one environment, without any edit."""
+
+    python: str = ""
+    """Its version; empty if not even Python started."""
+    packages: tuple[ImportedPackage, ...] = ()
+    installed: tuple[str, ...] = ()
+    """`name==version`, according to the environment. Untrusted."""
+    command: tuple[str, ...] = ()
+    """The command that runs the tests; empty if none was found."""
+    files: int = 0
+    """Test files that were sampled."""
+    of_files: int = 0
+    """Test files that the repository has."""
+    collected: int | None = None
+    """Tests that the repository has; None if they were not counted in time."""
+    passed: int = 0
+    failed: int = 0
+    """Failures among the sampled tests. A failed collection counts as one."""
+    errors: dict[str, int] = Field(default_factory=dict[str, int])
+    """The number of failures by kind, as far as the output shows them."""
+    ended: bool = True
+    """Whether the sampled tests ran to their end."""
+    output: str = ""
+    """The end of their output, if some failed. Untrusted."""
+    problem: str = ""
+    """Why no test could run, or why the results cannot be trusted, in a sentence. Untrusted."""
+
+    @property
+    def imports(self) -> bool:
+        """Whether every package could be imported; True if there is none."""
+        return bool(self.python) and not any(package.error for package in self.packages)
+
+    @property
+    def failures_of_environment(self) -> int:
+        """How many of the failures another environment may fix."""
+        others = sum(self.errors.get(kind, 0) for kind in NOT_OF_THE_ENVIRONMENT)
+        return max(0, self.failed - others)
+
+    @property
+    def grade(self) -> Grade:
+        """The rule: nothing fails; or at most a tenth fails; else broken."""
+        if not self.imports and not self.passed:
+            return Grade.BROKEN
+        if not self.of_files and not self.command:
+            return Grade.UNTESTED if self.imports else Grade.BROKEN
+        if not self.passed and (not self.failed or self.failures_of_environment):
+            return Grade.BROKEN
+        if not self.failed and self.imports and not self.problem:
+            return Grade.HEALTHY
+        return Grade.USABLE if self._is_tolerable() else Grade.BROKEN
+
+    def _is_tolerable(self) -> bool:
+        sampled = self.passed + self.failed
+        if self.failures_of_environment > TOLERATED * sampled:
+            return False
+        # Many simultaneous assertion failures point to another version of something.
+        network = self.errors.get("network", 0)
+        return sampled < ENOUGH_TO_JUDGE or 2 * (self.failed - network) <= sampled
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """Sort key of environments: the greatest is the best."""
+        sampled = self.passed + self.failed
+        return (self.grade, self.passed / sampled if sampled else 0.0, self.passed)
+
+    def sentences(self) -> tuple[str, ...]:
+        """The findings, for people and models; quotes the repository, so untrusted."""
+        return (self._describe_imports(), self._describe_tests())
+
+    def summary(self) -> str:
+        """The findings on one line."""
+        return " ".join(filter(None, self.sentences()))
+
+    def _describe_imports(self) -> str:
+        if not self.python:
+            return "Python does not start."
+        broken = [package for package in self.packages if package.error]
+        if broken:
+            first = broken[0]
+            return f"The package {first.name} cannot be imported: {first.error}."
+        names = ", ".join(package.name for package in self.packages)
+        return f"{names} can be imported." if names else ""
+
+    def _describe_tests(self) -> str:
+        if not self.command:
+            return self.problem or "The repository has no tests that could be found."
+        if not self.passed and not self.failed:
+            return self.problem or "No test could be run."
+        sampled = self.passed + self.failed
+        known = self.collected is not None and self.collected > sampled
+        of = f" (a sample of {self.collected})" if known else ""
+        kinds = ", ".join(f"{kind} {count}" for kind, count in self.errors.items() if count)
+        why = f" ({kinds})" if kinds else ""
+        end = "" if self.ended else " They did not come to their end in time."
+        end += f" {self.problem}" if self.problem else ""
+        fail = f", {self.failed} fail{why}" if self.failed else ""
+        return f"{self.passed} of {sampled} tests{of} pass{fail}.{end}"

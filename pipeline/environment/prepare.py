@@ -1,0 +1,296 @@
+"""Makes the environment of a run: attempt after attempt, each judged by its health.
+
+    plan ─▶ build ─▶ check ─▶ healthy: done · usable: one more · broken: the next ─▶ a model
+
+The best is kept. Every attempt is saved, so that a restarted run resumes where it stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.codebase.commit import Codebase
+from pipeline.environment.check import HealthCheck
+from pipeline.environment.health import Grade
+from pipeline.environment.machine import EnvironmentMachine, EnvironmentState, render_question
+from pipeline.environment.memory import EnvironmentMemory, WorkingAttempt, digest_of_request
+from pipeline.environment.record import (
+    MODEL_ATTEMPT,
+    REMEMBERED_ATTEMPT,
+    EnvironmentRecord,
+    TriedAttempt,
+    best_of,
+    explain_failure,
+    fail_alike,
+    is_enough,
+)
+from pipeline.models.base import Model
+from pipeline.on_budget import drive_on_budget
+from pipeline.options import Options
+from pipeline.store import ScopedStore, Store
+from pipeline.types import replace
+from sandbox.base import Sandbox
+from sandbox.engine import Engine, EnvironmentRequest
+from sandbox.environment.attempt import Attempt
+from sandbox.errors import EnvironmentFailed
+
+FAILED_KEY: Final = "environment/failed"
+"""The record of a repository that could not be installed in any way."""
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment of a run."""
+
+    image: str
+    sandbox: Sandbox
+    record: EnvironmentRecord
+
+
+@dataclass(frozen=True)
+class EnvironmentTask:
+    """The request for an environment."""
+
+    engine: Engine
+    request: EnvironmentRequest
+    codebase: Codebase
+    options: Options
+    store: Store
+    """The run's store."""
+    image_store: Callable[[str], Store] | None = None
+    """From an image to the store of its findings; None: they are saved in `store`."""
+    repository_store: Store | None = None
+    """The store shared by the repository's runs; None: nothing is shared."""
+    model: Model | None = None
+    """Writes commands if no attempt works; None: no commands are written."""
+    on_progress: OnProgress | None = None
+    """Receives a sentence for each attempt. May quote the repository: untrusted."""
+    look: bool = True
+    """Whether to check the health of an environment that served an earlier run."""
+
+
+@asynccontextmanager
+async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]:
+    """Open the best available environment, with a sandbox that the block's end closes.
+
+    Raises:
+        EnvironmentFailed: nothing could be installed; names the attempts and why they failed.
+        ModelError, SandboxUnavailable: call again to resume.
+    """
+    async with AsyncExitStack() as stack:
+        opener = _SandboxOpener(task.engine, task.request.run_id, stack)
+        record = await _Ladder(task, opener).climb()
+        del task  # the archive of the checkout is in the image now
+        assert record.best is not None
+        sandbox = await opener.open(record.best.image)
+        yield Environment(record.best.image, sandbox, record)
+
+
+class _SandboxOpener:
+    """Keeps one sandbox open at a time: the one checked last is usually the one in use."""
+
+    def __init__(self, engine: Engine, run_id: str, stack: AsyncExitStack) -> None:
+        self._engine = engine
+        self._run_id = run_id
+        self._stack = stack
+        self._open: tuple[str, Sandbox] | None = None
+
+    async def open(self, image: str) -> Sandbox:
+        if self._open and self._open[0] == image:
+            return self._open[1]
+        self._open = None
+        await self._stack.aclose()
+        sandbox = await self._stack.enter_async_context(
+            self._engine.open(image, run_id=self._run_id)
+        )
+        self._open = (image, sandbox)
+        return sandbox
+
+
+@dataclass(frozen=True)
+class _Way:
+    """An attempt that can be built."""
+
+    name: str
+    summary: str
+    request: EnvironmentRequest
+    attempt: Attempt | None = None
+    """None: the attempt that `request` names by its `setup`."""
+
+
+class _Ladder:
+    def __init__(self, task: EnvironmentTask, opener: _SandboxOpener) -> None:
+        self._opener = opener
+        self._task = task
+        self._key = f"environment/{digest_of_request(task.request)}"
+        self._check = HealthCheck(task.codebase, task.options)
+        self._memory = EnvironmentMemory(task.repository_store, task.codebase)
+
+    async def climb(self) -> EnvironmentRecord:
+        """Find the attempt to use; return its record, with its image available."""
+        plan = await self._task.engine.plan(self._task.request)
+        record = await self._task.store.load(f"{self._key}/record", EnvironmentRecord)
+        if record and record.finished:
+            return await self._restore(record, plan)
+        record = await self._try_all(record or EnvironmentRecord(), plan)
+        if self._may_ask(record, plan):
+            record = await self._ask_model(record)
+        return await self._finish(record)
+
+    async def _restore(
+        self, record: EnvironmentRecord, plan: Sequence[Attempt]
+    ) -> EnvironmentRecord:
+        """Restore the record; its image is rebuilt if it was removed in the meantime."""
+        best = record.best
+        assert best is not None
+        ways = self._order(plan, None)
+        way = next((way for way in ways if way.name == best.name), None)
+        if best.setup or way is None:
+            way = self._way_of_setup(best.name, best.summary, best.setup, best.python)
+        image = await self._task.engine.prepare(way.request, way.attempt)
+        tried = [one if one is not best else replace(one, image=image) for one in record.tried]
+        return replace(record, tried=tuple(tried))
+
+    async def _try_all(
+        self, record: EnvironmentRecord, plan: Sequence[Attempt]
+    ) -> EnvironmentRecord:
+        remembered = None if plan[0].only else await self._memory.load()
+        for way in self._order(plan, remembered):
+            if any(attempt.name == way.name for attempt in record.tried):
+                continue
+            if is_enough(record):
+                break
+            look = self._task.look or remembered is None or way.name != remembered.name
+            record = await self._add(record, await self._try(way, look=look))
+        return record
+
+    def _order(self, plan: Sequence[Attempt], remembered: WorkingAttempt | None) -> list[_Way]:
+        """The plan's attempts, after the one that served an earlier run with the same manifests."""
+        ways = [_Way(one.name, one.summary, self._task.request, one) for one in plan]
+        if remembered and remembered.setup:
+            words = "The commands that a model wrote for an earlier run"
+            first = self._way_of_setup(
+                REMEMBERED_ATTEMPT, words, remembered.setup, remembered.python
+            )
+            return [first, *ways]
+        if remembered:
+            ways.sort(key=lambda way: way.name != remembered.name)
+        return ways
+
+    def _way_of_setup(self, name: str, summary: str, setup: Sequence[str], python: str) -> _Way:
+        request = self._task.request
+        request = dataclasses.replace(request, setup=setup, python=python or request.python)
+        return _Way(name, summary, request)
+
+    async def _try(self, way: _Way, *, look: bool = True) -> TriedAttempt:
+        """Build and check. Failures are recorded in the attempt, not raised."""
+        task, began = self._task, time.monotonic()
+        tried = TriedAttempt(name=way.name, summary=way.summary)
+        self._report(f"Installing: {way.summary}")
+        try:
+            image = await task.engine.prepare(
+                way.request, way.attempt, on_progress=task.on_progress
+            )
+        except EnvironmentFailed as error:
+            tried = replace(tried, problem=str(error), command=error.command, log=error.log[-_LOG:])
+        else:
+            tried = replace(tried, image=image)
+            if look:
+                self._report("Looking whether it imports and its tests run.")
+                sandbox = await self._opener.open(image)
+                health = await self._check.check(sandbox, self._store_of(image))
+                tried = replace(tried, health=health)
+        return replace(tried, seconds=time.monotonic() - began)
+
+    def _store_of(self, image: str) -> Store:
+        task = self._task
+        return (
+            task.image_store(image)
+            if task.image_store
+            else ScopedStore(ScopedStore(task.store, "environment"), image)
+        )
+
+    async def _add(self, record: EnvironmentRecord, tried: TriedAttempt) -> EnvironmentRecord:
+        self._report(tried.line())
+        record = replace(record, tried=(*record.tried, tried))
+        await self._save(record)
+        return record
+
+    def _may_ask(self, record: EnvironmentRecord, plan: Sequence[Attempt]) -> bool:
+        """Whether to ask a model: it must not override the maintainers' own setup, whose errors are
+        reported."""
+        best = best_of(record.tried)
+        if record.tried and all(attempt.met_no_index for attempt in record.tried):
+            return False  # commands need it, too
+        if record.tried and all(attempt.lacks_python for attempt in record.tried):
+            return False
+        if fail_alike(record.tried):
+            return False  # what fails in different environments fails in another one, too
+        broken = best is None or record.tried[best].grade is Grade.BROKEN
+        looked = best is None or record.tried[best].health is not None
+        return broken and looked and self._task.model is not None and not plan[0].only
+
+    async def _ask_model(self, record: EnvironmentRecord) -> EnvironmentRecord:
+        task = self._task
+        assert task.model is not None
+        self._report("No attempt works, so a model writes the commands.")
+
+        async def build(setup: Sequence[str], python: str) -> TriedAttempt:
+            number = len(setup)
+            words = f"{number} commands by a model" if number > 1 else "A command by a model"
+            way = self._way_of_setup(MODEL_ATTEMPT, words, setup, python)
+            tried = replace(await self._try(way), setup=tuple(setup), python=python)
+            self._report(tried.line())
+            return tried
+
+        question = await render_question(task.request.scope, task.codebase, record.tried)
+        machine = EnvironmentMachine(
+            task.model, attempts=task.options.attempts, question=question, build=build
+        )
+        state = await drive_on_budget(machine, EnvironmentState, task.store, f"{self._key}/machine")
+        return replace(
+            record,
+            tried=(*record.tried, *state.tried),
+            asked=True,
+            given_up=state.given_up or state.ceiling,
+        )
+
+    async def _finish(self, record: EnvironmentRecord) -> EnvironmentRecord:
+        chosen = best_of(record.tried)
+        if chosen is None:
+            await self._task.store.save(FAILED_KEY, record)
+            # A restart tries everything again: the index may have been unavailable.
+            await self._save(EnvironmentRecord())
+            raise explain_failure(record)
+        best = record.tried[chosen]
+        found = await self._task.engine.read_installation(best.image)
+        record = replace(record, chosen=chosen, installation=found, finished=True)
+        await self._save(record)
+        if chosen + 1 < len(record.tried):  # the last line would suggest another
+            self._report(f"The best of these is used: {best.summary}")
+        if best.grade > Grade.BROKEN:
+            await self._memory.save(best)
+        elif best.health:
+            self._report(
+                "The environment does not work, and I found no better one; I go on and say so "
+                "to the model."
+            )
+        return record
+
+    async def _save(self, record: EnvironmentRecord) -> None:
+        await self._task.store.save(f"{self._key}/record", record)
+
+    def _report(self, sentence: str) -> None:
+        if self._task.on_progress:
+            self._task.on_progress(sentence)
+
+
+_LOG: Final = 8000
+"""Characters of a failed step's log that are kept."""

@@ -1,0 +1,173 @@
+"""The attempts to make an environment, with their results: plain data, saved with the run."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pydantic import Field
+
+from pipeline.environment.health import Grade, Health
+from pipeline.types import Frozen
+from sandbox.environment.installation import Installation
+from sandbox.errors import EnvironmentFailed
+
+MODEL_ATTEMPT: Final = "model"
+"""The name of attempts whose commands a model wrote."""
+LADDER_SECONDS: Final = 1800.0
+"""After this time of building and checking, no further attempt begins."""
+REMEMBERED_ATTEMPT: Final = "remembered"
+"""The name of the attempt that served an earlier run of the repository."""
+
+NO_INDEX: Final = "The package index did not answer."
+_CHOOSE_PYTHON: Final = "choose_python"
+"""In the step that chooses the interpreter."""
+_LINE: Final = 300
+"""Characters read of a line in a log."""
+_ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
+_NO_INDEX: Final = re.compile(
+    r"HTTP error [45]\d\d while getting|HTTP status (server error|client error \(404)"
+    r"|NewConnectionError|Connection refused|Temporary failure in name resolution"
+    r"|Could not connect|error sending request for url|Read timed out|ConnectTimeout"
+    r"|Could not fetch URL \S{1,300} (?!404 )"
+)
+"""Messages of pip and uv if the index is unavailable, or lacks a file that it lists."""
+
+
+class TriedAttempt(Frozen):
+    """One attempt and its result."""
+
+    name: str
+    summary: str
+    image: str = ""
+    """Empty if it could not be installed."""
+    health: Health | None = None
+    problem: str = ""
+    """Why it could not be installed, in a sentence. Untrusted, as are the next two."""
+    command: str = ""
+    """The step that failed."""
+    log: str = ""
+    """The end of that step's output."""
+    setup: tuple[str, ...] = ()
+    """The commands, unless a file or a rule made them."""
+    python: str = ""
+    """The Python that those commands want, `3.N`; empty for the default."""
+    seconds: float = Field(default=0.0, ge=0)
+    """The time of building and checking."""
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """Sort key of attempts: the greatest is the best."""
+        return self.health.rank if self.health else (-1, 0.0, 0)
+
+    @property
+    def grade(self) -> Grade:
+        """The health's grade; BROKEN if nothing was installed."""
+        return self.health.grade if self.health else Grade.BROKEN
+
+    def line(self) -> str:
+        """One line for a person. Untrusted."""
+        how = self.health.summary() if self.health else f"not installed: {self._cause()}"
+        return " ".join(f"{self.summary.rstrip('. ')}: {how}".split())
+
+    def _cause(self) -> str:
+        """Why it could not be installed: our sentence, and the log's last error."""
+        if self.met_no_index:
+            return NO_INDEX  # what pip and uv conclude about a package is not true then
+        told = [line.strip() for line in self.log.splitlines() if _ERROR.search(line[:_LINE])]
+        return f"{self.problem} {told[-1][:_LINE]}" if told else self.problem
+
+    @property
+    def lacks_python(self) -> bool:
+        """Whether no Python could be had that the repository accepts."""
+        return not self.image and _CHOOSE_PYTHON in self.command
+
+    @property
+    def met_no_index(self) -> bool:
+        """Whether it failed because the package index did not respond."""
+        return not self.image and bool(_NO_INDEX.search(self.log))
+
+
+class EnvironmentRecord(Frozen):
+    """The attempts of a run, and the one in use."""
+
+    tried: tuple[TriedAttempt, ...] = ()
+    """The attempts in order."""
+    chosen: int | None = None
+    """The index in `tried` of the attempt in use; None if there is none yet."""
+    installation: Installation | None = None
+    """What the chosen attempt installed, according to its installer."""
+    asked: bool = False
+    """Whether a model was asked for commands."""
+    given_up: str = ""
+    """Why the model gave up, in its own words. Untrusted."""
+    finished: bool = False
+    """Whether all permitted attempts were made."""
+
+    @property
+    def best(self) -> TriedAttempt | None:
+        """The attempt in use."""
+        return None if self.chosen is None else self.tried[self.chosen]
+
+    @property
+    def health(self) -> Health | None:
+        """The health of the environment in use."""
+        return self.best.health if self.best else None
+
+    def lines(self) -> tuple[str, ...]:
+        """A line for each attempt. Untrusted."""
+        return tuple(attempt.line() for attempt in self.tried)
+
+    def complaint(self) -> str:
+        """A sentence that the environment does not work, and why; empty if it works. Untrusted."""
+        health = self.health
+        if health is None or health.grade is not Grade.BROKEN:
+            return ""
+        why = f" The model gave up: {self.given_up}" if self.given_up else ""
+        return (
+            "The repository does not work in the environment that I could make: "
+            f"{health.summary()}{why} Say in `setup` how it is installed."
+        )
+
+
+def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:
+    """The index of the best installed attempt; of equals, the first."""
+    installed = [place for place, attempt in enumerate(tried) if attempt.image]
+    return max(installed, key=lambda place: (*tried[place].rank, -place), default=None)
+
+
+def is_enough(record: EnvironmentRecord) -> bool:
+    """Whether no further attempt is worth its time."""
+    if sum(attempt.seconds for attempt in record.tried) > LADDER_SECONDS:
+        return True
+    grades = [attempt.grade for attempt in record.tried]
+    unseen = any(attempt.image and attempt.health is None for attempt in record.tried)
+    if unseen or max(grades, default=Grade.BROKEN) > Grade.USABLE:
+        return True
+    if fail_alike(record.tried):
+        return True
+    # A few tests fail: one more attempt shows whether they fail everywhere.
+    return Grade.USABLE in grades[:-1]
+
+
+def fail_alike(tried: tuple[TriedAttempt, ...]) -> bool:
+    """Whether two attempts ended alike with most tests passing: another one would, too."""
+    seen = [attempt.health for attempt in tried if attempt.health and attempt.health.imports]
+    ends = [(h.passed, h.failed, h.errors, h.files) for h in seen if h.passed > h.failed]
+    return any(end in ends[:place] for place, end in enumerate(ends))
+
+
+def explain_failure(record: EnvironmentRecord) -> EnvironmentFailed:
+    """The error for a repository that no attempt could install, with the first attempt's log."""
+    first = record.tried[0]
+    message = first.problem
+    if len({attempt.problem for attempt in record.tried}) > 1:
+        ways = " ".join(f"({number}) {line}" for number, line in enumerate(record.lines(), 1))
+        message = f"None of {len(record.tried)} ways to install it worked. {ways}"
+    if all(attempt.met_no_index for attempt in record.tried):
+        several = len(record.tried) > 1
+        what = f"None of {len(record.tried)} ways to install it worked." if several else message
+        message = f"{what} {NO_INDEX} Start again when it does."
+    if record.given_up:
+        message += f" The model gave up: {record.given_up}"
+    return EnvironmentFailed(message, command=first.command, log=first.log)

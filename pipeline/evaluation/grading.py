@@ -1,0 +1,310 @@
+"""SWE-bench verdicts in our own environments: does an edit make the failing tests pass, and break
+none? The tests are the benchmark's; they run by the repository's own command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_runnable
+from pipeline.edits.unified_diff import parse_diff, split_diff
+from pipeline.evaluation.dataset import LocatedInstance, read_rows
+from pipeline.options import Options
+from pipeline.regression.command import find_commands
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.store import Store
+from pipeline.types import Frozen, replace
+from sandbox.base import Sandbox
+from sandbox.errors import PatchRejected
+
+MOST_ASIDE = 0.1
+"""The share of tests that should pass on the unedited code and do not here, above which an
+environment cannot tell."""
+_MOST_NAMED = 5
+_RUN_SECONDS = 900.0
+"""Of processor time, for the test files of an instance."""
+_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)")
+_PATH_PARAMETER = re.compile(r"\[(/[^/*\]][^*\]]{0,500})\]?$")
+
+
+class GradedInstance(LocatedInstance):
+    """A SWE-bench instance with its tests, in the dataset's own fields."""
+
+    test_patch: str
+    fail_to_pass: tuple[str, ...] = Field(alias="FAIL_TO_PASS")
+    pass_to_pass: tuple[str, ...] = Field(alias="PASS_TO_PASS")
+
+    @field_validator("fail_to_pass", "pass_to_pass", mode="before")
+    @classmethod
+    def _read_list(cls, value: Any) -> Any:
+        """The dataset on Hugging Face holds lists as JSON text."""
+        return json.loads(value) if isinstance(value, str) else value
+
+
+class InstanceGrade(Frozen):
+    """The verdict over one edit for one instance."""
+
+    instance_id: str
+    resolved: bool = False
+    cannot_tell: str = ""
+    """Why this environment cannot tell, as a sentence; empty where it can. Untrusted."""
+    note: str = ""
+    """Why the edit does not resolve the instance. Untrusted."""
+    fixed: int = 0
+    """How many of the tests that should be fixed pass with the edit."""
+    to_fix: int = 0
+    kept: int = 0
+    """How many of the tests that should stay pass with the edit, of those that pass without."""
+    to_keep: int = 0
+    aside: int = 0
+    """Tests that should pass without the edit, and do not here: they say nothing."""
+    environment: str = ""
+    """How the environment was made, and how healthy it is. Untrusted."""
+    command: tuple[str, ...] = ()
+    seconds: float = 0.0
+    """Of wall time, environment included."""
+
+
+def read_graded(path: Path) -> tuple[GradedInstance, ...]:
+    """The instances of a file of JSON lines. Raises BadData."""
+    return read_rows(path, GradedInstance)
+
+
+@dataclass
+class NamedOutcomes:
+    """Tests of one run under the names that benchmarks give them."""
+
+    passed: set[str] = field(default_factory=set[str])
+    failed: set[str] = field(default_factory=set[str])
+
+    def passes(self, wanted: str) -> bool:
+        """Whether the test ran and passed; of several of that name, all."""
+        keys = normalise_name(wanted)
+        return any(key in self.passed for key in keys) and not any(k in self.failed for k in keys)
+
+
+def normalise_name(name: str) -> tuple[str, ...]:
+    """A test's name as each version of each runner would write it, made the same.
+
+    `test_a (m.C)` and, from Python 3.11 on, `test_a (m.C.test_a)` are `m.C.test_a`; pytest before 4
+    writes `::()::`; the dataset cuts pytest's names at a space, and paths in them to their ends.
+    """
+    match = _UNITTEST.fullmatch(name.strip())
+    if match:
+        test, place = match[1], match[2]
+        return (place if place.endswith(f".{test}") else f"{place}.{test}",)
+    if "::" in name:
+        name = (name.replace("::()::", "::").split() or [""])[0]
+        return (_PATH_PARAMETER.sub(_shorten_path, name),)
+    return (name.strip(),)
+
+
+def _shorten_path(match: re.Match[str]) -> str:
+    return "[/" + match[1].rstrip("]").split("/")[-1] + "]"
+
+
+def read_outcomes(run: TestRun, *, bare: bool) -> NamedOutcomes:
+    """The tests of `run` by all names under which they may be asked for; `bare`: also by the names
+    of their functions alone."""
+    found = NamedOutcomes()
+    for names, kept in ((run.suite.passed, found.passed), (run.suite.failed, found.failed)):
+        for name in names:
+            kept.update(normalise_name(name))
+            if bare:
+                kept.add(name.rpartition("::")[2])
+            if title := run.titles.get(name):
+                kept.add(title.strip())
+    found.failed.update(key for name in run.suite.offline for key in normalise_name(name))
+    return found
+
+
+def drop_files(diff: str, paths: Iterable[str]) -> str:
+    """`diff` without what it does to `paths`: the benchmark's tests take their place."""
+    dropped = set(paths)
+    _, kept = split_diff(diff, lambda file: bool({file.old, file.new} & dropped))
+    return kept if kept.endswith("\n") or not kept else kept + "\n"
+
+
+class Grader:
+    """Grades edits of one instance in one environment. Every run is saved."""
+
+    def __init__(
+        self,
+        instance: GradedInstance,
+        codebase: Codebase,
+        sandbox: Sandbox,
+        store: Store,
+        options: Options,
+    ) -> None:
+        """`options`: the test command."""
+        self._instance = instance
+        self._codebase = codebase
+        self._sandbox = sandbox
+        self._store = store
+        self._options = options
+        self._tests = {p for file in parse_diff(instance.test_patch) for p in (file.old, file.new)}
+
+    async def grade(self, diff: str) -> InstanceGrade:
+        """The verdict over `diff`. One that does not resolve the instance counts against the edit
+        only where the reference edit resolves it here.
+
+        Raises as `Sandbox.run`, but for an edit that does not apply.
+        """
+        one = self._instance
+        failed = InstanceGrade(instance_id=one.instance_id)
+        try:
+            runner, before = await self._find_runner()
+        except PatchRejected as error:
+            return replace(failed, cannot_tell=f"The benchmark's tests do not apply. {error}")
+        if runner is None:
+            return replace(failed, cannot_tell=before)
+        assert isinstance(before, TestRun)
+        verdict = await self._judge(runner, before, diff)
+        if verdict.resolved or diff == one.patch or verdict.cannot_tell:
+            told = verdict.resolved or verdict.cannot_tell
+            return verdict if told else _cannot_tell(verdict, verdict.note)
+        reference = await self._judge(runner, before, one.patch)
+        if reference.resolved:
+            return verdict
+        return _cannot_tell(verdict, reference.cannot_tell or reference.note)
+
+    async def _find_runner(self) -> tuple[TestRunner | None, TestRun | str]:
+        """The first command by which any of the benchmark's tests is told, and how they went."""
+        why = "No command of the repository runs its tests."
+        for command in await find_commands(self._codebase, self._options.test_command):
+            files = command.covers(self._files())
+            if not files:
+                continue
+            runner = TestRunner(
+                command,
+                sandbox=self._sandbox,
+                store=self._store,
+                seconds=_RUN_SECONDS,
+            )
+            run = await runner.run(self._instance.test_patch, RequestedTests(files=files))
+            if run.suite.passed or run.suite.failed:
+                return runner, run
+            how = run.problem or f"no test ran ({run.suite.execution.ending.value})."
+            why = f"`{' '.join(command.argv)}`: {how}"
+        return None, why
+
+    def _files(self) -> tuple[str, ...]:
+        """The benchmark's test files: those that its tests are named after, and what looks so."""
+        there = {f.new for f in parse_diff(self._instance.test_patch) if f.new}
+        python = sorted(path for path in there if path.endswith(".py"))
+        names = (*self._instance.fail_to_pass, *self._instance.pass_to_pass)
+        named = {name.partition("::")[0] for name in names}
+        chosen = [path for path in python if path in named or is_runnable(path)]
+        return tuple(chosen or python)
+
+    async def _judge(self, runner: TestRunner, before: TestRun, diff: str) -> InstanceGrade:
+        one = self._instance
+        told_before = read_outcomes(before, bare=runner.command.kind == "files")
+        grade = InstanceGrade(
+            instance_id=one.instance_id,
+            to_fix=len(one.fail_to_pass),
+            command=runner.command.argv,
+        )
+        pass_already = [name for name in one.fail_to_pass if told_before.passes(name)]
+        if len(pass_already) == len(one.fail_to_pass):
+            return _cannot_tell(grade, f"Passes without any edit: {_list(pass_already)}.")
+        keep = [name for name in one.pass_to_pass if told_before.passes(name)]
+        aside = len(one.pass_to_pass) - len(keep)
+        # The benchmark also lists tests that its reader of logs took for failed, such as the one
+        # that follows a failed subtest of Django's: they must go on to pass.
+        keep += pass_already
+        to_fix = len(one.fail_to_pass) - len(pass_already)
+        grade = replace(grade, to_fix=to_fix, to_keep=len(keep), aside=aside)
+        if aside > MOST_ASIDE * len(one.pass_to_pass):
+            lost = [name for name in one.pass_to_pass if name not in set(keep)]
+            words = f"{aside} of {len(one.pass_to_pass)} tests do not pass here without any edit"
+            return _cannot_tell(grade, f"{words}: {_list(lost)}. {before.problem}".strip())
+        own = drop_files(diff, filter(None, self._tests))
+        if not own.strip():
+            return replace(grade, kept=len(keep), note="The edit is empty.")
+        both = own + one.test_patch
+        try:
+            return await self._compare(runner, grade, both, keep)
+        except PatchRejected as error:
+            return replace(grade, note=f"The edit does not apply: {error}")
+
+    async def _compare(
+        self, runner: TestRunner, grade: InstanceGrade, diff: str, keep: Sequence[str]
+    ) -> InstanceGrade:
+        wanted = RequestedTests(files=runner.command.covers(self._files()))
+        left = {*self._instance.fail_to_pass, *keep}
+        problem = ""
+        for attempt in range(2):  # some tests fail by chance
+            run = await runner.run(diff, wanted, attempt)
+            problem = run.problem
+            told = read_outcomes(run, bare=runner.command.kind == "files")
+            left = {name for name in left if not told.passes(name)}
+            if not left:
+                break
+        fixed = {*self._instance.fail_to_pass} - {*keep} - left
+        kept = [name for name in keep if name not in left]
+        note = f"Does not pass with the edit: {_list(sorted(left))}. {problem}" if left else ""
+        return replace(
+            grade, fixed=len(fixed), kept=len(kept), note=note.strip(), resolved=not left
+        )
+
+
+def _cannot_tell(grade: InstanceGrade, why: str) -> InstanceGrade:
+    return replace(grade, cannot_tell=why, note="", resolved=False)
+
+
+def _list(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(name[:200] for name in names[:_MOST_NAMED]) + rest
+
+
+class GradeReport(Frozen):
+    """What `capuchin evaluate --grade` prints as JSON."""
+
+    instances: int
+    resolved: tuple[str, ...]
+    unresolved: dict[str, str]
+    """Instance to why."""
+    cannot_tell: dict[str, str]
+    """Instance to why its environment cannot tell."""
+    score: float | None
+    """Per cent resolved of those that can be told; None without any."""
+    dollars: float = 0.0
+    """No model is asked."""
+    seconds: float
+    """Of all instances together, those of an earlier start too."""
+    grades: tuple[InstanceGrade, ...]
+
+
+def build_grade_report(grades: Sequence[InstanceGrade]) -> GradeReport:
+    """The table over `grades`."""
+    told = [grade for grade in grades if not grade.cannot_tell]
+    right = tuple(grade.instance_id for grade in told if grade.resolved)
+    return GradeReport(
+        instances=len(grades),
+        resolved=right,
+        unresolved={g.instance_id: g.note for g in told if not g.resolved},
+        cannot_tell={g.instance_id: g.cannot_tell for g in grades if g.cannot_tell},
+        score=round(100 * len(right) / len(told), 1) if told else None,
+        seconds=round(sum(grade.seconds for grade in grades), 1),
+        grades=tuple(grades),
+    )
+
+
+def choose_edits(
+    instances: Sequence[GradedInstance], predictions: Mapping[str, str] | str
+) -> dict[str, str]:
+    """The edit of each instance: from `predictions`, or of all the reference (`gold`) or none."""
+    if predictions == "gold":
+        return {one.instance_id: one.patch for one in instances}
+    if isinstance(predictions, str):
+        return {one.instance_id: "" for one in instances}
+    return {one.instance_id: predictions.get(one.instance_id, "") for one in instances}

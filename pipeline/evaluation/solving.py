@@ -1,0 +1,216 @@
+"""The paper's tables and figures from runs of one's own, graded by the benchmark's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from statistics import fmean, median
+
+from pydantic import Field
+
+from pipeline.evaluation.plots import Axis, bar_chart
+from pipeline.evaluation.recall import BUDGETS, MethodRecall, Recall
+from pipeline.evaluation.spending import CostLine
+from pipeline.evaluation.statistics import percent
+from pipeline.types import Account, Frozen
+
+RANKED = "the model's ranking"
+"""The name of the order in which files were shown."""
+_FACTORS = (2, 5, 10, 20, 50, 100)
+"""Upper ends of the ranges of compression factors."""
+
+
+class SolvedInstance(Frozen):
+    """One instance: what the pipeline chose, and which of its edits resolve it."""
+
+    instance_id: str
+    outcome: str = ""
+    """The outcome in `report.json`; empty where nothing ran."""
+    resolved: bool = False
+    """Whether the chosen edit resolves the instance."""
+    chosen: str = ""
+    """The chosen edit; empty without one."""
+    note: str = ""
+    """Why the instance is not resolved. Untrusted."""
+    cannot_tell: str = ""
+    """Why it cannot be graded here; no model was asked then. Untrusted."""
+    unfinished: str = ""
+    """Why the run has not ended yet. Never saved."""
+    labels: dict[int, tuple[int, ...]] = Field(default_factory=dict[int, tuple[int, ...]])
+    """By sample: its revisions that resolve the instance, from 0; see `SampleLabels`."""
+    shown: tuple[tuple[str, int], ...] = ()
+    """The files that the solver saw, the most useful first, with their tokens."""
+    read_tokens: int = 0
+    """Tokens that were searched for them."""
+    accounts: tuple[Account, ...] = ()
+    seconds: float = 0.0
+    """Of wall time, grading included."""
+    environment: str = ""
+    """How the environment was made, and how healthy it is. Untrusted."""
+
+    @property
+    def dollars(self) -> float:
+        return sum(account.dollars for account in self.accounts)
+
+
+class SolveReport(Frozen):
+    """What `capuchin evaluate --solve` prints as JSON, beside the evaluation of the runs."""
+
+    instances: int
+    resolved: tuple[str, ...]
+    unresolved: dict[str, str]
+    """Instance to why."""
+    cannot_tell: dict[str, str]
+    """Instance to why it cannot be graded here; no model was asked."""
+    unfinished: dict[str, str]
+    """Instance to why its run has not ended; the same command goes on."""
+    score: float | None
+    """Per cent resolved of those that ended and can be told; None without any."""
+    dollars: float
+    """At list prices, unfinished runs included."""
+    seconds: float
+    """Of all instances together, those of an earlier start too."""
+
+
+def build_solve_report(found: Sequence[SolvedInstance]) -> SolveReport:
+    """The summary over `found`."""
+    ended = list_graded(found)
+    right = tuple(one.instance_id for one in ended if one.resolved)
+    return SolveReport(
+        instances=len(found),
+        resolved=right,
+        unresolved={one.instance_id: one.note for one in ended if not one.resolved},
+        cannot_tell={one.instance_id: one.cannot_tell for one in found if one.cannot_tell},
+        unfinished={one.instance_id: one.unfinished for one in found if one.unfinished},
+        score=round(100 * len(right) / len(ended), 1) if ended else None,
+        dollars=round(sum(one.dollars for one in found), 4),
+        seconds=round(sum(one.seconds for one in found), 1),
+    )
+
+
+def list_graded(found: Sequence[SolvedInstance]) -> list[SolvedInstance]:
+    """Those whose run ended and that can be told: the instances of all tables and figures."""
+    return [one for one in found if not one.cannot_tell and not one.unfinished]
+
+
+def measure_shown(
+    found: Sequence[SolvedInstance], references: Mapping[str, frozenset[str]]
+) -> Recall:
+    """How often the first tokens shown contain every file that the reference edit changes
+    (CodeMonkeys, Figure 3, left); runs that ended before any file was ranked are missing."""
+    cases = [one for one in found if one.shown and one.instance_id in references]
+    recall: dict[int, float] = {}
+    tokens: dict[int, float] = {}
+    for budget in BUDGETS if cases else ():
+        taken = [_files_within(one.shown, budget) for one in cases]
+        pairs = zip(cases, taken, strict=True)
+        recall[budget] = percent(
+            [float(references[one.instance_id] <= some.keys()) for one, some in pairs]
+        )
+        tokens[budget] = fmean(sum(some.values()) for some in taken)
+    missing = {one.instance_id: "No file was shown." for one in found if one not in cases}
+    way = MethodRecall(
+        recall=recall,
+        tokens=tokens,
+        compression=fmean(map(compression, cases)) if cases else 0.0,
+        read_tokens=fmean(one.read_tokens for one in cases) if cases else 0.0,
+    )
+    return Recall(instances=len(cases), missing=missing, ways={RANKED: way} if cases else {})
+
+
+def _files_within(shown: Sequence[tuple[str, int]], budget: int) -> dict[str, int]:
+    taken: dict[str, int] = {}
+    for path, tokens in shown:
+        if tokens <= budget:
+            taken[path] = tokens
+            budget -= tokens
+    return taken
+
+
+def compression(one: SolvedInstance) -> float:
+    """How many times fewer tokens were shown than searched."""
+    return one.read_tokens / max(1, sum(tokens for _, tokens in one.shown))
+
+
+def render_compression(found: Sequence[SolvedInstance]) -> str:
+    """The distribution of compression factors as SVG (CodeMonkeys, Figure 3, right)."""
+    factors = [compression(one) for one in found if one.shown]
+    rows: list[tuple[str, float, None]] = []
+    low = 0
+    for high in (*_FACTORS, None):
+        name = f"{low} to {high}" if high else f"more than {low}"
+        some = [f for f in factors if low < f and (high is None or f <= high)]
+        rows.append((name, 100 * len(some) / max(1, len(factors)), None))
+        low = high or low
+    per_cent = Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20)))
+    return bar_chart("Tokens searched for each token shown", per_cent, rows)
+
+
+def render_summary(
+    report: SolveReport, costs: Sequence[CostLine], shown: Recall, found: Sequence[SolvedInstance]
+) -> str:
+    """The summary, Table 1 and Figure 3 in Markdown."""
+    graded = list_graded(found)
+    score = "" if report.score is None else f", {report.score:.1f} %"
+    parts = [
+        "# Our own runs\n",
+        f"{report.instances} instances, {len(graded)} that ended and can be told: "
+        f"{len(report.resolved)} resolved{score}. ${report.dollars:.2f} at list prices, "
+        f"{report.seconds:,.0f} s.\n",
+        *_render_costs(costs, len(graded)),
+        *_render_shown(shown, graded),
+    ]
+    for title, some in (
+        ("Not resolved", report.unresolved),
+        ("Cannot be told here, and no model was asked", report.cannot_tell),
+        ("Not finished; the same command goes on", report.unfinished),
+    ):
+        if some:
+            lines = (
+                f"- `{name}`: {escape(' '.join(why.split())[:500])}" for name, why in some.items()
+            )
+            parts += [f"{title}:\n", *lines, ""]
+    return "\n".join(parts)
+
+
+def _render_costs(lines: Sequence[CostLine], instances: int) -> list[str]:
+    """CodeMonkeys, Table 1."""
+    if not lines or not instances:
+        return []
+    whole = lines[-1].dollars
+    rows = [
+        f"| {line.stage} | {line.calls} | {line.input:.2f} | {line.output:.2f} "
+        f"| {line.cache_read:.2f} | {line.cache_write:.2f} | {line.dollars:.2f} "
+        f"| {100 * line.dollars / whole if whole else 0:.1f} |"
+        for line in lines
+    ]
+    return [
+        "## Costs\n",
+        f"In US dollars at list prices, over {instances} instances: "
+        f"{whole / instances:.2f} for each.\n",
+        "| stage | calls | input | output | cache read | cache write | total | % |",
+        "|---|" + "--:|" * 7,
+        *rows,
+        "",
+    ]
+
+
+def _render_shown(shown: Recall, graded: Sequence[SolvedInstance]) -> list[str]:
+    """CodeMonkeys, Figure 3."""
+    if not shown.ways:
+        return []
+    way = shown.ways[RANKED]
+    factors = [compression(one) for one in graded if one.shown]
+    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
+    return [
+        "## Recall of context\n",
+        f"{shown.instances} instances: per cent whose edited files are all within the first so "
+        "many tokens that the solver saw, in its own ranking.\n",
+        f"| | {heads} |",
+        "|---|" + "--:|" * len(BUDGETS),
+        f"| recall | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} |",
+        f"| tokens | {' | '.join(f'{way.tokens[b]:,.0f}' for b in BUDGETS)} |",
+        "",
+        f"For each token shown, {median(factors):.1f} were searched (median; mean "
+        f"{way.compression:.1f}).\n",
+    ]

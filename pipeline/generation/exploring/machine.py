@@ -1,0 +1,313 @@
+"""Explores a codebase by commands and edits it, until it submits the edit.
+
+As mini-swe-agent, it has no session: each command is a program of its own, in a fresh sealed
+checkout with the edit so far, and what it changes there is the edit from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.concurrency import gather_all, gather_two
+from pipeline.edits.captured import read_captured
+from pipeline.edits.patches import read_patched
+from pipeline.edits.read import read_edit
+from pipeline.generation.diversity import Direction, to_template_values
+from pipeline.generation.editing import INDEPENDENT, NO_HABITS, NOT_FIXED, OwnTests
+from pipeline.generation.exploring.elision import MOST_CHARACTERS, elide
+from pipeline.generation.exploring.named_tests import NamedTests
+from pipeline.generation.exploring.state import ExploringState
+from pipeline.machine import Machine
+from pipeline.models.base import Message
+from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.resources import Resources
+from pipeline.shown import Habits
+from pipeline.state import ReplyKind
+from pipeline.types import Context, Issue, SourceFile, SuiteReport, TestScript
+from prompts import render
+from sandbox.base import Execution
+from sandbox.command_run import CommandRun
+from sandbox.errors import PatchRejected
+from sandbox.program import Program, python_script, shell_command
+
+CONTEXT_TOKENS = 20_000
+"""Of the ranked files; the machine reads the rest by itself. Successful runs of exploring agents
+mostly stay under that (arXiv 2602.16069)."""
+OUTPUT_BYTES = 10_000
+"""Of one command's output, half from its end."""
+_LONGEST_COMMAND = 50_000
+_OPENING = 2
+"""Messages before the first reply: the context, which all samples share, and the task."""
+_LAST_TURNS = 5
+"""From so many remaining turns on, each report states their number."""
+_MOST_BROKEN = 20
+_MOST_NAMED = 100
+"""Paths of further files that the opening names."""
+
+
+class ExploringMachine(Machine[ExploringState]):
+    """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`."""
+
+    def __init__(
+        self,
+        resources: Resources,
+        *,
+        issue: Issue,
+        context: Context,
+        seed: tuple[TestScript, Execution] | None,
+        sample: int,
+        own_tests: OwnTests | None = None,
+        direction: Direction = INDEPENDENT,
+        habits: Habits = NO_HABITS,
+    ) -> None:
+        options = resources.options
+        super().__init__(
+            resources.model,
+            call=f"exploring/{sample}",
+            attempts=options.turns,
+            temperature=options.temperature,
+        )
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
+        self._options = options
+        self._issue = issue
+        self._context = context
+        self._seed = seed
+        self._own_tests = own_tests
+        self._direction = direction
+        self._habits = habits
+        self._named_tests = NamedTests(
+            resources.codebase, resources.sandbox, resources.store, options
+        )
+
+    @property
+    def system(self) -> str:
+        return render("exploring/system", seconds=f"{self._options.execution_seconds:g}")
+
+    def start(self) -> ExploringState:
+        most = min(CONTEXT_TOKENS, self.model.profile.window // 3)
+        shown, others = cut_context(self._context, most)
+        shared = render(
+            "exploring/context", issue=self._issue, files=shown, habits=self._habits, others=others
+        )
+        script, run = self._seed or (None, None)
+        task = render(
+            "exploring/write",
+            script=script.text if script else "",
+            run=run,
+            approach=self._direction.approach,
+            located=self._direction.located,
+            others=to_template_values(self._direction.others),
+            agree=self._direction.agree,
+            turns=self.attempts,
+        )
+        return ExploringState(
+            messages=[Message(role="user", text=shared)],
+            pending=task,
+            scripts=[script.text] if script else [],
+            base=[run] if run else [],
+            approach="" if self._direction.others else self._direction.approach,
+            informed_by=tuple(other.sample for other in self._direction.others),
+        )
+
+    def is_spent(self, state: ExploringState) -> bool:
+        """Whether it has used the sample's share of the run's money."""
+        share = self._options.dollars / self._options.samples
+        return self.model.profile.price.of(state.usage) >= share
+
+    def select_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Without the oldest results of a long conversation; see `elide`."""
+        most = min(MOST_CHARACTERS, self.model.profile.window)
+        return elide(messages, opening=_OPENING, most=most)
+
+    async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
+        match only_tag(reply, "bash", "edit", "script", "tests", "submit"):
+            case Malformed() as malformed:
+                return malformed
+            case Tag(name, body):
+                problem = await self._take_reply(state, name, body)
+        if problem is not None:
+            return problem
+        state.action, state.text, state.refused = name, body, ""
+        return ReplyKind.REVISED
+
+    async def _take_reply(self, state: ExploringState, name: str, body: str) -> Malformed | None:
+        if name in ("bash", "script", "tests") and not body.strip():
+            return Malformed(f"The <{name}> block is empty.")
+        if name == "bash" and len(body) > _LONGEST_COMMAND:
+            return Malformed(f"A command may hold {_LONGEST_COMMAND:,} characters.")
+        if name == "script":
+            state.scripts.append(body + "\n")
+        if name == "tests":
+            named = self._named_tests.parse(body, state.diff)
+            return named if isinstance(named, Malformed) else None
+        if name == "submit":
+            return self._check_submission(state)
+        return await self._take_edit(state, body) if name == "edit" else None
+
+    def _check_submission(self, state: ExploringState) -> Malformed | None:
+        if not state.diff:
+            return Malformed("There is nothing to submit: the code is unedited.")
+        repeated = self._direction.find_repetition(state.diff)
+        if repeated and repeated not in state.warnings:
+            state.warnings.append(repeated)
+            return Malformed(repeated.replace("Send one", "Make it one"))
+        return None
+
+    async def _take_edit(self, state: ExploringState, body: str) -> Malformed | None:
+        """Continue the edit so far by the blocks."""
+        edited = await read_edit(
+            body,
+            self._codebase,
+            known=[file.path for file in self._context.files],
+            never_touch=self._options.never_touch,
+            allow_lock_files=self._options.allow_lock_files,
+            current=await read_patched(self._codebase, state.diff),
+        )
+        if isinstance(edited, Malformed):
+            return edited
+        state.take(edited.patch.diff)
+        return None
+
+    async def execute(self, state: ExploringState) -> str | None:
+        match state.action:
+            case "bash":
+                return await self._run_command(state)
+            case "tests":
+                return await self._run_tests(state)
+            case "submit":
+                return await self._check_edit(state)
+            case _:
+                return await self._run_script(state)
+
+    async def _run_command(self, state: ExploringState) -> str:
+        before = state.diff
+        run = await self._sandbox.run_command(
+            shell_command(
+                state.text + "\n",
+                diffs=_as_diffs(state.diff),
+                seconds=self._options.execution_seconds,
+                output_bytes=OUTPUT_BYTES,
+            )
+        )
+        state.refused = await self._take_changes(state, run)
+        return self._report(state, run=run, changed=state.diff != before)
+
+    async def _take_changes(self, state: ExploringState, run: CommandRun) -> str:
+        """Continue with what the command left, or say why not."""
+        if run.changes is None:
+            return run.lost
+        found = await read_captured(
+            run.changes,
+            self._codebase,
+            never_touch=self._options.never_touch,
+            allow_lock_files=self._options.allow_lock_files,
+        )
+        if isinstance(found, Malformed):
+            return found.hint
+        if found.patch.diff != state.diff:
+            try:
+                # The next command needs it; a tree whose installation changed files may refuse it.
+                await self._sandbox.run(_nothing(found.patch.diff))
+            except PatchRejected as rejected:
+                return f"The changes do not apply to a fresh checkout: {rejected}"
+            state.take(found.patch.diff)
+        return ""
+
+    async def _run_script(self, state: ExploringState) -> str:
+        """After a new script or edit: the script without and with the edit."""
+        if not state.scripts:
+            return self._report(state, changed=True)
+        after = await self._run_newest_script(state)
+        return self._report(state, run=after, before=state.base[-1], changed=state.action == "edit")
+
+    async def _run_newest_script(self, state: ExploringState) -> Execution | None:
+        """Its run with the edit; None without an edit. A new script also runs without it."""
+        batch: list[tuple[str, ...]] = [] if len(state.base) == len(state.scripts) else [()]
+        if state.diff:
+            batch.append((state.diff,))
+        seconds = self._options.execution_seconds
+        runs = await gather_all(
+            self._sandbox.run(python_script(state.scripts[-1], diffs=diffs, seconds=seconds))
+            for diffs in batch
+        )
+        if len(state.base) < len(state.scripts):
+            state.base.append(runs[0])
+        return runs[-1] if state.diff else None
+
+    async def _run_tests(self, state: ExploringState) -> str:
+        named = self._named_tests.parse(state.text, state.diff)
+        found = (
+            None if isinstance(named, Malformed) else await self._named_tests.run(named, state.diff)
+        )
+        if found is None:
+            state.refused = "No command is known that runs single files of tests here: use <bash>."
+            return self._report(state)
+        return self._report(state, run=found.execution, tests=found)
+
+    async def _check_edit(self, state: ExploringState) -> str | None:
+        """None if the submitted edit is accepted: it fixes its script, or is submitted again."""
+        if state.submitted == state.diff:
+            return None
+        state.submitted = state.diff
+        script, report = await gather_two(
+            self._run_newest_script(state) if state.scripts else _no_run(), self._compare(state)
+        )
+        if script is not None:
+            state.edited.append(script)
+        state.broken.append(report.broken if report else ())
+        if not state.broken[-1] and (script is None or _is_fixed(state)):
+            return None
+        return render(
+            "exploring/check",
+            before=state.base[-1] if state.base else None,
+            after=script,
+            broken=state.broken[-1][:_MOST_BROKEN],
+            more=len(state.broken[-1][_MOST_BROKEN:]),
+            own=report.after.execution if report else None,
+        )
+
+    async def _compare(self, state: ExploringState) -> SuiteReport | None:
+        return await self._own_tests.compare(state.diff) if self._own_tests else None
+
+    def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:
+        left = self.attempts - len(state.attempts)
+        empty: dict[str, object] = {"run": None, "before": None, "tests": None}
+        return render(
+            "exploring/result",
+            action=state.action,
+            refused=state.refused,
+            changed=changed,
+            diff=state.diff,
+            left=left if left <= _LAST_TURNS else 0,
+            **{**empty, **values},
+        )
+
+
+def cut_context(context: Context, tokens: int) -> tuple[list[SourceFile], tuple[str, ...]]:
+    """The files that fit into `tokens`, most useful first, and the paths of the others."""
+    left = tokens
+    shown: list[SourceFile] = []
+    for file in context.files:
+        if file.tokens <= left:
+            shown.append(file)
+            left -= file.tokens
+    taken = {file.path for file in shown}
+    others = [file.path for file in context.files if file.path not in taken]
+    return shown, tuple(dict.fromkeys([*others, *context.dropped]))[:_MOST_NAMED]
+
+
+def _as_diffs(diff: str) -> tuple[str, ...]:
+    return (diff,) if diff else ()
+
+
+def _nothing(diff: str) -> Program:
+    return shell_command(":\n", diffs=_as_diffs(diff), seconds=30)
+
+
+async def _no_run() -> Execution | None:
+    return None
+
+
+def _is_fixed(state: ExploringState) -> bool:
+    return state.base[-1].exit_code == NOT_FIXED and state.edited[-1].passed

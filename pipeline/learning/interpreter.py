@@ -1,0 +1,139 @@
+"""Starts the trainer in an interpreter of its own, which has torch and TRL."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pipeline.evaluation.dataset import BadData
+from pipeline.types import Frozen
+
+TrainedKind = Literal["policy", "prm", "orm"]
+CONFIG, TRAINING = "config.json", "training.json"
+_ROOT = Path(__file__).parents[2]
+_RUN = (
+    "import sys; from pathlib import Path; sys.path.append(sys.argv[1]); "
+    "from pipeline.learning.trainer.{module} import main; "
+    "sys.exit(main(*map(Path, sys.argv[2:])))"
+)
+"""Appended to the path, our packages shadow none of the interpreter's own."""
+
+
+class TrainerFailed(Exception):
+    """The trainer ended with an error, which it has printed."""
+
+
+class TrainingConfig(Frozen):
+    """What is trained, on which rows; saved, so that a killed training goes on as it began."""
+
+    kind: TrainedKind
+    rows: str
+    """The file of rows."""
+    digest: str
+    """The SHA-256 of that file."""
+    base: str
+    """The folder of the base model."""
+    epochs: int
+    learning_rate: float
+    """0: the default of the kind."""
+    max_tokens: int
+
+
+class Training(Frozen):
+    """What a training has done."""
+
+    kind: TrainedKind
+    base: str
+    rows: int
+    too_long: int
+    """Rows left out because they are longer than `max_tokens`."""
+    steps: int
+    resumed_from: int
+    """The step of the checkpoint with which it went on; 0: from the start."""
+    seconds: float
+    """Of the last process."""
+    device: str
+    learning_rate: float
+    losses: tuple[tuple[int, float], ...]
+    """Step and loss."""
+    libraries: dict[str, str]
+
+
+def find_interpreter(python: Path | None) -> str:
+    """The interpreter to train with, by default our own.
+
+    Raises:
+        BadData: it cannot be started, or has no TRL.
+    """
+    found = str(python) if python else sys.executable
+    check = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
+    try:
+        ended = subprocess.run(
+            [found, "-c", check, "torch", "trl", "peft", "datasets"], check=False
+        )
+    except OSError as error:
+        raise BadData(f"{found} cannot be started: {error.strerror}.") from None
+    if ended.returncode:
+        raise BadData(
+            f"{found} has no torch, trl, peft and datasets. Make an environment with them (python "
+            "-m venv V; V/bin/pip install -r deploy/learn-cpu.lock) and name it: --python "
+            "V/bin/python."
+        )
+    return found
+
+
+def train(python: str, config: TrainingConfig, out: Path) -> Training:
+    """Train into `out`, or go on with what is there; return at once if it is finished.
+
+    The trainer prints its progress on standard error.
+
+    Raises:
+        BadData: `out` holds another training.
+        TrainerFailed: the trainer ended with an error.
+        OSError: `out` cannot be written.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    text = config.model_dump_json(indent=1) + "\n"
+    saved = out / CONFIG
+    if saved.exists() and saved.read_text(encoding="utf-8") != text:
+        raise BadData(
+            f"{out} holds a training with another configuration (see {CONFIG}): give another --out."
+        )
+    saved.write_text(text, encoding="utf-8")
+    if not (out / TRAINING).exists():
+        run_module(python, "train", [out])
+    return read_training(out)
+
+
+def read_training(out: Path) -> Training:
+    """What the training in `out` has done. Raises BadData if it is not finished."""
+    try:
+        return Training.model_validate_json((out / TRAINING).read_bytes())
+    except (OSError, ValueError):
+        raise BadData(f"{out} holds no finished training.") from None
+
+
+def score_rows(python: str, rows: Sequence[dict[str, object]], out: Path) -> dict[str, float]:
+    """The trained model's score of each row, by its `key`; those already saved are not repeated.
+
+    Raises:
+        TrainerFailed: the trainer ended with an error; call again to go on.
+    """
+    requests, scores = out / "score-requests.jsonl", out / "scores.jsonl"
+    requests.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run_module(python, "score", [requests, scores, out])
+    lines = scores.read_text(encoding="utf-8").splitlines()
+    found = {row["key"]: float(row["score"]) for row in map(json.loads, lines)}
+    return {str(row["key"]): found[str(row["key"])] for row in rows}
+
+
+def run_module(python: str, module: str, paths: Sequence[Path]) -> None:
+    """Run a module of the trainer and wait. Raises TrainerFailed."""
+    command = [python, "-c", _RUN.format(module=module), str(_ROOT), *map(str, paths)]
+    ended = subprocess.run(command, check=False)
+    if ended.returncode:
+        raise TrainerFailed(f"The trainer ended with status {ended.returncode}.")

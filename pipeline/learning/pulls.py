@@ -1,0 +1,214 @@
+"""Solved issues from merged pull requests: a file of them, or a clone's own history.
+
+The paper's rules (section 3.1 of SWE-Reasoner and its source, Lingma SWE-GPT): an issue of at least
+20 characters with at most 3 links, an edit of 1 to 5 code files, not of tests alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.codebase.conventions import is_test
+from pipeline.codebase.git import GitFailed, git
+from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.evaluation.dataset import BadData
+from pipeline.evaluation.recall import find_clone
+from pipeline.learning.records import LearningData, SolvedIssue, read_rows_of
+from pipeline.types import Frozen
+
+SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5
+_LARGEST_DIFF = 1_000_000
+_LINK = re.compile(r"https?://", re.IGNORECASE)
+_CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?):? +#(\d{1,9})\b", re.IGNORECASE)
+_CODE = re.compile(
+    r"\.(py|pyi|pyx|jsx?|mjs|tsx?|java|kt|go|rs|c|h|cc|cpp|hpp|cs|rb|php|scala|swift)",
+    re.IGNORECASE,
+)
+_REPOSITORY = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}")
+_LICENCES: Mapping[str, str] = {
+    "Apache License": "Apache-2.0",
+    "Permission is hereby granted, free of charge": "MIT",
+    "GNU AFFERO GENERAL PUBLIC LICENSE": "AGPL-3.0",
+    "GNU LESSER GENERAL PUBLIC LICENSE": "LGPL",
+    "GNU GENERAL PUBLIC LICENSE": "GPL",
+    "Mozilla Public License": "MPL-2.0",
+    "Neither the name": "BSD-3-Clause",
+    "Redistribution and use in source and binary forms": "BSD-2-Clause",
+    "Permission to use, copy, modify, and/or distribute": "ISC",
+}
+"""A sentence of each licence, the more telling first."""
+_LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "LICENCE", "COPYING")
+
+
+class IssueText(Frozen):
+    """An issue, with the names of GitHub's API."""
+
+    number: int
+    title: str
+    body: str | None = None
+
+
+class PullRow(Frozen):
+    """A merged pull request, with the issue that it closed: one row of `--pulls`."""
+
+    repository: str
+    issue: IssueText
+    base_commit: str
+    merged_at: str
+    patch: str
+    """A unified diff, tests included."""
+    licence: str = "unknown"
+
+
+class IssueRow(Frozen):
+    """A closed issue: one row of `--issues`, whose edit is in the clone's history."""
+
+    repository: str
+    number: int
+    title: str
+    body: str | None = None
+
+
+@dataclass
+class CollectReport:
+    """How many were taken, and how many were left out for which reason."""
+
+    taken: int = 0
+    left_out: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, found: SolvedIssue | str, into: list[SolvedIssue]) -> None:
+        """Take an issue, or count the reason against it."""
+        if isinstance(found, str):
+            self.left_out[found] += 1
+        else:
+            self.taken += 1
+            into.append(found)
+
+
+def read_pulls(path: Path) -> tuple[LearningData, CollectReport]:
+    """The issues that the pull requests in `path` closed. Raises BadData."""
+    report, issues = CollectReport(), list[SolvedIssue]()
+    for row in read_rows_of(path, PullRow):
+        report.add(_to_solved_issue(row, "pulls"), issues)
+    return LearningData(tuple(issues), ()), report
+
+
+async def read_history(path: Path, trees: Path) -> tuple[LearningData, CollectReport]:
+    """The issues in `path` that a commit of the clone's main line closes, by its message.
+
+    Raises:
+        BadData: the file cannot be read, or there is no clone of one of its repositories.
+    """
+    wanted: dict[str, list[IssueRow]] = defaultdict(list)
+    for row in read_rows_of(path, IssueRow):
+        wanted[row.repository].append(row)
+    report, issues = CollectReport(), list[SolvedIssue]()
+    for repository, rows in wanted.items():
+        clone = find_clone(trees, repository) if _REPOSITORY.fullmatch(repository) else None
+        if clone is None:
+            raise BadData(f"{trees} holds no clone of {repository}.")
+        try:
+            closing = await _read_closing_commits(clone)
+            for row in rows:
+                commit = closing.get(row.number)
+                if commit is None:
+                    report.left_out["no commit says that it closes the issue"] += 1
+                    continue
+                pull = await _read_commit(clone, row, *commit)
+                report.add(_to_solved_issue(pull, "history"), issues)
+        except GitFailed as error:
+            raise BadData(f"{clone} cannot be read: {error.words}") from None
+    return LearningData(tuple(issues), ()), report
+
+
+async def _read_closing_commits(clone: Path) -> dict[int, tuple[str, str, str]]:
+    """By issue: the commit of the main line that closes it, its first parent, and its date."""
+    log = await git(clone, "log", "--first-parent", "-z", "--format=%H %P%n%cI%n%B", "HEAD")
+    found: dict[int, tuple[str, str, str]] = {}
+    for entry in log.decode("utf-8", "replace").split("\0"):
+        names, _, rest = entry.strip("\n").partition("\n")
+        date, _, message = rest.partition("\n")
+        commits = names.split()
+        if len(commits) < 2:
+            continue
+        for number in _CLOSES.findall(message):
+            found.setdefault(int(number), (commits[0], commits[1], date))
+    return found
+
+
+async def _read_commit(
+    clone: Path, row: IssueRow, commit: str, parent: str, date: str
+) -> PullRow | str:
+    diff = await git(clone, "diff", "--no-ext-diff", "--no-color", "--no-textconv", parent, commit)
+    if len(diff) > _LARGEST_DIFF:
+        return "the edit is too large"
+    return PullRow(
+        repository=row.repository,
+        issue=IssueText(number=row.number, title=row.title, body=row.body),
+        base_commit=parent,
+        merged_at=date,
+        patch=diff.decode("utf-8", "replace"),
+        licence=await _read_licence(clone, parent),
+    )
+
+
+async def _read_licence(clone: Path, commit: str) -> str:
+    for name in _LICENCE_FILES:
+        try:
+            text = await git(clone, "cat-file", "blob", f"{commit}:{name}")
+        except GitFailed:
+            continue
+        return identify_licence(text[:20_000].decode("utf-8", "replace"))
+    return "unknown"
+
+
+def identify_licence(text: str) -> str:
+    """The SPDX identifier of a licence's text; `unknown` if no known sentence is in it."""
+    plain = " ".join(text.split())
+    return next((name for sentence, name in _LICENCES.items() if sentence in plain), "unknown")
+
+
+def explain_exclusion(title: str, body: str, files: Iterable[FileDiff]) -> str:
+    """Why the paper's rules leave out an issue with this edit; empty if they take it."""
+    text = f"{title}\n{body}".strip()
+    code = [file for file in files if _CODE.fullmatch(Path(file.path).suffix)]
+    own = [file for file in code if not is_test(file.path)]
+    if len(text) < SHORTEST_ISSUE:
+        return f"the issue has fewer than {SHORTEST_ISSUE} characters"
+    if len(_LINK.findall(text)) > MOST_LINKS:
+        return f"the issue has more than {MOST_LINKS} links"
+    if not own:
+        return "the edit changes tests alone" if code else "the edit changes no code"
+    if len(own) > MOST_FILES:
+        return f"the edit changes more than {MOST_FILES} code files"
+    return ""
+
+
+def _to_solved_issue(row: PullRow | str, source: str) -> SolvedIssue | str:
+    if isinstance(row, str):
+        return row
+    if not _REPOSITORY.fullmatch(row.repository):
+        return "the repository is not named owner/name"
+    body = row.issue.body or ""
+    why = explain_exclusion(row.issue.title, body, parse_diff(row.patch))
+    if why:
+        return why
+    tests, reference = split_diff(row.patch, lambda file: is_test(file.path))
+    return SolvedIssue.model_validate(
+        {
+            "id": f"{row.repository.replace('/', '__')}-{row.issue.number}",
+            "repository": row.repository,
+            "title": row.issue.title,
+            "body": body,
+            "base_commit": row.base_commit,
+            "closed": row.merged_at,
+            "reference": reference,
+            "tests": tests,
+            "licence": row.licence,
+            "source": source,
+        }
+    )

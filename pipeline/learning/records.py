@@ -1,0 +1,194 @@
+"""The collected data in a folder: solved issues and the attempts at them, as JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import ValidationError
+
+from pipeline.evaluation.dataset import BadData
+from pipeline.models.base import Message
+from pipeline.types import Frozen, Issue
+
+FORMAT = 1
+"""Raise it when a model of this module changes."""
+MANIFEST = "manifest.json"
+ISSUES, ATTEMPTS = "issues.jsonl", "attempts.jsonl"
+
+Outcome = Literal["merged", "changed", "closed", "reverted"]
+Stage = Literal["files", "reproduction", "edit"]
+
+
+class SolvedIssue(Frozen):
+    """An issue with the developers' own edit, which closed it. Its texts are untrusted."""
+
+    id: str
+    """Unique, and a safe file name: `owner__name-NUMBER`."""
+    repository: str
+    title: str
+    body: str
+    base_commit: str = ""
+    """The commit that the reference applies to; empty if it is not known."""
+    closed: str = ""
+    """When it was closed, ISO 8601; empty if it is not known."""
+    reference: str
+    """The developers' edit without its tests, as a unified diff."""
+    tests: str = ""
+    """The tests of the developers' edit, as a unified diff."""
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    licence: str = "unknown"
+    """The SPDX identifier of the repository's licence."""
+    source: Literal["pulls", "history", "instances"]
+
+    @property
+    def issue(self) -> Issue:
+        """The issue in the form of the prompts."""
+        return Issue(repository=self.repository, title=self.title, body=self.body)
+
+
+class ReplyRow(Frozen):
+    """One reply of a model, with exactly the request that it answered."""
+
+    stage: Stage
+    system: str
+    messages: tuple[Message, ...]
+    """As they were sent: answers of earlier replies without their thinking."""
+    thinking: str = ""
+    answer: str
+
+
+class Attempt(Frozen):
+    """One edit for one issue, with what is known of how it came about. None: not known."""
+
+    issue: str
+    """`SolvedIssue.id`."""
+    source: str
+    """The public system that wrote it, or `run NAME, sample N`."""
+    diff: str
+    """Empty if there is no edit."""
+    resolved: bool | None = None
+    """The label: whether the benchmark's tests pass with it, or people merged it as it was."""
+    outcome: Outcome | None = None
+    """What became of the pull request with it; None: there is none, or it is not known."""
+    shown: tuple[str, ...] | None = None
+    """The files that the run took into its context."""
+    replies: tuple[ReplyRow, ...] = ()
+    script: str = ""
+    """The reproduction script; empty if there is none."""
+    red_before: bool | None = None
+    """Whether the script reports the issue on the unedited code."""
+    green_on_reference: bool | None = None
+    """Whether the script passes with the developers' edit."""
+    passes_script: bool | None = None
+    broken: tuple[str, ...] | None = None
+    """Tests of the repository that pass without the edit and fail with it."""
+
+
+@dataclass(frozen=True)
+class LearningData:
+    """What was collected."""
+
+    issues: tuple[SolvedIssue, ...]
+    attempts: tuple[Attempt, ...]
+
+    def merge(self, other: LearningData) -> LearningData:
+        """Both together; of one issue, or one source's attempt at it, the newer counts."""
+        issues = {one.id: one for one in (*self.issues, *other.issues)}
+        attempts = {(a.issue, a.source): a for a in (*self.attempts, *other.attempts)}
+        return LearningData(tuple(issues.values()), tuple(attempts.values()))
+
+
+RowT = TypeVar("RowT", bound=Frozen)
+
+
+def read_data(folder: Path) -> LearningData:
+    """The collected data in `folder`; none if it does not exist yet.
+
+    Raises:
+        BadData: it is damaged, or another version of Capuchin wrote it.
+    """
+    if not (folder / MANIFEST).exists():
+        return LearningData((), ())
+    check_manifest(folder, "collected")
+    return LearningData(
+        read_rows_of(folder / ISSUES, SolvedIssue), read_rows_of(folder / ATTEMPTS, Attempt)
+    )
+
+
+def write_data(folder: Path, data: LearningData) -> None:
+    """Write the collected data into `folder`. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / ISSUES, data.issues)
+    write_rows(folder / ATTEMPTS, data.attempts)
+    write_manifest(folder, "collected", (ISSUES, ATTEMPTS))
+
+
+def write_manifest(folder: Path, kind: str, names: Sequence[str]) -> None:
+    """Write `manifest.json`: format, kind, our version, and the SHA-256 of each file."""
+    files = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in sorted(names)}
+    text = {"format": FORMAT, "kind": kind, "capuchin": version("capuchin-bot"), "files": files}
+    (folder / MANIFEST).write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+
+
+def check_manifest(folder: Path, kind: str) -> None:
+    """Raises BadData: `folder` does not hold whole data of this kind and format."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        names = dict(found["files"])
+        whole = all(
+            Path(name).name == name
+            and hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+            for name, digest in names.items()
+        )
+        format_number, actual = found["format"], found["kind"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BadData(f"{folder} has no {MANIFEST} that can be read.") from None
+    if format_number != FORMAT:
+        raise BadData(
+            f"{folder} has format {format_number!r}, and this Capuchin reads only {FORMAT}."
+        )
+    if actual != kind:
+        step = {"collected": "collect", "filtered": "filter"}[kind]
+        raise BadData(f"{folder} does not come from `capuchin learn {step}`.")
+    if not whole:
+        raise BadData(f"{folder} is damaged: a file differs from its digest in {MANIFEST}.")
+
+
+def read_rows_of(path: Path, kind: type[RowT]) -> tuple[RowT, ...]:
+    """The rows of a file of JSON lines.
+
+    Raises:
+        BadData: the file or a line cannot be read.
+    """
+    found: list[RowT] = []
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError):
+        raise BadData(f"{path} cannot be read.") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(kind.model_validate_json(line))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise BadData(f"{path}, line {number}: {where}: {problem['msg']}.") from None
+    return tuple(found)
+
+
+def write_rows(path: Path, rows: Iterable[Frozen]) -> None:
+    """Write rows as JSON lines, whole or not at all. Raises OSError."""
+    scratch = path.with_name(f".{path.name}.tmp")
+    with scratch.open("w", encoding="utf-8") as file:
+        file.writelines(
+            json.dumps(row.model_dump(mode="json"), ensure_ascii=True) + "\n" for row in rows
+        )
+    scratch.replace(path)

@@ -1,0 +1,215 @@
+"""Attempts of our own runs: every reply with the request that it answered.
+
+The machines themselves render the system text and select the messages, so that what is trained on
+is what is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.bundle.replay import BundleStore, UnavailableSandbox
+from pipeline.bundle.write import MANIFEST
+from pipeline.codebase.commit import Codebase
+from pipeline.context.ranking import RankingMachine, RankingState
+from pipeline.errors import OtherFormat
+from pipeline.evaluation.bundles import list_entries, read_documents
+from pipeline.evaluation.dataset import BadData
+from pipeline.generation.editing import NOT_FIXED, EditingMachine, EditingState
+from pipeline.generation.exploring.machine import ExploringMachine
+from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.learning.records import Attempt, Outcome, ReplyRow, SolvedIssue, Stage
+from pipeline.machine import Machine
+from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
+from pipeline.resources import Resources
+from pipeline.state import ReplyKind, S
+from pipeline.types import CommitSha, Context, Issue, Selection, replace
+from pipeline.workflows.outcome import load_end
+from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
+
+_MOST_RANKINGS = 10
+_BRANCH_HISTORY_KEY = "contents"
+"""Of what a run's pull request has held."""
+
+
+class _BranchState(BaseModel):
+    candidate: int
+
+
+class _BranchHistory(BaseModel):
+    states: tuple[_BranchState, ...]
+
+
+@dataclass(frozen=True)
+class _ProfileOnly:
+    """The model of a finished run: its limits are known, and it is never asked."""
+
+    profile: ModelProfile
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        raise ModelRefused(f"{request.call} belongs to a finished run.")
+
+
+async def read_attempts(
+    folder: Path,
+    issues: Mapping[str, SolvedIssue],
+    outcomes: Mapping[str, Outcome] | None = None,
+) -> tuple[Attempt, ...]:
+    """The attempts of the runs in `folder`, each run named after its issue in `issues`.
+
+    Runs have the forms of `pipeline.evaluation.bundles.read_runs`; those of other issues are left
+    out. `outcomes`: by run id, what became of its pull request; it labels the proposed edit.
+
+    Raises:
+        BadData: a run is broken, another version saved it, or no run has the name of an issue.
+    """
+    found: list[Attempt] = []
+    for entry in await asyncio.to_thread(list_entries, folder):
+        name = entry.name.removesuffix(".tar.zst")
+        if name not in issues:
+            continue
+        documents = await asyncio.to_thread(read_documents, entry)
+        if documents is None:
+            continue
+        try:
+            attempts = await _read_run(name, documents, issues[name].issue)
+            found += await _label_proposed(attempts, documents, outcomes or {})
+        except OtherFormat as error:
+            raise BadData(f"{entry}: {error}") from None
+    if not found:
+        raise BadData(
+            f"{folder} holds no run with an edit that is named after a collected issue: collect "
+            "the issues first."
+        )
+    return tuple(found)
+
+
+async def _read_run(name: str, documents: Mapping[str, bytes], issue: Issue) -> list[Attempt]:
+    store = BundleStore(documents)
+    setup = await store.load(EFFECTIVE_KEY, EffectiveSetup)
+    if setup is None:
+        return []
+    issue = _read_issue(documents) or issue
+    context = await store.load("context/files", Context)
+    resources = Resources(
+        _ProfileOnly(setup.solver),
+        UnavailableSandbox(),
+        Codebase(Path(), CommitSha(""), {}),
+        store,
+        setup.options,
+    )
+    rankings = await _read_rankings(resources, issue)
+    found: list[Attempt] = []
+    for sample in range(setup.options.samples):
+        if attempt := await _read_sample(name, sample, issue, context, resources, rankings):
+            found.append(attempt)
+    return found
+
+
+async def _label_proposed(
+    attempts: list[Attempt], documents: Mapping[str, bytes], outcomes: Mapping[str, Outcome]
+) -> list[Attempt]:
+    """`attempts` with the label of the edit that the run proposed; none where people took another
+    of its edits."""
+    store = BundleStore(documents)
+    outcome = outcomes.get(_read_run_id(documents))
+    ended = await load_end(store)
+    history = await store.load(_BRANCH_HISTORY_KEY, _BranchHistory)
+    swapped = history is not None and any(state.candidate != 1 for state in history.states)
+    if outcome is None or not isinstance(ended, Selection) or swapped:
+        return attempts
+    diff = ended.candidate.patch.diff
+    resolved = {"merged": True, "closed": False, "reverted": False}.get(outcome)
+    return [
+        replace(one, outcome=outcome, resolved=resolved) if one.diff == diff else one
+        for one in attempts
+    ]
+
+
+def _read_run_id(documents: Mapping[str, bytes]) -> str:
+    """The id of the run that the bundle's manifest names; empty without one."""
+    try:
+        return str(json.loads(documents[MANIFEST])["run"])
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+async def _read_rankings(resources: Resources, issue: Issue) -> tuple[ReplyRow, ...]:
+    found: list[ReplyRow] = []
+    for number in range(_MOST_RANKINGS):
+        state = await resources.store.load(f"context/ranking-{number}", RankingState)
+        if state:
+            machine = RankingMachine(resources.model, issue, (), budget=0, cap=0, number=number)
+            found += list_replies(machine, state, "files")
+    return tuple(found)
+
+
+async def _read_sample(
+    name: str,
+    sample: int,
+    issue: Issue,
+    context: Context | None,
+    resources: Resources,
+    rankings: tuple[ReplyRow, ...],
+) -> Attempt | None:
+    model, sandbox, store = resources.model, resources.sandbox, resources.store
+    options = resources.options
+    test = await store.load(f"testing/{sample}", TestingState)
+    edit = await store.load(f"editing/{sample}", EditingState)
+    seed = test.best() if test else None
+    if test is None:
+        return None
+    tester = TestingMachine(model, sandbox, issue, options, sample=sample)
+    replies = [*rankings, *list_replies(tester, test, "reproduction")]
+    candidate = edit.candidate(sample) if edit else None
+    if edit and context and edit.machine == "explore":
+        explored = await store.load(f"editing/{sample}", ExploringState)
+        explorer = ExploringMachine(
+            resources, issue=issue, context=context, seed=seed, sample=sample
+        )
+        replies += list_replies(explorer, explored, "edit") if explored else []
+    elif edit and context and seed:
+        editor = EditingMachine(resources, issue=issue, context=context, seed=seed, sample=sample)
+        replies += list_replies(editor, edit, "edit")
+    return Attempt(
+        issue=name,
+        source=f"run {name}, sample {sample}",
+        diff=candidate.patch.diff if candidate else "",
+        shown=tuple(file.path for file in context.files) if context else None,
+        replies=tuple(replies),
+        script=seed[0].text if seed else "",
+        red_before=seed[1].exit_code == NOT_FIXED if seed else None,
+        broken=edit.broken[-1] if edit and edit.broken else None,
+    )
+
+
+def list_replies(machine: Machine[S], state: S, stage: Stage) -> Iterator[ReplyRow]:
+    """The well-formed replies of a machine, each with the request that it answered.
+
+    Of earlier replies, a request holds the answers alone (SWE-Reasoner, equations 1 and 2).
+    """
+    answers = [i for i, message in enumerate(state.messages) if message.role == "assistant"]
+    for number, (at, kind) in enumerate(zip(answers, state.attempts, strict=False)):
+        if kind is ReplyKind.MALFORMED:
+            continue
+        yield ReplyRow(
+            stage=stage,
+            system=machine.system,
+            messages=tuple(machine.select_messages(state.messages[:at])),
+            thinking=state.thinking[number] if number < len(state.thinking) else "",
+            answer=state.messages[at].text,
+        )
+
+
+def _read_issue(documents: Mapping[str, bytes]) -> Issue | None:
+    try:
+        return Issue.model_validate_json(documents["issue.json"])
+    except (KeyError, ValidationError):
+        return None

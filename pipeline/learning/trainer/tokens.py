@@ -1,0 +1,80 @@
+"""Tokens of training rows: exactly those that a server of the model computes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+Messages = Sequence[Mapping[str, str]]
+
+
+def read_rows(path: Path, split: str) -> list[dict[str, Any]]:
+    """The rows of one side of a file of JSON lines."""
+    with path.open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file if line.strip()]
+    return [row for row in rows if row["split"] == split]
+
+
+def prompt_tokens(tokenizer: Any, prompt: Messages) -> list[int]:
+    """What a chat completion computes on before its first token."""
+    return list(
+        tokenizer.apply_chat_template(
+            list(prompt), add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+    )
+
+
+def answer_tokens(
+    tokenizer: Any, prompt: Messages, answer: Messages, *, ends: bool
+) -> tuple[list[int], list[int]]:
+    """The tokens of a prompt and of its answer; `ends`: with those that end a turn.
+
+    A policy must learn to end. A reward is read from the answer alone: the server is asked with
+    `continue_final_message`.
+
+    Raises:
+        ValueError: the chat template writes the prompt differently once an answer follows.
+    """
+    asked = prompt_tokens(tokenizer, prompt)
+    whole = list(
+        tokenizer.apply_chat_template(
+            [*prompt, *answer],
+            add_generation_prompt=False,
+            continue_final_message=not ends,
+            tokenize=True,
+            return_dict=False,
+        )
+    )
+    if whole[: len(asked)] != asked or len(whole) == len(asked):
+        raise ValueError(
+            "The model's chat template writes a prompt differently once an answer follows, so that "
+            "training would differ from serving: use a base model with another template."
+        )
+    return asked, whole[len(asked) :]
+
+
+def completion_example(tokenizer: Any, row: Row, *, ends: bool) -> dict[str, list[int]]:
+    """A row of SFT in the tokens that `SFTTrainer` takes as they are."""
+    asked, answer = answer_tokens(tokenizer, row["prompt"], row["completion"], ends=ends)
+    return {
+        "input_ids": asked + answer,
+        "completion_mask": [0] * len(asked) + [1] * len(answer),
+    }
+
+
+def preference_example(tokenizer: Any, row: Row) -> dict[str, list[int]]:
+    """A row of DPO in the tokens of `DataCollatorForPreference`."""
+    asked, chosen = answer_tokens(tokenizer, row["prompt"], row["chosen"], ends=False)
+    _, rejected = answer_tokens(tokenizer, row["prompt"], row["rejected"], ends=False)
+    return {"prompt_ids": asked, "chosen_ids": chosen, "rejected_ids": rejected}
+
+
+def count_tokens(example: Mapping[str, Sequence[int]]) -> int:
+    """The length of the longest sequence of an example."""
+    if "input_ids" in example:
+        return len(example["input_ids"])
+    longer = max(len(example["chosen_ids"]), len(example["rejected_ids"]))
+    return len(example["prompt_ids"]) + longer

@@ -1,0 +1,54 @@
+"""Asks a self-hosted model's server how long its window is.
+
+vLLM states `max_model_len` for each model of `GET /v1/models`:
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import httpx2
+
+from pipeline.models.providers.http import ssl_context
+from pipeline.models.spec import ModelSpec
+
+_SECONDS = 5.0
+_LARGEST = 100_000_000
+"""Tokens; a larger number is a mistake."""
+_OUTPUT_SHARE = 4
+
+
+async def fetch_window(spec: ModelSpec, api_key: str) -> int | None:
+    """The window of the model in tokens; None if its server does not say. Never fails."""
+    if spec.base_url is None or spec.provider != "openai":
+        return None
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        async with httpx2.AsyncClient(
+            headers=headers, timeout=_SECONDS, trust_env=False, verify=ssl_context()
+        ) as client:
+            response = await client.get(f"{spec.base_url}/models")
+            response.raise_for_status()
+            document: object = response.json()
+    except (httpx2.HTTPError, ValueError):
+        return None
+    return _find_window(document, spec.name)
+
+
+def output_length(window: int) -> int:
+    """The longest reply to request of a model with `window` tokens, thoughts included.
+
+    A quarter of the window: half is for the files, the rest for the conversation.
+    """
+    return max(1, window // _OUTPUT_SHARE)
+
+
+def _find_window(document: object, name: str) -> int | None:
+    listed: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else ()
+    for model in cast("list[Any]", listed) if isinstance(listed, list) else []:
+        if isinstance(model, dict) and cast("dict[str, Any]", model).get("id") == name:
+            window = cast("dict[str, Any]", model).get("max_model_len")
+            if isinstance(window, int) and 0 < window <= _LARGEST:
+                return window
+    return None

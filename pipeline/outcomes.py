@@ -1,0 +1,58 @@
+"""The results of test runners: of one test file, and of the repository's own tests."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sandbox.base import Execution
+from sandbox.frozen import Frozen
+
+TestOutcome = Literal["passes", "fails", "not run"]
+"""The outcome of a test file; `not run`: the run ended without a verdict on its tests."""
+
+
+def read_test_outcome(run: Execution) -> TestOutcome:
+    """The outcome of a test runner.
+
+    pytest exits with 3 after an error of its own, with 4 for wrong arguments (such as a missing
+    file) and with 5 when it collects no test; unittest exits with 5 for that, too. These codes are
+    no evidence about the code. Source: docs.pytest.org, "Exit codes"; docs.python.org, unittest.
+    """
+    if run.passed:
+        return "passes"
+    return "fails" if run.exit_code in (1, 2) else "not run"
+
+
+class SuiteRun(Frozen):
+    """One run of the repository's own tests."""
+
+    execution: Execution
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    """Failed tests, without those in `offline`."""
+    offline: tuple[str, ...] = ()
+    """Tests that failed for lack of a network or a service: no evidence."""
+
+
+class SuiteReport(Frozen):
+    """The results of the repository's own tests, or the relevant ones, without and with an edit.
+
+    Tests report on themselves, so hostile code can forge them: treat them as one piece of evidence.
+    """
+
+    command: tuple[str, ...]
+    before: SuiteRun
+    """Its passed tests include only those that were also run with the edit."""
+    after: SuiteRun
+    whole: int = 0
+    """How many tests pass without the edit, as far as known; 0 if not counted."""
+    chosen: str = ""
+    """Which tests ran, in our words; empty if all did."""
+    flaky: tuple[str, ...] = ()
+    """Tests that seemed broken but do not always pass without the edit; excluded from the
+    results."""
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Tests that pass on the unedited code but not with the edit."""
+        return tuple(sorted(set(self.before.passed) - set(self.after.passed)))

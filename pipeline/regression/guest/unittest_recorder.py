@@ -1,0 +1,137 @@
+"""Records the outcomes of unittest's tests under any runner, and runs only the wanted ones."""
+
+import sys
+import time
+import unittest
+from collections.abc import Iterator
+from typing import Any
+
+from .functions import FunctionTracer
+from .record import CollectionFilter, lacks_network, relative_path, stable_name, write
+
+_FILTER = CollectionFilter()
+
+
+class _Current:
+    """The current test. Tests of test runners start others inside, which are not recorded."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.outcome = ""
+        self.began = 0.0
+        self.tracing = False
+        self.tracer = FunctionTracer()
+
+
+_CURRENT = _Current()
+
+
+def install() -> None:
+    """Wrap the methods that report outcomes to results; runners' own result classes call them
+    too."""
+    result = unittest.TestResult
+    _wrap(result, "startTest", _begin)
+    _wrap(result, "stopTest", _end)
+    _wrap(result, "addError", _add_error)
+    _wrap(result, "addFailure", _add_failure)
+    _wrap(result, "addSubTest", _add_sub_test)
+    _wrap(result, "addSkip", _add_skip)
+    _wrap(result, "addUnexpectedSuccess", _add_unexpected_success)
+    original = unittest.TextTestRunner.run
+
+    def run(self: Any, test: Any) -> Any:
+        if _FILTER.tests is not None or _FILTER.files is not None:
+            test = unittest.TestSuite(list(_select_tests(test)))
+        if isinstance(test, unittest.TestSuite):
+            write("collected", test.countTestCases())
+        return original(self, test)
+
+    unittest.TextTestRunner.run = run  # type: ignore[method-assign]
+
+
+def _wrap(owner: Any, name: str, hook: Any) -> None:
+    original = getattr(owner, name)
+
+    def method(self: Any, *args: Any) -> Any:
+        found = original(self, *args)
+        hook(self, *args)
+        return found
+
+    setattr(owner, name, method)
+
+
+def _begin(result: Any, test: Any) -> None:
+    if _CURRENT.result is not None:
+        return
+    _CURRENT.result = result
+    name = stable_name(test.id())
+    write("start", name, relative_path(_source_file(test)), time.time())
+    title = test.shortDescription() if hasattr(test, "shortDescription") else None
+    if title:
+        write("title", name, stable_name(title))
+    _CURRENT.outcome = "passed"
+    _CURRENT.began = time.perf_counter()
+    _CURRENT.tracing = _FILTER.functions and _CURRENT.tracer.begin()
+
+
+def _end(result: Any, test: Any) -> None:
+    if _CURRENT.result is not result:
+        return
+    name = stable_name(test.id())
+    if _CURRENT.tracing:
+        _CURRENT.tracer.end(name)
+    seconds = time.perf_counter() - _CURRENT.began
+    write("phase", name, "call", _CURRENT.outcome, seconds)
+    _CURRENT.result = None
+
+
+def _add_error(result: Any, test: Any, err: Any) -> None:
+    if _CURRENT.result is None and not hasattr(test, "_testMethodName"):
+        # setUpClass or setUpModule: no test started.
+        write("collect", stable_name(test.id()))
+    _fail(result, test, err)
+
+
+def _add_failure(result: Any, test: Any, err: Any) -> None:
+    _fail(result, test, err)
+
+
+def _add_sub_test(result: Any, test: Any, _part: Any, err: Any) -> None:
+    if err is not None:
+        _fail(result, test, err)
+
+
+def _add_skip(result: Any, _test: Any, _reason: str) -> None:
+    if _CURRENT.result is result and _CURRENT.outcome == "passed":
+        _CURRENT.outcome = "skipped"
+
+
+def _add_unexpected_success(result: Any, _test: Any) -> None:
+    if _CURRENT.result is result:
+        _CURRENT.outcome = "failed"
+
+
+def _fail(result: Any, test: Any, err: Any) -> None:
+    if _CURRENT.result is not result:
+        return
+    _CURRENT.outcome = "failed"
+    if lacks_network(err[1]):
+        write("network", stable_name(test.id()))
+
+
+def _select_tests(test: Any) -> "Iterator[Any]":
+    for one in _flatten(test):
+        if _FILTER.accepts_test(one.id()) and _FILTER.accepts_file(_source_file(one)):
+            yield one
+
+
+def _source_file(test: Any) -> str:
+    return getattr(sys.modules.get(type(test).__module__), "__file__", "") or ""
+
+
+def _flatten(suite: Any) -> "Iterator[Any]":
+    if isinstance(suite, unittest.TestSuite):
+        for one in suite:
+            yield from _flatten(one)
+    else:
+        yield suite

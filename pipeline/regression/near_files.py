@@ -1,0 +1,216 @@
+"""Finds the test files near an edit: by imports, names, shared words and common history."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import read_test_files
+from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.text import decode_text
+from pipeline.edits.unified_diff import FileDiff, parse_diff
+from pipeline.regression.imports import ImportGraph, scan_code
+
+MOST_FILES = 12
+"""Test files run for one edit."""
+MOST_BYTES = 400_000
+"""The total characters of their texts: a long file has many tests. The nearest is always
+included."""
+HISTORY_COMMITS = 300
+HISTORY_SECONDS = 20.0
+_MOST_SOURCES = 5000
+_MOST_CHANGED = 30
+"""Files in a commit; a larger commit is no evidence."""
+_NAMED = 4.0
+_IMPORTS = {1: 3.0, 2: 1.5, 3: 0.75, 4: 0.4}
+_HISTORY = 3.0
+_WORDS = 4.0
+_FOLDER = 1.0
+_CHANGED = 10.0
+_DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
+_COMMON = frozenset(
+    {"test", "tests", "core", "base", "utils", "util", "main", "init", "models", "common", "src"}
+)
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """The evidence on which tests are near, by path."""
+
+    texts: Mapping[str, str]
+    """The texts of the test files."""
+    distances: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Import steps to a touched file."""
+    together: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How often a file changed together with touched files; smaller commits count more."""
+    words: Sequence[str] = ()
+    """Names of touched functions and classes."""
+
+
+class NearFiles:
+    """Ranks the test files of one codebase."""
+
+    def __init__(self, codebase: Codebase, exclude: Sequence[str] = ()) -> None:
+        """Test files that match a pattern of `exclude` are never near."""
+        self._codebase = codebase
+        self._exclude = exclude
+        self._lock = asyncio.Lock()
+        self._texts: dict[str, str] | None = None
+        self._graph = ImportGraph({})
+
+    async def find(self, diff: str) -> list[str]:
+        """Find the test files near `diff`, nearest first, without those that it removes."""
+        texts = await self._load()
+        files = parse_diff(diff)
+        changed = list(dict.fromkeys(p for file in files for p in (file.old, file.new) if p))
+        gone = {file.old for file in files if file.old != file.new}
+        evidence = Nearness(
+            texts=texts,
+            distances=self._graph.distances(changed),
+            together=await self._read_history(changed),
+            words=await self._find_words(files),
+        )
+        ranked = await asyncio.to_thread(rank_files, changed, evidence)
+        return choose_files([path for path in ranked if path not in gone], texts)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Characters of each test file; empty before `find`."""
+        return {path: len(text) for path, text in (self._texts or {}).items()}
+
+    async def _load(self) -> dict[str, str]:
+        async with self._lock:
+            if self._texts is None:
+                regular = (path for path, file in self._codebase.files.items() if file.regular)
+                python = sorted(path for path in regular if path.endswith(".py"))[:_MOST_SOURCES]
+                contents = await self._codebase.read_all(python)
+                decoded = {path: decode_text(path, data) for path, data in contents.items()}
+                scan = await scan_code({path: t.text for path, t in decoded.items() if t})
+                self._graph = ImportGraph(scan.imports)
+                self._texts = await read_test_files(self._codebase, self._exclude)
+            return self._texts
+
+    async def _read_history(self, changed: Sequence[str]) -> dict[str, float]:
+        """Count common changes; empty without history, for example in a shallow clone."""
+        paths = [path for path in changed if path in self._codebase.files]
+        if not self._codebase.commit or not paths:
+            return {}
+        words = (
+            "log",
+            f"-n{HISTORY_COMMITS}",
+            "--format=%x01",
+            "--name-only",
+            "--no-renames",
+            "--min-parents=1",
+        )
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                found = await git(
+                    self._codebase.git_dir,
+                    *(*words, "--full-diff", self._codebase.commit, "--", *paths),
+                )
+        except (GitFailed, TimeoutError):
+            return {}
+        return count_together(found.decode("utf-8", "replace"), changed)
+
+    async def _find_words(self, files: Sequence[FileDiff]) -> list[str]:
+        words: list[str] = []
+        for file in files:
+            text = await self._codebase.read_text(file.old) if file.old else None
+            lines = (text or "").split("\n")
+            for hunk in file.hunks:
+                place = hunk.start
+                for marker, _ in hunk.lines:
+                    if marker != " ":
+                        words += enclosing_names(lines, place)
+                    place += marker != "+"
+        return [word for word, _ in Counter(words).most_common(30)]
+
+
+def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
+    """Count common changes in `git log --name-only` with a \x01 before each commit."""
+    own = set(changed)
+    found: defaultdict[str, float] = defaultdict(float)
+    for commit in log.split("\x01"):
+        names = [name for name in commit.split("\n") if name]
+        if 1 < len(names) <= _MOST_CHANGED:
+            for name in names:
+                if name not in own:
+                    found[name] += 1 / math.sqrt(len(names))
+    return dict(found)
+
+
+def enclosing_names(lines: Sequence[str], place: int) -> list[str]:
+    """The functions and classes around line `place`, counted from 1, innermost first."""
+    found: list[str] = []
+    limit = math.inf
+    for line in reversed(lines[: max(0, place)]):
+        match = _DEFINITION.match(line[:300])
+        if match and len(match[1]) < limit:
+            limit = len(match[1])
+            found.append(match[2])
+            if not limit:
+                break
+    return [name for name in found if len(name) > 2 and not name.startswith("__")]
+
+
+def rank_files(changed: Sequence[str], evidence: Nearness) -> list[str]:
+    """Rank the test files that have any evidence, nearest first."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    strongest = max((evidence.together.get(test, 0.0) for test in evidence.texts), default=0.0)
+    for test in evidence.texts:
+        scores[test] += _CHANGED * (test in changed)
+        if evidence.distances.get(test):
+            scores[test] += _IMPORTS.get(evidence.distances[test], 0.1)
+        if strongest:
+            scores[test] += _HISTORY * evidence.together.get(test, 0.0) / strongest
+        scores[test] += max((_affinity(test, path) for path in changed), default=0.0)
+    for word in evidence.words:
+        holding = [test for test, text in evidence.texts.items() if word in text]
+        rare = _rarity(len(holding), len(evidence.texts))
+        for test in holding:
+            scores[test] += _WORDS * rare
+    return sorted((t for t in evidence.texts if scores[t] > 0), key=lambda t: (-scores[t], t))
+
+
+def choose_files(ranked: Sequence[str], texts: Mapping[str, str]) -> list[str]:
+    """Choose the first `MOST_FILES`, or fewer to keep their total size within the limit."""
+    chosen: list[str] = []
+    left = MOST_BYTES
+    for path in ranked:
+        size = len(texts.get(path, ""))
+        if chosen and size > left:
+            continue
+        chosen.append(path)
+        left -= size
+        if len(chosen) == MOST_FILES or left <= 0:
+            break
+    return chosen
+
+
+def _rarity(count: int, whole: int) -> float:
+    """1 for a word in a single file, 0 for a word in all files."""
+    return math.log(whole / count) / math.log(whole) if 0 < count < whole else float(count > 0)
+
+
+def _affinity(test: str, path: str) -> float:
+    """The similarity of the names of a test file and a changed file."""
+    if not path.endswith(".py"):
+        return 0.0
+    parts = [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
+    if not parts:
+        return 0.0
+    stem, name = parts[-1].lstrip("_"), PurePosixPath(test).stem
+    if name in (f"test_{stem}", f"{stem}_test", f"test{stem}"):
+        return _NAMED
+    ours = {word[:5] for part in parts for word in part.lower().split("_")} - _COMMON
+    theirs = {
+        word[:5] for part in PurePosixPath(test).with_suffix("").parts for word in part.split("_")
+    }
+    return _FOLDER * len(ours & theirs - {word[:5] for word in _COMMON})

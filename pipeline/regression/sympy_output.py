@@ -1,0 +1,46 @@
+"""Parses the output of SymPy's own test script with `--verbose`: a line per test, below its
+file."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.regression.junit import Outcomes
+
+_FILE = re.compile(r"(\S{1,400}\.py)\[(\d+|\?)\]")
+_ENDS = {"ok": True, "f": True, "F": False, "E": False, "T": False, "X": False}
+"""Passed, expected failure, failed, exception, timeout, unexpected pass."""
+_SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
+_LINE = 1000
+
+
+def parse_sympy_output(output: str) -> Outcomes:
+    """Parse the tests by `path::name`; empty if the script's own count is missing or differs.
+
+    The word after a test's name is its outcome: `ok`, `F`, … (`PyTestReporter` in SymPy's
+    `testing/runtests.py`); the test's own output may come between them.
+    """
+    found = Outcomes()
+    counts = _SUMMARY.findall(output)
+    if len(counts) != 1 or "======" not in output:
+        return found
+    path = name = ""
+    for line in output.split("\n"):
+        words = line[:_LINE].split()
+        if not words:
+            continue
+        if match := _FILE.match(words[0]):
+            path, name = match[1], ""
+            if match[2] == "?":
+                found.add(path, good=False, seconds=0.0)
+        elif words[0].startswith("test_") and path:
+            name = f"{path}::{words[0]}"
+            words = words[1:]
+        ends = [word for word in words[:1] + words[-2:] if word in _ENDS]
+        if name and ends:
+            found.add(name, good=_ENDS[ends[0]], seconds=0.0)
+            name = ""
+    found.passed -= found.failed
+    passed = sum(1 for _ in found.passed)
+    # Expected failures are counted separately.
+    return found if passed >= int(counts[0]) else Outcomes()

@@ -1,0 +1,309 @@
+"""Asks a model for the reproduction test in the repository's own style, and for a description.
+
+The test extends the nearest test file, or is a new file beside it. Correct blocks are kept: the
+model is asked again only for missing or wrong ones.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.edits.patches import create_patch
+from pipeline.edits.read import read_edit
+from pipeline.edits.unified_diff import parse_diff
+from pipeline.machine import Machine
+from pipeline.replies import Malformed, some_tags
+from pipeline.reproduction.red_green import (
+    RedGreen,
+    fails_elsewhere,
+    find_problem,
+    is_not_collected,
+    last_line,
+    run_red_green,
+)
+from pipeline.reproduction.runners import FileRunner
+from pipeline.resources import Resources
+from pipeline.state import Phase, ReplyKind, State
+from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
+from prompts import render
+
+MAX_FILE_CHARACTERS = 60_000
+_TITLE = 100
+_WORDS = 2000
+_MOST_IMPORT_FAILURES = 2
+"""How often a test file that cannot be imported without the edit is sent back before it is
+accepted: an issue that asks for a new name may leave no other way."""
+_MOST_EXTENSIONS = 3
+"""Failed extensions of the nearest file before a new file is requested."""
+_TEST = re.compile(r"^\s*(?:async )?def (test\w*)")
+_NAMES = ("title", "cause", "change")
+
+
+class TestPlan(Frozen):
+    """The possible places of the model's test, and its runner."""
+
+    __test__ = False
+
+    runner: FileRunner
+    extends: SourceFile | None
+    """The test file to extend; None if none is near."""
+    path: str
+    """The path of a new test file; empty if none is allowed."""
+    example: SourceFile | None = None
+    """A test file that shows the style of a new one."""
+
+
+class Draft(Frozen):
+    """One test written by the model."""
+
+    path: str
+    text: str
+    """The whole file at that time."""
+    diff: str
+    rung: Literal["extension", "new file"]
+
+
+class ReproductionState(State):
+    title: str = ""
+    cause: str = ""
+    change: str = ""
+    drafts: list[Draft] = Field(default_factory=list[Draft])
+    awaits_test: bool = True
+    """Whether the test must still be written or rewritten."""
+    failed_extensions: int = 0
+    not_collected: int = 0
+    """How many drafts failed without the edit because they could not be imported."""
+    problem: str = ""
+    """What was wrong with the last draft."""
+    hopeless: bool = False
+    """Whether the last draft failed alike on both sides for an outside reason: a rewrite would
+    too."""
+    reproduction: Reproduction | None = None
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the model has named and described the edit."""
+        return all((self.title, self.cause, self.change))
+
+
+class ReproductionMachine(Machine[ReproductionState]):
+    """Replies: `<edit>` or `<test_file>`, and `<title>`, `<cause>` and `<change>` once."""
+
+    def __init__(
+        self,
+        resources: Resources,
+        *,
+        issue: Issue,
+        patch: Patch,
+        script: TestScript,
+        plan: TestPlan | None,
+    ) -> None:
+        """Without a `plan`, the machine asks only for the description."""
+        super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
+        self._sandbox = resources.sandbox
+        self._codebase = resources.codebase
+        self._options = resources.options
+        self._issue = issue
+        self._patch = patch
+        self._script = script
+        self._plan = plan
+
+    @property
+    def system(self) -> str:
+        return render("reproduction/system", wants_test=self._plan is not None)
+
+    def start(self) -> ReproductionState:
+        plan = self._plan
+        pending = render(
+            "reproduction/write",
+            issue=self._issue,
+            diff=self._patch.diff,
+            script=self._script.text,
+            plan=plan,
+            command=self._command_words(plan),
+        )
+        return ReproductionState(pending=pending, awaits_test=plan is not None)
+
+    def _command_words(self, plan: TestPlan | None) -> str:
+        if plan is None:
+            return ""
+        path = plan.extends.path if plan.extends else plan.path
+        return " ".join(plan.runner.command(path) or plan.runner.argv)
+
+    def _may_extend(self, state: ReproductionState) -> bool:
+        there = self._plan is not None and self._plan.extends is not None
+        return there and state.failed_extensions < _MOST_EXTENSIONS
+
+    async def read(self, state: ReproductionState, reply: str) -> ReplyKind | Malformed:
+        found = some_tags(reply, "edit", "test_file", *_NAMES)
+        if isinstance(found, Malformed):
+            return found
+        self._keep_words(state, found)
+        hint = await self._read_test(state, found) if state.awaits_test else ""
+        missing = [f"<{name}>" for name in _NAMES if not getattr(state, name)]
+        if hint or missing:
+            wanted = f"Send {', '.join(missing)}." if missing else ""
+            kept = "" if missing and hint else " What you sent besides is kept."
+            return Malformed(f"{hint} {wanted}{kept}".strip())
+        return ReplyKind.APPROVED if self._plan is None else ReplyKind.REVISED
+
+    def _keep_words(self, state: ReproductionState, found: dict[str, str]) -> None:
+        if title := _one_line(found.get("title", ""), _TITLE):
+            state.title = title
+        state.cause = found.get("cause", "").strip()[:_WORDS] or state.cause
+        state.change = found.get("change", "").strip()[:_WORDS] or state.change
+
+    async def _read_test(self, state: ReproductionState, found: dict[str, str]) -> str:
+        """Record the test, or return what is wrong with it."""
+        assert self._plan is not None
+        edit, text = found.get("edit", "").strip(), found.get("test_file", "").strip()
+        extends = self._plan.extends
+        wanted = "<edit>" if self._may_extend(state) else "<test_file>"
+        if edit and text:
+            return "Your reply holds an <edit> and a <test_file>. Send one of them."
+        if not edit and not text:
+            return f"Your reply holds no {wanted} block, closed on a line of its own. Send it."
+        if edit and not (extends and self._may_extend(state)):
+            return "Send the test as a new file, whole, in one <test_file> block."
+        if text and not self._plan.path:
+            return "There is no place for a new file. Send an <edit>."
+        draft = (
+            await self._read_extension(found["edit"], extends)
+            if edit and extends
+            else await self._read_file(found["test_file"])
+        )
+        if isinstance(draft, str):
+            return draft
+        state.drafts.append(draft)
+        state.awaits_test = False
+        return ""
+
+    async def _read_extension(self, body: str, extends: SourceFile) -> Draft | str:
+        options = self._options
+        edited = await read_edit(
+            body, self._codebase, known=[extends.path], never_touch=options.never_touch
+        )
+        if isinstance(edited, Malformed):
+            return edited.hint
+        data = edited.contents.get(extends.path)
+        if set(edited.contents) != {extends.path} or data is None:
+            return f"Your <edit> may change {extends.path} alone, and must not delete it."
+        if lost := _find_removed_tests(edited.patch.diff):
+            return f"Leave the tests that are there: your <edit> removes {', '.join(lost[:5])}."
+        return Draft(
+            path=extends.path,
+            text=data.decode("utf-8", "replace"),
+            diff=edited.patch.diff,
+            rung="extension",
+        )
+
+    async def _read_file(self, body: str) -> Draft | str:
+        assert self._plan is not None
+        text = body.rstrip() + "\n"
+        if len(text) > MAX_FILE_CHARACTERS or "\0" in text:
+            return "The test file is too long or holds a NUL. Keep to what is needed."
+        data = text.encode("utf-8", "replace")
+        path = self._plan.path
+        diff = (await create_patch(self._codebase, {path: data})).diff
+        return Draft(path=path, text=data.decode("utf-8"), diff=diff, rung="new file")
+
+    async def execute(self, state: ReproductionState) -> str | None:
+        assert self._plan is not None
+        draft, runner = state.drafts[-1], self._plan.runner
+        runs = await self._run(draft)
+        if runs is None:
+            state.problem = "The runner cannot run a file in that place."
+            state.hopeless = True
+            return None
+        state.problem = self._find_problem(state, runs)
+        if not state.problem:
+            state.reproduction = Reproduction(
+                path=draft.path,
+                text=draft.text,
+                diff=draft.diff,
+                command=runs.command,
+                before=runs.before,
+                after=runs.after,
+                rung=draft.rung,
+            )
+            return None
+        if fails_elsewhere(runs, [draft.path]):
+            state.problem = (
+                f"The tests fail alike with and without the edit: {last_line(runs.after)}"
+            )
+            state.hopeless = True
+            return None
+        state.awaits_test = True
+        state.failed_extensions += draft.rung == "extension"
+        return render(
+            "reproduction/review",
+            problem=state.problem,
+            before=runs.before,
+            after=runs.after,
+            command=" ".join(runs.command),
+            style=runner.style,
+            extends=self._plan.extends if self._may_extend(state) else None,
+            path=self._plan.path,
+        )
+
+    async def _run(self, draft: Draft) -> RedGreen | None:
+        """Run the draft: the whole file, or only its new tests if others in it fail."""
+        assert self._plan is not None
+        runner = self._plan.runner
+        whole = runner.command(draft.path)
+        added = _find_added_tests(draft.diff) if draft.rung == "extension" else ()
+        alone = runner.command(draft.path, added) if added else None
+        runs: RedGreen | None = None
+        for command in filter(None, (whole, alone)):
+            runs = await run_red_green(
+                self._sandbox,
+                command,
+                test=draft.diff,
+                edit=self._patch.diff,
+                seconds=self._options.execution_seconds,
+            )
+            if runs.after.passed:
+                break
+        return runs
+
+    def _find_problem(self, state: ReproductionState, runs: RedGreen) -> str:
+        assert self._plan is not None
+        problem = find_problem(self._plan.runner, runs)
+        if problem or not is_not_collected(runs.before):
+            return problem
+        state.not_collected += 1
+        if state.not_collected > _MOST_IMPORT_FAILURES:
+            return ""
+        return (
+            "Without the edit the test file cannot even be imported. Move what only the edit adds "
+            "into the test functions, so that the test itself fails."
+        )
+
+
+def is_finished(state: ReproductionState) -> bool:
+    """Whether the machine ended with an accepted test."""
+    return state.phase is Phase.APPROVED and state.reproduction is not None
+
+
+def _find_added_tests(diff: str) -> tuple[str, ...]:
+    """The names of the test functions that `diff` adds."""
+    lines = (line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines)
+    found = (_TEST.match(text) for marker, text in lines if marker == "+")
+    return tuple(dict.fromkeys(match[1] for match in found if match))
+
+
+def _find_removed_tests(diff: str) -> list[str]:
+    """The names of the test functions that `diff` removes without adding them again."""
+    lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
+    gone = [match[1] for marker, text in lines if marker == "-" and (match := _TEST.match(text))]
+    kept = set(_find_added_tests(diff))
+    return [name for name in gone if name not in kept]
+
+
+def _one_line(text: str, characters: int) -> str:
+    """`text` as one printable line."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())[:characters].rstrip(" .")

@@ -1,0 +1,183 @@
+"""The rungs without a model: the edit's own tests, the wrapped script, the script as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.codebase.conventions import is_runnable, is_test
+from pipeline.edits.patches import create_patch
+from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.reproduction.red_green import RedGreen, find_problem, last_line, run_red_green
+from pipeline.reproduction.runners import FileRunner, probe_text
+from pipeline.reproduction.wrapping import wrap_script
+from pipeline.resources import Resources
+from pipeline.types import Frozen, Patch, Reproduction, Rung, TestScript
+from sandbox.base import Execution
+from sandbox.program import Program
+
+_MOST_OWN_FILES = 3
+_PASSED_SCRIPT, _FAILED_SCRIPT = 0, 2
+
+
+class RungResult(Frozen):
+    """The saved result of one rung."""
+
+    reproduction: Reproduction | None = None
+    problem: str = ""
+    """Why it failed. May quote the repository: untrusted."""
+
+
+class WorkingRunners(Frozen):
+    """The saved list of runners that can run a file of tests here."""
+
+    runners: tuple[FileRunner, ...] = ()
+    problem: str = ""
+    """Why the first runner failed; empty if it works. Untrusted."""
+
+
+async def find_working_runners(
+    runners: Sequence[FileRunner], path: str, resources: Resources
+) -> WorkingRunners:
+    """Find the first of `runners` that runs, at `path`, a test file that passes under any runner.
+
+    Raises:
+        SandboxError: the probe could not run.
+    """
+    diff = await _create_diff(path, probe_text(), resources)
+    problem = ""
+    for runner in runners:
+        command = runner.command(path)
+        if command is None:
+            continue
+        program = Program(command, diffs=(diff,), seconds=resources.options.execution_seconds)
+        run = await resources.sandbox.run(program)
+        if run.passed and runner.has_passing_test(run.output):
+            return WorkingRunners(runners=(runner,), problem=problem)
+        problem = problem or f"`{' '.join(command)}` runs no test here: {last_line(run)}"
+    return WorkingRunners(problem=problem or "I know no way to run one file of tests here.")
+
+
+async def use_own_tests(
+    patch: Patch, runners: Sequence[FileRunner], resources: Resources
+) -> RungResult:
+    """Use the tests in the edit itself, if they fail without the rest of it."""
+    tests, rest = split_diff(patch.diff, _is_test_file)
+    files = [file.new for file in parse_diff(tests) if file.new and is_runnable(file.new)]
+    if not files or not rest.strip():
+        return RungResult(problem="The edit brings no tests.")
+    problem = "The edit's own tests cannot be run here."
+    for path in files[:_MOST_OWN_FILES]:
+        for runner in runners:
+            command = runner.command(path)
+            if command is None:
+                continue
+            runs = await run_red_green(
+                resources.sandbox, command, test=tests, edit=patch.diff,
+                seconds=resources.options.execution_seconds,
+            )  # fmt: skip
+            problem = find_problem(runner, runs)
+            if not problem:
+                return RungResult(
+                    reproduction=Reproduction(
+                        path=path, text=_new_lines(tests, path), diff=tests, command=command,
+                        before=runs.before, after=runs.after, rung="the edit's own tests",
+                    )
+                )  # fmt: skip
+    return RungResult(problem=f"The edit's own tests do not show the issue: {problem}")
+
+
+async def use_wrapped_script(
+    script: TestScript,
+    patch: Patch,
+    runners: Sequence[FileRunner],
+    path: str,
+    title: str,
+    resources: Resources,
+) -> RungResult:
+    """Use the script as the only test of the new file `path`."""
+    problem = "No runner runs a test file here."
+    for runner in runners:
+        command = runner.command(path)
+        if command is None:
+            continue
+        text = wrap_script(script, runner.style, title)
+        diff = (
+            await create_patch(resources.codebase, {path: text.encode("utf-8", "replace")})
+        ).diff
+        runs = await run_red_green(
+            resources.sandbox, command, test=diff, edit=patch.diff,
+            seconds=resources.options.execution_seconds,
+        )  # fmt: skip
+        problem = find_problem(runner, runs)
+        if not problem:
+            found = _build_reproduction(path, text, diff, runs, "wrapped script")
+            return RungResult(reproduction=found)
+    return RungResult(problem=f"The script as a test: {problem}")
+
+
+async def use_script_file(
+    script: TestScript, patch: Patch, paths: Sequence[str], resources: Resources
+) -> RungResult:
+    """Use the unchanged script, in the first of `paths` where it shows the issue."""
+    problem = "There is no place for it."
+    for path in paths:
+        text = script.text
+        diff = (
+            await create_patch(resources.codebase, {path: text.encode("utf-8", "replace")})
+        ).diff
+        command = ("python", path)
+        runs = await run_red_green(
+            resources.sandbox, command, test=diff, edit=patch.diff,
+            seconds=resources.options.execution_seconds,
+        )  # fmt: skip
+        ends = (runs.before.exit_code, runs.after.exit_code)
+        if ends == (_FAILED_SCRIPT, _PASSED_SCRIPT):
+            found = _build_reproduction(path, text, diff, runs, "script file")
+            return RungResult(reproduction=found)
+        problem = f"as {path} it ends with {ends[0]} before the edit and {ends[1]} after it."
+    return RungResult(problem=f"The script as a file: {problem}")
+
+
+def show_script(script: TestScript, before: Execution, after: Execution) -> Reproduction:
+    """Use the last rung: the script and its two runs, for reading and not for a commit."""
+    return Reproduction(
+        path="",
+        text=script.text,
+        diff="",
+        command=("python", "-c", script.text),
+        before=before,
+        after=after,
+        rung="none",
+    )
+
+
+async def _create_diff(path: str, text: str, resources: Resources) -> str:
+    """The diff that adds `text` as the file `path`."""
+    data = text.encode("utf-8", "replace")
+    return (await create_patch(resources.codebase, {path: data})).diff
+
+
+def _build_reproduction(
+    path: str, text: str, diff: str, runs: RedGreen, rung: Rung
+) -> Reproduction:
+    return Reproduction(
+        path=path, text=text, diff=diff, command=runs.command,
+        before=runs.before, after=runs.after, rung=rung,
+    )  # fmt: skip
+
+
+def _is_test_file(file: FileDiff) -> bool:
+    return all(is_test(path) for path in (file.old, file.new) if path)
+
+
+def _new_lines(diff: str, path: str) -> str:
+    """The lines that `diff` adds to `path`, for display."""
+    lines = [
+        text
+        for file in parse_diff(diff)
+        if file.new == path
+        for hunk in file.hunks
+        for marker, text in hunk.lines
+        if marker != "-"
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,171 @@
+"""Finds the place of the reproduction test: the test file nearest to the edit, or beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import PurePosixPath
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import Conventions, is_runnable, is_test
+from pipeline.codebase.history import PastCommit, count_changes_together
+from pipeline.edits.paths import refusal
+from pipeline.types import replace
+
+_USUAL_FOLDERS = ("tests", "test", "")
+_NEAR = 2
+"""The least nearness at which a file is extended: named after the edited module, imports it by its
+package, or an import together with a common history."""
+_MOST_HISTORY = 2
+_COMMON_WORDS = frozenset({"test", "tests", "testing", "src", "lib"})
+"""Of paths: shared by most."""
+
+
+def rank_test_files(
+    changed: Sequence[str], texts: Mapping[str, str], history: Sequence[PastCommit]
+) -> list[tuple[str, int]]:
+    """Rank the test files that concern the `changed` paths, with their nearness, nearest first.
+
+    `texts` are the test files' texts by path. Names and imports count most, then how often both
+    changed together, then the words that both paths share (`tests/auth_tests/test_forms.py` for
+    `contrib/auth/forms.py`), the order of `changed`, and how close the folders are.
+    """
+    sources = [path for path in changed if not is_test(path)]
+    rated: list[tuple[tuple[int, ...], int, str]] = []
+    for path, text in texts.items():
+        near, words, order = _rate_nearness(path, text, sources)
+        together = min(_MOST_HISTORY, count_changes_together(history, sources, path))
+        if near or together:
+            key = (near + together, words, order, together, _count_shared_folders(path, sources))
+            rated.append((key, near + together, path))
+    rated.sort(key=lambda one: (*(-part for part in one[0]), one[2]))
+    return [(path, near) for _, near, path in rated]
+
+
+def choose_extension(
+    ranked: Sequence[tuple[str, int]],
+    touched: frozenset[str],
+    codebase: Codebase,
+    never_touch: Sequence[str],
+) -> str | None:
+    """The test file to extend; None if none is near enough, untouched by the edit, and editable."""
+    for path, near in ranked:
+        if near < _NEAR:
+            return None
+        if path not in touched and refusal(path, codebase.files, never_touch) is None:
+            return path
+    return None
+
+
+def choose_new_path(
+    title: str,
+    changed: Sequence[str],
+    neighbour: str | None,
+    conventions: Conventions,
+    codebase: Codebase,
+    never_touch: Sequence[str],
+) -> str | None:
+    """Choose the path of a new test file: beside `neighbour` if allowed, else in the test folder.
+
+    Its name is the edited module's if its neighbours follow that style and the name is free, else
+    it comes from the issue's `title`. None if `never_touch` allows no place.
+    """
+    taken = [*codebase.files, *changed]
+    beside = [neighbour.rpartition("/")[0]] if neighbour else []
+    for folder in dict.fromkeys((*beside, conventions.folder, *_USUAL_FOLDERS)):
+        there = _conventions_in(folder, conventions, codebase)
+        for words in (_module_words(changed, folder, codebase), title):
+            path = there.fresh_path(words, taken) if words else None
+            if path and refusal(path, codebase.files, never_touch) is None:
+                return path
+    return None
+
+
+def choose_script_paths(
+    title: str, changed: Sequence[str], test_path: str, codebase: Codebase, never: Sequence[str]
+) -> list[str]:
+    """Choose paths of a script that no runner collects: beside the tests, then at the root."""
+    slug = "_".join(re.findall(r"[a-z0-9]+", title.lower())[:6])[:48].strip("_") or "issue"
+    folders = dict.fromkeys((test_path.rpartition("/")[0], ""))
+    paths = [f"{folder}/reproduce_{slug}.py".lstrip("/") for folder in folders]
+    taken = {path.lower() for path in (*codebase.files, *changed)}
+    return [
+        path
+        for path in paths
+        if path.lower() not in taken and refusal(path, codebase.files, never) is None
+    ]
+
+
+def _conventions_in(folder: str, conventions: Conventions, codebase: Codebase) -> Conventions:
+    """The `conventions` for a new file in `folder`, with the naming of its neighbours."""
+    near = [
+        path for path in codebase.files if path.rpartition("/")[0] == folder and is_runnable(path)
+    ]
+    suffix = sum(path.endswith("_test.py") for path in near) * 2 > len(near)
+    return replace(conventions, folder=folder, suffix=suffix if near else conventions.suffix)
+
+
+def _module_words(changed: Sequence[str], folder: str, codebase: Codebase) -> str:
+    """The edited module's name, if test files of `folder` are named after modules."""
+    stems = [PurePosixPath(p).stem for p in changed if p.endswith(".py") and not is_test(p)]
+    modules = {PurePosixPath(path).stem for path in codebase.files if path.endswith(".py")}
+    tests = [p for p in codebase.files if p.rpartition("/")[0] == folder and is_runnable(p)]
+    named = [re.sub(r"^test_|_test$", "", PurePosixPath(path).stem) for path in tests]
+    if not stems or 2 * sum(name in modules for name in named) <= len(named):
+        return ""
+    stem = stems[0]
+    free = stem != "__init__" and stem not in named
+    return stem.replace("_", " ").lower() if free else ""
+
+
+def _count_shared_folders(test: str, sources: Sequence[str]) -> int:
+    """How many leading folders the test shares with the nearest source."""
+    folders = PurePosixPath(test).parts[:-1]
+    others = (PurePosixPath(path).parts[:-1] for path in sources)
+    return max((_count_equal(folders, other) for other in others), default=0)
+
+
+def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, int, int]:
+    """Rate how closely the test file `test` concerns the nearest of the `changed` paths.
+
+    First 0 not at all, 4 changed itself, 3 named after it, 2 imports it by its package, 1 imports
+    it by its name; then how many words both paths share, and minus the path's index.
+    """
+    if test in changed:
+        return 4, 0, 0
+    own = _words_of(test)
+    return max(
+        (
+            (_affinity(test, text, path), (own & _words_of(path)).total(), -at)
+            for at, path in enumerate(changed)
+            if path.endswith(".py")
+        ),
+        default=(0, 0, 0),
+    )
+
+
+def _words_of(path: str) -> Counter[str]:
+    words = re.findall(r"[a-z0-9]+", path.removesuffix(".py").lower())
+    return Counter(word for word in words if word not in _COMMON_WORDS)
+
+
+def _affinity(test: str, text: str, path: str) -> int:
+    parts = list(PurePosixPath(path).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    if not parts:
+        return 0
+    stem = parts[-1]
+    if PurePosixPath(test).stem in (f"test_{stem}", f"{stem}_test"):
+        return 3
+    dotted = r"\.".join(map(re.escape, parts[-2:]))
+    if len(parts) > 1 and re.search(rf"\b{dotted}\b", text):
+        return 2
+    imported = rf"^[ \t]*(from|import)\b[^\n]*\b{re.escape(stem)}\b"
+    return int(bool(re.search(imported, text, re.MULTILINE)))

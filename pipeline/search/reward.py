@@ -1,0 +1,147 @@
+"""The process reward model: how probably an answer of the search is right."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from pipeline.concurrency import gather_bounded
+from pipeline.errors import BudgetSpent
+from pipeline.models.base import Message, Model, ModelError, ModelRequest
+from pipeline.models.likelihood import Likelihood, ScoreUnavailable
+from pipeline.models.verdict import ask_verdict
+from pipeline.models.wrappers.metered import Meter
+from pipeline.replies import Malformed, tags
+from pipeline.search.judging import render_judgement
+from pipeline.shown import Located
+from pipeline.store import Store
+from pipeline.types import Frozen, Issue, replace
+
+_CALL = "prm/verdict"
+_JUDGE_TOKENS = 4_000
+_PER_CENT = re.compile(r"(\d{1,3})(?: ?%| ?/ ?100)?")
+_CONCURRENCY = 4
+_LEFT_OUT = "The process reward model was left out, so the search was not guided"
+_IN_WORDS = (
+    "The process reward model gave no log-probabilities of + and -: the scores that it wrote count."
+)
+
+
+class StepScore(Frozen):
+    """A score in the form in which it is saved."""
+
+    probability: float
+    """From 0 to 1."""
+    in_words: bool = False
+    """Whether the model wrote it, without log-probabilities."""
+
+
+class ProcessReward(Protocol):
+    async def score(self, issue: Issue, found: Located) -> StepScore:
+        """How probably the places of `found` are right, or its files before there are places.
+
+        Raises:
+            ModelError: there is no score.
+            BudgetSpent: the ceiling is reached; nothing was sent.
+        """
+        ...
+
+
+class VerdictProcessReward:
+    """The probability of `+` against `-` as the first token of a model's verdict."""
+
+    def __init__(self, model: Likelihood, meter: Meter) -> None:
+        self._model = model
+        self._meter = meter
+
+    async def score(self, issue: Issue, found: Located) -> StepScore:
+        """Score an answer (see `ProcessReward.score`)."""
+        system, question = render_judgement(issue, found)
+        odds = await ask_verdict(self._model, self._meter, system, question, call=_CALL)
+        return StepScore(probability=1 / (1 + math.exp(-odds)))
+
+
+class JudgeInWords:
+    """The score from 0 to 100 that a model writes after its reasons."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def score(self, issue: Issue, found: Located) -> StepScore:
+        """Score an answer (see `ProcessReward.score`)."""
+        system, question = render_judgement(issue, found, "words")
+        asked = (Message(role="user", text=question),)
+        reply = await self._model.complete(
+            ModelRequest(system, asked, "prm/judge", max_tokens=_JUDGE_TOKENS, temperature=0)
+        )
+        match tags(reply.text, "score"):
+            case Malformed(hint):
+                raise ScoreUnavailable(f"The process reward model wrote no score: {hint}")
+            case found_tags:
+                number = _PER_CENT.fullmatch(found_tags["score"].strip())
+        if number is None or int(number[1]) > 100:
+            raise ScoreUnavailable("The process reward model's score is not from 0 to 100.")
+        return StepScore(probability=int(number[1]) / 100, in_words=True)
+
+
+class VerdictOrWords:
+    """The verdict's probability; where the service gives none, the score in words."""
+
+    def __init__(self, verdict: ProcessReward, words: ProcessReward) -> None:
+        self._verdict = verdict
+        self._words = words
+
+    async def score(self, issue: Issue, found: Located) -> StepScore:
+        """Score an answer (see `ProcessReward.score`)."""
+        try:
+            return await self._verdict.score(issue, found)
+        except ScoreUnavailable:
+            return await self._words.score(issue, found)
+
+
+class UnusableProcessReward:
+    """A process reward model that cannot be used."""
+
+    def __init__(self, why: ModelError) -> None:
+        self._why = why
+
+    async def score(self, issue: Issue, found: Located) -> StepScore:  # noqa: ARG002 - as every reward
+        """Raise the error that makes it unusable."""
+        raise self._why
+
+
+async def score_answers(
+    reward: ProcessReward, issue: Issue, answers: Sequence[Located], store: Store
+) -> tuple[list[Located], str]:
+    """`answers` with scores, best first; unscored, in their order, with a sentence on failure.
+
+    Each score is saved under `search/score/<digest>`. The sentence also says where scores are
+    words; it is empty in the normal course.
+    """
+
+    async def one(found: Located) -> StepScore:
+        _, question = render_judgement(issue, found)
+        digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = f"search/score/{digest}"
+        score = await store.load(key, StepScore)
+        if score is None:
+            score = await reward.score(issue, found)
+            await store.save(key, score)
+        return score
+
+    try:
+        scores = await gather_bounded(_CONCURRENCY, (one(found) for found in answers))
+    except BudgetSpent:
+        return list(answers), f"{_LEFT_OUT}: the budget was spent."
+    except ModelError as error:
+        return list(answers), f"{_LEFT_OUT}: {error}"
+    field = "places_score" if answers and answers[0].places else "files_score"
+    scored = [
+        replace(found, **{field: score.probability})
+        for found, score in zip(answers, scores, strict=True)
+    ]
+    scored.sort(key=lambda found: -(getattr(found, field) or 0.0))  # stable: earlier ones first
+    return scored, _IN_WORDS if any(score.in_words for score in scores) else ""

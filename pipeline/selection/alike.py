@@ -1,0 +1,118 @@
+"""Compares edits that end alike with every script by the tests that they bring themselves.
+
+Each brought test runs with each of the other edits. Only a test that passes with the edit which
+brought it counts: this is the control.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pipeline.codebase.conventions import is_runnable, is_test
+from pipeline.edits.unified_diff import FileDiff, list_paths, parse_diff, remove_files, split_diff
+from pipeline.regression.suite import RegressionSuite
+from pipeline.selection.methods import behaving_alike
+from pipeline.selection.scoring.standings import Standings
+from pipeline.store import Store
+from pipeline.types import Frozen, replace
+from sandbox.errors import PatchRejected
+
+MOST_EDITS = 4
+"""Of edits that behave alike, so many are compared, the first ones; each has at most one run with
+each other's tests, and one with its own."""
+
+
+class ComparedEdits(Frozen):
+    """The saved result, by candidate: see `Standing.behaves_as`."""
+
+    behaves_as: tuple[int, ...]
+
+
+async def compare_by_brought_tests(
+    standings: Standings, suite: RegressionSuite, store: Store
+) -> Standings:
+    """`standings` in which edits that a brought test tells apart no longer count as alike.
+
+    Raises:
+        SandboxUnavailable: a program could not be started, or its end is unknown.
+    """
+    groups = [
+        group for group in _find_groups(standings) if any(map(_tests_of, _diffs(standings, group)))
+    ]
+    if not groups:
+        return standings
+    text = "\0".join(candidate.patch.diff for candidate in standings.table.candidates)
+    key = f"alike/{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    found = await store.load(key, ComparedEdits)
+    if found is None:
+        behaves_as = [entry.behaves_as for entry in standings.entries]
+        for group in groups:
+            await _part(standings, group, suite, behaves_as)
+        found = ComparedEdits(behaves_as=tuple(behaves_as))
+        await store.save(key, found)
+    entries = tuple(
+        replace(entry, behaves_as=same)
+        for entry, same in zip(standings.entries, found.behaves_as, strict=True)
+    )
+    return dataclasses.replace(standings, entries=entries)
+
+
+def _find_groups(standings: Standings) -> list[tuple[int, ...]]:
+    """The groups of alike candidates that hold different edits."""
+    groups = dict.fromkeys(
+        behaving_alike(standings, c)
+        for c in range(len(standings.entries))
+        if not standings.breaks(c)
+    )
+    return [group for group in groups if len(set(_diffs(standings, group))) > 1]
+
+
+def _diffs(standings: Standings, group: Sequence[int]) -> list[str]:
+    return [standings.table.candidates[c].patch.diff for c in group]
+
+
+async def _part(
+    standings: Standings, group: Sequence[int], suite: RegressionSuite, behaves_as: list[int]
+) -> None:
+    """Note in `behaves_as` which of `group` still behave alike."""
+    diffs = list(dict.fromkeys(_diffs(standings, group)))[:MOST_EDITS]
+    fails: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for author in diffs:
+        tests = _tests_of(author)
+        own = await suite.run_brought_tests(author, _paths(tests)) if tests else None
+        if own is None or not own.passed:
+            continue
+        for diff in diffs:
+            if diff == author:
+                fails[diff].append(())
+                continue
+            combined = remove_files(diff, list_paths(tests)) + tests
+            try:
+                run = await suite.run_brought_tests(combined, _paths(tests))
+            except PatchRejected:
+                run = None
+            passed = set(own.passed if run is None else run.passed)
+            fails[diff].append(tuple(sorted(set(own.passed) - passed)))
+    first: dict[tuple[tuple[str, ...], ...], int] = {}
+    by_diff = {diff: tuple(fails[diff]) for diff in diffs}
+    for c in group:
+        seen = by_diff.get(standings.table.candidates[c].patch.diff)
+        if seen is not None:
+            behaves_as[c] = first.setdefault(seen, c)
+
+
+def _tests_of(diff: str) -> str:
+    """The part of `diff` that changes test files that can run; empty if there is none."""
+    tests, rest = split_diff(diff, _is_test_file)
+    return tests if _paths(tests) and rest.strip() else ""
+
+
+def _is_test_file(file: FileDiff) -> bool:
+    return all(is_test(path) for path in (file.old, file.new) if path)
+
+
+def _paths(tests: str) -> tuple[str, ...]:
+    return tuple(file.new for file in parse_diff(tests) if file.new and is_runnable(file.new))

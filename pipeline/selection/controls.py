@@ -1,0 +1,184 @@
+"""Control runs: what must fail is run under names that an edit cannot know. Where it does not fail,
+nothing that ran with that edit counts."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import detect_conventions, is_test
+from pipeline.concurrency import gather_bounded
+from pipeline.edits.external_tests import build_test_script
+from pipeline.edits.unified_diff import parse_diff
+from pipeline.store import Store
+from pipeline.types import Candidate, Frozen, RejectedEdit, VoteTable, replace
+from sandbox.base import Sandbox
+from sandbox.program import python_script
+
+MOST_SCRIPTS = 3
+"""Scripts that are run again with an edit that passes them, to end as failures."""
+_MOST_MODULES = 20
+_CONCURRENCY = 4
+_STARTUP_MODULES = ("sitecustomize", "usercustomize")
+_SCRIPT = """\
+import importlib
+import sys
+
+for name in {modules!r}:
+    try:
+        importlib.import_module(name)
+    except BaseException:
+        pass
+try:
+    exec(compile({text!r}, __file__, "exec"), {{"__name__": "__main__", "__file__": __file__}})
+except BaseException:
+    pass
+sys.exit(2)  # {nonce}
+"""
+_TEST = """\
+import importlib
+
+
+def test_{nonce}():
+    for name in {modules!r}:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            pass
+    assert not "{nonce}"
+"""
+
+
+class ControlResult(Frozen):
+    """What the control runs said of one edit; under `controls/<digest>`."""
+
+    problem: str = ""
+    """Which control came out wrong, as a sentence; empty when none did."""
+
+
+class Controls:
+    """Control runs with every edit. Each result is saved."""
+
+    def __init__(self, codebase: Codebase, sandbox: Sandbox, store: Store, seconds: float) -> None:
+        """`seconds` of processor time bound each run."""
+        self._codebase = codebase
+        self._sandbox = sandbox
+        self._store = store
+        self._seconds = seconds
+
+    async def reject_forgers(self, table: VoteTable) -> VoteTable:
+        """`table` with the edits under which a control came out wrong among its `rejected`.
+
+        Raises as `Sandbox.run`.
+        """
+        # Identical edits share a run, as in the table.
+        asked: dict[str, int] = {}
+        for c, candidate in enumerate(table.candidates):
+            if candidate.source or candidate.patch.diff not in asked:
+                asked[candidate.patch.diff] = c
+        found = await gather_bounded(_CONCURRENCY, (self._check(table, c) for c in asked.values()))
+        by_diff = dict(zip(asked, found, strict=True))
+        results = [by_diff[candidate.patch.diff] for candidate in table.candidates]
+        kept = [c for c, result in enumerate(results) if not result.problem]
+        rejected = tuple(
+            RejectedEdit(name=candidate.name, why=result.problem)
+            for candidate, result in zip(table.candidates, results, strict=True)
+            if result.problem
+        )
+        return replace(
+            table,
+            candidates=tuple(table.candidates[c] for c in kept),
+            runs=tuple(table.runs[c] for c in kept),
+            rejected=(*table.rejected, *rejected),
+        )
+
+    async def _check(self, table: VoteTable, at: int) -> ControlResult:
+        """One script for an edit of ours; what passes is run again for one from outside."""
+        candidate = table.candidates[at]
+        passed = [
+            test.text
+            for test, run in zip(table.tests, table.runs[at], strict=True)
+            if run.passed and candidate.source
+        ]
+        texts = ["", *passed[:MOST_SCRIPTS]]
+        parts = "\0".join([candidate.patch.diff, *texts])
+        digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = f"controls/{digest}"
+        saved = await self._store.load(key, ControlResult)
+        if saved is None:
+            saved = ControlResult(problem=await self._find_problem(candidate, texts))
+            await self._store.save(key, saved)
+        return saved
+
+    async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
+        if path := _find_startup_file(candidate.patch.diff):
+            return (
+                f"Nothing that ran with it counts: it changes {path}, which Python runs before "
+                "every script and test."
+            )
+        modules = _list_modules(candidate.patch.diff)
+        for text in texts:
+            script = _SCRIPT.format(modules=modules, text=text, nonce=secrets.token_hex(8))
+            code = await self._run(script, candidate.patch.diff)
+            # Code that ends the interpreter without the edit, too, is not the edit's forgery.
+            if code not in (None, 2) and await self._run(script, "") == 2:
+                return (
+                    "Nothing that ran with it counts: a control script that must exit with 2 "
+                    f"exited with {code}."
+                )
+        if not candidate.source:  # its own test suite has a control (`regression.control`)
+            return ""
+        script = await self._write_failing_test(modules)
+        # Only a passing test is a forgery; what the repository cannot run fails in many ways.
+        if script and await self._run(script, candidate.patch.diff) == 0:
+            return "Nothing that ran with it counts: a control test that must fail passed."
+        return ""
+
+    async def _write_failing_test(self, modules: Sequence[str]) -> str:
+        conventions = await detect_conventions(self._codebase)
+        nonce = secrets.token_hex(8)
+        path = conventions.fresh_path(nonce, frozenset(self._codebase.files))
+        content = _TEST.format(modules=list(modules), nonce=nonce)
+        if conventions.runner != "pytest":
+            content = (
+                "import importlib\nimport unittest\n\n\n"
+                f"class Test{nonce}(unittest.TestCase):\n    def test_{nonce}(self):\n"
+                f"        for name in {list(modules)!r}:\n            try:\n"
+                "                importlib.import_module(name)\n"
+                "            except BaseException:\n                pass\n"
+                f'        self.fail("{nonce}")\n'
+            )
+        script, _ = build_test_script({path: content.encode()}, conventions)
+        return script.text if script else ""
+
+    async def _run(self, script: str, diff: str) -> int | None:
+        diffs = (diff,) if diff else ()
+        run = await self._sandbox.run(python_script(script, diffs=diffs, seconds=self._seconds))
+        return run.exit_code
+
+
+def _find_startup_file(diff: str) -> str:
+    """The first path that Python's `site` runs by itself where it is importable; empty if none.
+
+    Such a file can take any verdict in hand before the script or test is read.
+    """
+    for path in (file.new or "" for file in parse_diff(diff)):
+        module = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        if path.endswith(".pth") or (path.endswith(".py") and module in _STARTUP_MODULES):
+            return path
+    return ""
+
+
+def _list_modules(diff: str) -> list[str]:
+    """The dotted names of the modules that `diff` changes, as they are most often imported."""
+    found: dict[str, None] = {}
+    for file in parse_diff(diff):
+        path = file.new or ""
+        if path.endswith(".py") and not is_test(path):
+            parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+            parts = parts[1:] if parts[0] in ("src", "lib") and len(parts) > 1 else parts
+            if all(part.isidentifier() for part in parts) and parts[-1] != "__main__":
+                found[".".join(parts)] = None
+    return list(found)[:_MOST_MODULES]

@@ -1,0 +1,117 @@
+"""What a model sees of the edits it chooses between, and why others are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.replies import Malformed
+from pipeline.selection.letters import assign_letters
+from pipeline.selection.methods import behaving_alike
+from pipeline.selection.scoring.standings import Standings
+from pipeline.selection.verdict import SavedSuiteReport
+from pipeline.types import SourceFile, VoteTable
+
+_MAX_NAMED = 5
+_MAX_MISSING = 10
+
+
+@dataclass(frozen=True)
+class Finalists:
+    """The candidates that a model chooses between, with the material it sees."""
+
+    table: VoteTable
+    indices: Sequence[int]
+    """Candidates of `table`, best first."""
+    letters: Sequence[str]
+    """Their names, parallel to `indices`."""
+    files: Sequence[SourceFile] = ()
+    """The files that these candidates change, in their unedited state."""
+    suite: Sequence[str] = ()
+    """Results of the repository's own tests, a sentence each, parallel to `indices`; empty: no
+    result."""
+    missing: Sequence[str] = ()
+    """Why other candidates are missing, a sentence each. Untrusted."""
+
+    def parse_choice(self, body: str) -> int | Malformed:
+        """The index into `indices` that a `<choice>` names: by a letter, or by a number from 1."""
+        name = body.strip().lower().removeprefix("candidate").strip(" #.").upper()
+        if name in self.letters:
+            return list(self.letters).index(name)
+        if name in map(str, range(1, len(self.indices) + 1)):
+            return int(name) - 1
+        return Malformed(
+            f"There is no candidate {name[:40]!r}: answer with one of "
+            f"{', '.join(self.letters)} inside <choice>."
+        )
+
+
+def describe_finalists(
+    standings: Standings,
+    pool: Sequence[int],
+    ranked: Sequence[int],
+    reports: Mapping[str, SavedSuiteReport],
+    files: Sequence[SourceFile],
+) -> Finalists:
+    """The candidates of `pool`, lettered in this order before those of `ranked`.
+
+    `reports` are the results of the repository's own tests, by diff.
+    """
+    table = standings.table
+    letters = assign_letters(table, (*pool, *ranked))
+    return Finalists(
+        table=table,
+        indices=pool,
+        letters=[letters[c] for c in pool],
+        files=files,
+        suite=[_suite_sentence(reports.get(table.candidates[c].patch.diff)) for c in pool],
+        missing=_missing_sentences(standings, pool, letters),
+    )
+
+
+def _suite_sentence(saved: SavedSuiteReport | None) -> str:
+    if saved is None:
+        return ""
+    if saved.report is None:
+        return f"The repository's own tests could not be run with it. {saved.problem}".rstrip()
+    broken = saved.report.broken
+    text = f"Of the repository's own tests that were run, {len(saved.report.after.passed)} pass"
+    if not broken:
+        return f"{text} with it, and it breaks none."
+    return f"{text} with it, and it breaks {len(broken)}: {_some(broken)}."
+
+
+def _missing_sentences(
+    standings: Standings, pool: Sequence[int], letters: Sequence[str]
+) -> list[str]:
+    table = standings.table
+    shown = {letters[c] for c in pool}
+    told: dict[str, str] = {}
+    for c, letter in enumerate(letters):
+        if letter not in shown and letter not in told:
+            told[letter] = f"{letter} {_why_missing(standings, c, pool, letters)}."
+    rejected = [f"{one.name} does not apply: {one.why}" for one in table.rejected]
+    return [*(told[letter] for letter in sorted(told)), *rejected][:_MAX_MISSING]
+
+
+def _why_missing(
+    standings: Standings, candidate: int, pool: Sequence[int], letters: Sequence[str]
+) -> str:
+    standing = standings.entries[candidate]
+    if standing.broken:
+        return f"breaks tests of the repository: {_some(standing.broken)}"
+    if not standings.reproduces(candidate):
+        return "passes none of the scripts that report the issue"
+    for c in pool:
+        if standings.entries[c].same_as == standing.same_as:
+            return f"is equal to {letters[c]} but for its form"
+    alike = behaving_alike(standings, candidate)
+    for c in pool:
+        if c in alike:
+            return f"behaves as {letters[c]} does in every script, and is no better otherwise"
+    return "has less evidence for it than these"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(name[:200] for name in names[:_MAX_NAMED]) + more

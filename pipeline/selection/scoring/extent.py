@@ -1,0 +1,48 @@
+"""The extent of an edit: of edits that behave alike, the smallest complete one is the best."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipeline.edits.unified_diff import FileDiff, parse_diff
+from pipeline.selection.normalise.irrelevant_files import is_irrelevant, is_test
+
+
+class Extent(NamedTuple):
+    """The lines that an edit adds and removes."""
+
+    source: int
+    """Lines in files that change the program's behaviour."""
+    companions: int
+    """To how many of tests and documentation it adds; 0 if it deletes a file of either."""
+    characters: int
+    """The length of the diff of those source files: breaks ties between equal numbers of lines."""
+
+
+@lru_cache(maxsize=256)
+def measure_extent(diff: str) -> Extent:
+    """The extent of a unified diff."""
+    files = parse_diff(diff)
+    source = [file for file in files if not is_irrelevant(file)] or files
+    beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
+    changed = [text for file in source for text in _lines_with_sign(file)]
+    return Extent(
+        source=len(changed),
+        companions=_count_kinds(beside),
+        characters=sum(map(len, changed)),
+    )
+
+
+def _count_kinds(beside: list[FileDiff]) -> int:
+    if not all(file.new and _adds(file) for file in beside):
+        return 0
+    return len({is_test(file.path) for file in beside})
+
+
+def _lines_with_sign(file: FileDiff) -> list[str]:
+    return [text for hunk in file.hunks for marker, text in hunk.lines if marker in "+-"]
+
+
+def _adds(file: FileDiff) -> bool:
+    return any(marker == "+" for hunk in file.hunks for marker, _ in hunk.lines)

@@ -1,0 +1,67 @@
+"""Whether a script tells edits apart so that it counts: steadily, and by what the edits do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.concurrency import gather_all
+from pipeline.selection.mutants import spoil
+from sandbox.base import Execution, Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.program import python_script, repeat_environment
+
+_VERDICTS = (0, 2)
+
+
+class Separation:
+    """Weighs the scripts of a selection by further runs."""
+
+    def __init__(self, sandbox: Sandbox, seconds: float) -> None:
+        self._sandbox = sandbox
+        self._seconds = seconds
+
+    async def find_fault(
+        self, script: str, diffs: Sequence[str], base: Execution, runs: Sequence[Execution]
+    ) -> str:
+        """Why `script` counts for nothing, as a sentence; empty if it counts.
+
+        `runs`: how it ended on each of `diffs`, `base`: without any. It counts if it passes with
+        one edit and reports the issue with another, or without any; if it ends the same when it is
+        repeated; and if it notices one of the small faults that an edit it passes can be given.
+        """
+        ends = [run.exit_code for run in runs]
+        if any(end not in _VERDICTS for end in ends):
+            return "It does not come to a verdict on every candidate."
+        if len(set(ends)) < 2:
+            return "It tells no candidates apart: it ends the same with every one."
+        again = await self._run_all(script, ("", *diffs), repeat=True)
+        if again != [base.exit_code, *ends]:
+            return "It does not always end the same, so it shows nothing."
+        passed = next(diff for diff, end in zip(diffs, ends, strict=True) if end == 0)
+        mutants = spoil(passed)
+        spoilt = await self._run_all(script, mutants) if mutants else [base.exit_code]
+        if all(end in (0, None) for end in spoilt):
+            return (
+                "It passes as well where the edit that it passes is spoilt: it may not test what "
+                "the edits are about."
+            )
+        return ""
+
+    async def _run_all(
+        self, script: str, diffs: Sequence[str], *, repeat: bool = False
+    ) -> list[int | None]:
+        """Exit codes; None where a diff does not apply or the script was killed."""
+
+        async def run(diff: str) -> int | None:
+            program = python_script(
+                script,
+                diffs=(diff,) if diff else (),
+                seconds=self._seconds,
+                env=repeat_environment(1) if repeat else {},
+            )
+            try:
+                return (await self._sandbox.run(program)).exit_code
+            except PatchRejected:
+                return None
+
+        return await gather_all(run(diff) for diff in diffs)

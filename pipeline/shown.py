@@ -1,0 +1,133 @@
+"""The part of a codebase that the model sees, how it was found, and where the cause may be."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sandbox.frozen import Frozen
+
+
+class SourceFile(Frozen):
+    """A file of the codebase as the model sees it."""
+
+    path: str
+    text: str
+    tokens: int
+    partial: bool = False
+    """Whether `text` holds only parts of the file, with notes where lines are left out."""
+
+
+class ShownFile(Frozen):
+    """One file of a context, and why it is there."""
+
+    path: str
+    tokens: int
+    partial: bool
+    why: str
+    """The scout's words, or what the file shares with the issue. Untrusted."""
+
+
+class Findings(Frozen):
+    """How a context was found."""
+
+    way: Literal["scout", "words, then scout", "words"]
+    """How the ranked files were found: the scout read every file; the scout read those that share
+    the most words with the issue; or, without a scout, shared words alone decided."""
+    files: int
+    """The number of source files."""
+    read: int
+    """How many files the scout read, now or in an earlier run of the issue; 0 without a scout."""
+    read_tokens: int
+    """Tokens searched: those that the scout read, or those of all source without a scout."""
+    unknown: int = 0
+    """Files without a readable verdict of the scout: shown last if there is room."""
+    invented: int = 0
+    """Paths in the solver's orders that were in no list, and were dropped."""
+    meaning: str = ""
+    """How an embedding model took part, in a sentence; empty if none was needed."""
+    shown: tuple[ShownFile, ...] = ()
+
+    @property
+    def compression(self) -> float:
+        """How many times fewer tokens are shown than were searched."""
+        return self.read_tokens / max(1, sum(file.tokens for file in self.shown))
+
+
+class SuspectFile(Frozen):
+    """A file that an edit may have to change."""
+
+    path: str
+    why: str = ""
+    """In the model's words. Untrusted."""
+
+
+class Place(Frozen):
+    """Lines that an edit may have to change, counted from 1."""
+
+    path: str
+    first: int
+    last: int
+    scope: str = ""
+    """The headers of the classes and functions around the first line, a line each. Untrusted."""
+    function: tuple[int, int] | None = None
+    """First and last line of the innermost of these definitions; None outside of all."""
+    code: str = ""
+    """The lines themselves, the middle of many left out. Untrusted."""
+    why: str = ""
+    """In the model's words. Untrusted."""
+
+    @property
+    def lines(self) -> str:
+        """Such as `10-14`, or `10`."""
+        return f"{self.first}-{self.last}" if self.last > self.first else f"{self.first}"
+
+
+class Located(Frozen):
+    """One answer of the search."""
+
+    files: tuple[SuspectFile, ...]
+    places: tuple[Place, ...] = ()
+    """Empty before the second stage, and where it found none."""
+    files_score: float | None = None
+    """The reward model's probability that the files are right; None without a score."""
+    places_score: float | None = None
+    """The same of the places."""
+
+
+class SearchRecord(Frozen):
+    """What a search found: from its answers, in turn, the edits start."""
+
+    width: int
+    """How many answers were asked for in each stage."""
+    located: tuple[Located, ...] = ()
+    """The answers that go on, best first; in the order of drawing where there are no scores."""
+    notes: tuple[str, ...] = ()
+    """Deviations from the normal course, in sentences. Untrusted."""
+
+
+class Context(Frozen):
+    """The files the model may see, most useful first, within the token budget."""
+
+    files: tuple[SourceFile, ...]
+    dropped: tuple[str, ...] = ()
+    """Files that may matter but are left out: too large, too many, or ranked as unnecessary."""
+    scanned: int = 0
+    """How many files were read to find these."""
+    not_read: tuple[str, ...] = ()
+    """How many files were left out unread, and why, in sentences."""
+    findings: Findings | None = None
+    search: SearchRecord | None = None
+    """With the strategy `search`: where the cause is thought to be."""
+
+
+class Habits(Frozen):
+    """What a repository expects of an edit apart from the code: sentences for the model."""
+
+    changelog: str = ""
+    """Where changes are noted, and whether past commits did so, as a sentence; empty: nowhere."""
+    newest: tuple[SourceFile, ...] = ()
+    """The newest entries: the beginning of the changelog, or the newest files of its folder."""
+    tests: str = ""
+    """Whether past commits that change code also change tests, as a sentence."""
+    nearest: SourceFile | None = None
+    """The test file nearest to the most relevant files; None if it is among those shown."""

@@ -1,0 +1,126 @@
+"""What this repository expects of an edit apart from the code, inferred from files and history."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_test, read_test_files
+from pipeline.codebase.history import PastCommit, read_history
+from pipeline.reproduction.places import rank_test_files
+from pipeline.shown import Habits
+from pipeline.types import Context, SourceFile
+
+_FILE = re.compile(
+    r"(?:docs?/)?(changelog|changes|history|news|release[-_]?notes|whats[-_]?new)"
+    r"(\.(md|rst|txt))?",
+    re.IGNORECASE,
+)
+_FOLDER = re.compile(
+    r"(?:docs?/)?(changelog(\.d)?|changes|newsfragments|news|news\.d|docs?/whatsnew)/[^/]+"
+    r"\.(md|rst|txt)",
+    re.IGNORECASE,
+)
+_GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECASE)
+"""In names of files that explain the others."""
+_NEWEST_CHARACTERS = 1500
+_NEWEST_FRAGMENTS = 3
+_LEAST_COMMITS = 5
+"""Fewer past commits are not enough to infer a habit."""
+_MOST_SOURCES = 3
+_MOST_TEST_CHARACTERS = 24_000
+
+
+async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[str] = ()) -> Habits:
+    """Read the habits of `codebase`; `context` holds what the model sees besides, and paths that
+    match `exclude` are not shown."""
+    history = await read_history(codebase)
+    code = [commit for commit in history if any(map(_is_code, commit.paths))]
+    changelog, newest = await _read_changelog(codebase, history, code)
+    return Habits(
+        changelog=changelog,
+        newest=newest,
+        tests=_describe_tests(code),
+        nearest=await _read_nearest(codebase, context, history, exclude),
+    )
+
+
+async def _read_changelog(
+    codebase: Codebase, history: Sequence[PastCommit], code: Sequence[PastCommit]
+) -> tuple[str, tuple[SourceFile, ...]]:
+    fragments = [
+        path
+        for path in codebase.files
+        if _FOLDER.fullmatch(path) and not _GENERAL.search(path.rpartition("/")[2])
+    ]
+    collected = any(_is_fragment(path.rpartition("/")[2]) for path in fragments)
+    single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
+    noted = sum(any(_is_note(path) for path in commit.paths) for commit in code)
+    share = f" {noted} of the last {len(code)} commits that change code change it." if code else ""
+    if len(code) >= _LEAST_COMMITS and not noted:
+        return "", ()  # kept at releases, if at all
+    latest = [p for commit in history for p in sorted(commit.paths) if p in fragments]
+    if fragments and (latest or collected or not single):
+        shown = list(dict.fromkeys((*latest, *sorted(fragments))))[:_NEWEST_FRAGMENTS]
+        room = _NEWEST_CHARACTERS // len(shown)
+        texts = [(path, await codebase.read_text(path) or "") for path in shown]
+        folder = shown[0].rpartition("/")[0]
+        return (
+            f"Changes that users notice are noted in files of their own in {folder}.{share}",
+            tuple(_show_beginning(path, text, room) for path, text in texts),
+        )
+    text = await codebase.read_text(single) if single else None
+    if not single or not text:
+        return "", ()
+    shown_part = _show_beginning(single, text, _NEWEST_CHARACTERS)
+    return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
+
+
+def _show_beginning(path: str, text: str, characters: int) -> SourceFile:
+    """The first whole lines of a file within so many `characters`."""
+    if len(text) <= characters:
+        return SourceFile(path=path, text=text, tokens=0)
+    beginning = f"{text[:characters].rpartition(chr(10))[0]}\n[... more is not shown ...]\n"
+    return SourceFile(path=path, text=beginning, tokens=0, partial=True)
+
+
+def _describe_tests(code: Sequence[PastCommit]) -> str:
+    if len(code) < _LEAST_COMMITS:
+        return ""
+    tested = sum(any(map(is_test, commit.paths)) for commit in code)
+    return f"{tested} of the last {len(code)} commits that change code also change tests."
+
+
+async def _read_nearest(
+    codebase: Codebase,
+    context: Context,
+    history: Sequence[PastCommit],
+    exclude: Sequence[str],
+) -> SourceFile | None:
+    shown = [file.path for file in context.files]
+    sources = [path for path in shown if path.endswith(".py") and not is_test(path)]
+    texts = await read_test_files(codebase, exclude)
+    if not sources or not texts:
+        return None
+    ranked = await asyncio.to_thread(rank_test_files, sources[:_MOST_SOURCES], texts, history)
+    if not ranked or ranked[0][0] in shown:
+        return None
+    path = ranked[0][0]
+    return _show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith(".py") and not is_test(path)
+
+
+def _is_fragment(name: str) -> bool:
+    """Whether towncrier and its kin read the file of that name: `1234.bugfix.rst`, `+new.rst`."""
+    stem, _, kind = name.rpartition(".")[0].rpartition(".")
+    numbered = any(map(str.isdigit, stem)) and kind.replace("_", "").replace("-", "").isalpha()
+    return numbered or name.startswith("+")
+
+
+def _is_note(path: str) -> bool:
+    return bool(_FILE.fullmatch(path) or _FOLDER.fullmatch(path))

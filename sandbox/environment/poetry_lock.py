@@ -1,0 +1,221 @@
+"""Reads poetry's lock file into requirements with hashes, which any index can serve.
+
+poetry itself uses PyPI's own JSON interface, which mirrors lack. The choice of packages follows
+`poetry export`: https://github.com/python-poetry/poetry-plugin-export
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from packaging.markers import InvalidMarker, Marker
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from sandbox.environment.manifests import strings, table, tables
+from sandbox.layout import CHECKOUT
+
+HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
+NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+VERSION: Final = re.compile(r"[\w.!+-]+")
+ADDRESS: Final = re.compile(r"[\w./:@~%+?&=#-]+")
+MAX_STEPS: Final = 20_000
+Edge: TypeAlias = tuple[str, tuple[str, ...]]
+"""The normalised name of a dependency, and its requested extras."""
+
+
+def poetry_requirements(
+    lock: Mapping[str, Any],
+    project: Mapping[str, Any],
+    *,
+    groups: Sequence[str],
+    extras: Sequence[str],
+    minor: int,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The requirements that poetry locked for the package, `groups` and `extras` on Python
+    3.`minor`.
+
+    Each requirement comes with the permitted hashes of its files.
+    """
+    context = marker_context(minor)
+    packages = [package for package in tables(lock.get("package")) if fits(package, context)]
+    known: dict[str, list[Mapping[str, Any]]] = {}
+    for package in packages:
+        known.setdefault(normalise(package.get("name")), []).append(package)
+    roots = list(root_dependencies(lock, project, groups, extras, context))
+    hashes = table(lock, "metadata", "files")
+    for name in sorted(reachable(roots, known, context)):
+        for package in known[name]:
+            line = requirement_of(package)
+            if line:
+                yield line, tuple(hashes_of(package, hashes))
+
+
+def marker_context(minor: int) -> dict[str, str]:
+    """The variables of environment markers in the sandbox; PEP 508."""
+    return {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.0",
+        "implementation_version": f"3.{minor}.0",
+        "os_name": "posix",
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+        "extra": "",
+    }
+
+
+def normalise(name: Any) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else ""
+
+
+def holds(marker: Any, context: Mapping[str, str], extras: Iterable[str] = ("",)) -> bool:
+    """Whether a marker holds with one of `extras`; an unparsable marker holds."""
+    if not isinstance(marker, str) or not marker.strip():
+        return True
+    try:
+        parsed = Marker(marker)
+        return any(parsed.evaluate({**context, "extra": extra}) for extra in extras)
+    except (InvalidMarker, ValueError, KeyError, RecursionError):
+        return True
+
+
+def fits(package: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+    """Whether a package is for this Python and this system."""
+    bound = package.get("python-versions")
+    markers = package.get("markers")
+    if isinstance(markers, dict):  # by group
+        by_group = cast(dict[str, Any], markers).values()
+        if by_group and not any(holds(marker, context) for marker in by_group):
+            return False
+    elif isinstance(markers, str) and "extra" not in markers and not holds(markers, context):
+        return False
+    if isinstance(bound, str) and bound != "*":
+        try:
+            return any(
+                SpecifierSet(part.strip()).contains(f"{context['python_version']}.30")
+                for part in bound.split("||")
+            )
+        except InvalidSpecifier:
+            return True
+    return True
+
+
+def root_dependencies(
+    lock: Mapping[str, Any],
+    project: Mapping[str, Any],
+    groups: Sequence[str],
+    extras: Sequence[str],
+    context: Mapping[str, str],
+) -> Iterator[Edge]:
+    """The names and extras of the project's direct dependencies."""
+    poetry = table(project, "tool", "poetry")
+    chosen = {normalise(name) for extra in extras for name in extra_packages(lock, poetry, extra)}
+    for name, stated in table(poetry, "dependencies").items():
+        if normalise(name) != "python" and (not is_optional(stated) or normalise(name) in chosen):
+            yield from edges(name, stated, context)
+    listed = strings(table(project, "project").get("dependencies"))
+    for extra in extras:
+        listed += strings(table(project, "project", "optional-dependencies").get(extra))
+    named = [name for name, group in table(poetry, "group").items() if not is_optional(group)]
+    for group in sorted({*named, *groups}):
+        for name, stated in table(poetry, "group", group, "dependencies").items():
+            yield from edges(name, stated, context)
+        listed += strings(table(project, "dependency-groups").get(group))
+    for name, stated in table(poetry, "dev-dependencies").items():
+        yield from edges(name, stated, context)
+    for line in listed:
+        yield from standard_edge(line, context)
+
+
+def is_optional(stated: Any) -> bool:
+    return isinstance(stated, dict) and bool(cast(dict[str, Any], stated).get("optional"))
+
+
+def extra_packages(lock: Mapping[str, Any], poetry: Mapping[str, Any], extra: str) -> list[str]:
+    listed = strings(table(lock, "extras").get(extra)) or strings(
+        table(poetry, "extras").get(extra)
+    )
+    return [re.split(r"[\s(<>=!~;\[]", name)[0] for name in listed]
+
+
+def standard_edge(line: str, context: Mapping[str, str]) -> Iterator[Edge]:
+    requirement, _, marker = line.partition(";")
+    match = re.match(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?", requirement)
+    if match and holds(marker, context):
+        extras = tuple(one.strip() for one in (match[2] or "").split(",") if one.strip())
+        yield normalise(match[1]), extras
+
+
+def edges(
+    name: str, stated: Any, context: Mapping[str, str], extras: Iterable[str] = ("",)
+) -> Iterator[Edge]:
+    """One dependency, in any of poetry's three forms: a bound, a table, or a list of tables."""
+    forms = tables(stated) if isinstance(stated, list) else [stated]
+    for form in forms:
+        if not isinstance(form, dict):
+            yield normalise(name), ()
+            continue
+        one = cast(dict[str, Any], form)
+        if holds(one.get("markers"), context, extras):
+            yield normalise(name), tuple(strings(one.get("extras")))
+
+
+def reachable(
+    roots: Sequence[Edge],
+    known: Mapping[str, Sequence[Mapping[str, Any]]],
+    context: Mapping[str, str],
+) -> set[str]:
+    """The names of all packages reachable from the roots."""
+    waiting, seen = list(roots), set[Edge]()
+    while waiting and len(seen) < MAX_STEPS:
+        name, extras = step = waiting.pop()
+        if step in seen or name not in known:
+            continue
+        seen.add(step)
+        for package in known[name]:
+            asked = {
+                normalise(re.split(r"[\s(<>=!~;\[]", one)[0])
+                for extra in extras
+                for one in strings(table(package, "extras").get(extra))
+            }
+            for other, stated in table(package, "dependencies").items():
+                if not is_optional(stated) or normalise(other) in asked:
+                    waiting += edges(other, stated, context, ("", *extras))
+    return {name for name, _ in seen}
+
+
+def requirement_of(package: Mapping[str, Any]) -> str:
+    """The line for one package; empty if it cannot be expressed as a line."""
+    name, version = package.get("name"), package.get("version")
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
+        return ""
+    if not (isinstance(version, str) and VERSION.fullmatch(version)):
+        return ""
+    source = table(package, "source")
+    kind, url = source.get("type"), source.get("url")
+    if kind in {"git", "url", "directory", "file"}:
+        if not (isinstance(url, str) and ADDRESS.fullmatch(url)):
+            return ""
+        below = source.get("subdirectory")
+        tail = (
+            f"#subdirectory={below}" if isinstance(below, str) and ADDRESS.fullmatch(below) else ""
+        )
+        if kind == "git":
+            commit = source.get("resolved_reference") or source.get("reference") or "HEAD"
+            return f"{name} @ git+{url}@{commit}{tail}" if VERSION.fullmatch(str(commit)) else ""
+        return f"{name} @ {url}{tail}" if kind == "url" else f"{name} @ file://{CHECKOUT}/{url}"
+    return f"{name}=={version}"
+
+
+def hashes_of(package: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
+    """The hashes of a package's files, which older locks list separately."""
+    listed = tables(package.get("files")) or tables(files.get(str(package.get("name"))))
+    if table(package, "source").get("type") in {"git", "directory"}:
+        return
+    for file in listed:
+        stated = file.get("hash")
+        if isinstance(stated, str) and HASH.fullmatch(stated):
+            yield stated

@@ -1,0 +1,210 @@
+"""The requirements of a repository's tests, in addition to the package itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import normpath
+from typing import Any, Final, cast
+
+from sandbox.environment.manifests import parse_toml, project_of, strings, table
+from sandbox.environment.python import extra_names, group_names
+from sandbox.environment.python_version import translate_poetry_bound
+from sandbox.environment.tox_nox import Routine, nox_routine, tox_routine
+
+TEST_NAMES: Final = ("test", "tests", "testing")
+DEVELOPMENT_NAMES: Final = ("dev", "develop", "development")
+FILES: Final = re.compile(
+    r"(requirements/|tests?/|tests?/requirements/|ci/requirements/|)[^/]*\.txt"
+)
+NOT_FOR_TESTS: Final = re.compile(
+    r"constraint|lint|doc|mypy|typing|(?:^|[-_./])(?:min|minimum|minimal|oldest|lowest)(?=[-_.]|$)"
+)
+"""Names of requirement files that are not for tests. Minimum versions would undo the package's
+own."""
+RUNNERS: Final = re.compile(r"^(pytest|nose)", re.MULTILINE | re.IGNORECASE)
+CONDA_FILE: Final = (
+    r"(ci/)?(requirements/|requirements-)?(py3{minor}|environment|test|environment-dev)\.ya?ml"
+)
+CONDA_LINE: Final = re.compile(r"\s+- ([A-Za-z][\w.-]*)\s*([<>=!~][^#]*)?(#.*)?$")
+NOT_IN_CONDA: Final = re.compile(
+    r"(python|pip|nodefaults|conda|defaults|conda-forge)$|lint|doc|flake|mypy|black|isort|pre-?commit"
+)
+MAX_GROUP_DEPTH: Final = 5
+
+
+@dataclass(frozen=True)
+class TestNeeds:
+    """The requirements of the tests, in the form of PEP 508."""
+
+    __test__ = False
+
+    extras: tuple[str, ...] = ()
+    """Extras of the package itself."""
+    files: tuple[str, ...] = ()
+    """Requirement files of the tree."""
+    requirements: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    """Names of conda packages that the index may know."""
+    source: str = ""
+    """The source of these requirements, in words for people."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.extras or self.files or self.requirements or self.optional)
+
+    def __or__(self, other: TestNeeds) -> TestNeeds:
+        """The union of both."""
+
+        def both(one: Sequence[str], two: Sequence[str]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys([*one, *two]))
+
+        return TestNeeds(
+            both(self.extras, other.extras),
+            both(self.files, other.files),
+            both(self.requirements, other.requirements),
+            both(self.optional, other.optional),
+            " and ".join(filter(None, (self.source, other.source))),
+        )
+
+
+def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) -> TestNeeds:
+    """Find what tox's environment for Python 3.`minor` installs, with the extra and the group for
+    tests. Without such an environment: the requirement files for tests, nox's session, hatch's
+    environment, or conda's list."""
+    project = project_of(texts)
+    tox = tox_routine(texts, minor)
+    extras, known = list(tox.extras), extra_names(project, texts)
+    groups = list(tox.groups) or first_of(TEST_NAMES, group_names(project))
+    extras = extras or first_of(TEST_NAMES, known)
+    files, requirements = split_installs(tox)
+    source = "tox's requirements" if files or requirements or tox.extras or tox.groups else ""
+    if not (extras or files or requirements or groups):
+        extras = first_of(DEVELOPMENT_NAMES, known)
+        groups = first_of(DEVELOPMENT_NAMES, group_names(project))
+    if not source and (extras or groups):
+        named = [f'the extra "{extras[0]}"'] if extras else []
+        source = " and ".join([*named, *([f'the group "{groups[0]}"'] if groups else [])])
+    if not (files or extras or groups):
+        files = find_requirement_files(names, texts)
+        source = source or (", ".join(files))
+    if not (files or extras or groups or requirements):
+        files, requirements = split_installs(nox_routine(texts))
+        source = "nox's requirements" if files or requirements else ""
+    if not (files or extras or groups or requirements):
+        requirements, extras = hatch_needs(project, texts)
+        source = "hatch's test environment" if requirements or extras else ""
+    optional: list[str] = []
+    if not (files or extras or groups or requirements):
+        optional = list(conda_packages(names, texts, minor))
+        source = "conda's list" if optional else ""
+    for group in groups:
+        requirements += expand_group(project, group)
+    there = set(names)
+    return TestNeeds(
+        tuple(dict.fromkeys(extras)),
+        tuple(dict.fromkeys(name for name in files if name in there)),
+        tuple(dict.fromkeys(requirements)),
+        tuple(dict.fromkeys(optional)),
+        source,
+    )
+
+
+def first_of(names: Sequence[str], known: set[str]) -> list[str]:
+    return [name for name in names if name in known][:1]
+
+
+def split_installs(routine: Routine) -> tuple[list[str], list[str]]:
+    """The requirement files and the requirements of a routine's installs; options are left out."""
+    files: list[str] = []
+    requirements: list[str] = []
+    for arguments in routine.installs:
+        words = iter(arguments)
+        for word in words:
+            match = re.fullmatch(r"(?:-r|--requirement)=?(.*)", word)
+            if match:
+                name = match[1] or next(words, "")
+                if not NOT_FOR_TESTS.search(name):
+                    files.append(normpath(name))
+            elif word in {"-e", "--editable", "-c", "--constraint"}:
+                next(words, "")
+            elif not word.startswith(("-", ".", "/")) and "git+" not in word:
+                requirements.append(word)
+    return files, requirements
+
+
+def find_requirement_files(names: Sequence[str], texts: Mapping[str, str]) -> list[str]:
+    """The requirement files for tests, else those for development, else one with a test runner."""
+    known = [name for name in names if FILES.fullmatch(name) and not NOT_FOR_TESTS.search(name)]
+    tests = [name for name in known if "test" in name and "requirements" in name]
+    tests = tests or [name for name in known if "dev" in name and "requirements" in name]
+    general = "requirements.txt"
+    if not tests and general in known and RUNNERS.search(texts.get(general, "")):
+        return [general]
+    return tests
+
+
+def hatch_needs(
+    project: Mapping[str, Any], texts: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Requirements and extras of hatch's environment for tests; https://hatch.pypa.io/latest/config/environment/"""
+    environments = {
+        **table(parse_toml(texts.get("hatch.toml", "")), "envs"),
+        **table(project, "tool", "hatch", "envs"),
+    }
+    for name in (*TEST_NAMES, "hatch-test", "default", *DEVELOPMENT_NAMES):
+        chosen = table(environments, name)
+        found = strings(chosen.get("dependencies")) + strings(chosen.get("extra-dependencies"))
+        features = strings(chosen.get("features"))
+        if found or features:
+            return [one for one in found if "{" not in one], features
+    return [], []
+
+
+def conda_packages(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:
+    """The packages of conda's file for this Python, as requirements."""
+    pattern = re.compile(CONDA_FILE.format(minor=minor))
+    listed = next((name for name in names if pattern.fullmatch(name)), "")
+    for line in texts.get(listed, "").splitlines():
+        match = CONDA_LINE.match(line)
+        if match and not NOT_IN_CONDA.search(match[1]):
+            bound = re.sub(r"^=(?!=)", "==", (match[2] or "").strip())
+            yield match[1] + re.sub(r"^==([\d.]+)$", r"==\1.*", bound)
+
+
+def expand_group(project: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:
+    """The requirements of a dependency group of the standard, of poetry, or of pdm.
+
+    https://packaging.python.org/en/latest/specifications/dependency-groups/
+    """
+    value = table(project, "dependency-groups").get(name)
+    value = value or table(project, "tool", "pdm", "dev-dependencies").get(name)
+    if isinstance(value, list):
+        found: list[str] = []
+        for item in cast(list[Any], value):
+            if isinstance(item, str):
+                found.append(item)
+            elif isinstance(item, dict) and depth < MAX_GROUP_DEPTH:
+                other = cast(dict[str, Any], item).get("include-group")
+                found += expand_group(project, str(other), depth + 1)
+        return found
+    poetry = table(project, "tool", "poetry", "group", name, "dependencies")
+    if not poetry and name in DEVELOPMENT_NAMES:
+        poetry = table(project, "tool", "poetry", "dev-dependencies")
+    return [line for key, wanted in poetry.items() for line in poetry_requirement(key, wanted)]
+
+
+def poetry_requirement(name: str, wanted: Any) -> Iterator[str]:
+    """One dependency of poetry in the form of PEP 508; paths are left out."""
+    stated = cast(dict[str, Any], wanted) if isinstance(wanted, dict) else {"version": wanted}
+    if "git" in stated:
+        reference = stated.get("rev") or stated.get("tag") or stated.get("branch")
+        yield f"{name} @ git+{stated['git']}" + (f"@{reference}" if reference else "")
+    elif isinstance(stated.get("version"), str):
+        bound = translate_poetry_bound(stated["version"]) or ""
+        extras = f"[{','.join(strings(stated.get('extras')))}]" if stated.get("extras") else ""
+        marker = stated.get("markers")
+        yield f"{name}{extras}{'' if '*' in bound and '=' not in bound else bound}" + (
+            f" ; {marker}" if isinstance(marker, str) else ""
+        )

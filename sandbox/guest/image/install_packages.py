@@ -1,0 +1,117 @@
+"""Installs Debian packages in an image, as root, before any repository's code is there.
+
+It imports only the standard library. A package that is not there or too large is left out: the
+installation itself says what it lacks. Only a mirror that does not answer fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")
+PROXY = re.compile(r"(https?|no)_proxy", re.IGNORECASE)
+SIZE = re.compile(r"After this operation, ([\d,.]+) ([kMG]?B) of additional disk space")
+UNITS = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
+MAX_MB = 1500
+NO_MIRROR = 75
+"""The exit code if the mirror does not answer: EX_TEMPFAIL of sysexits.h."""
+SECONDS = 480
+QUIET = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-qq"]
+
+
+def main(argv: list[str]) -> int:
+    if not shutil.which("apt-get"):
+        print_line("This image has no apt-get: no system package is installed.")
+        return 0
+    names = [name for name in argv[1:] if NAME.fullmatch(name) and not is_there(name)]
+    if names and run(["apt-get", *QUIET, "-o", "APT::Update::Error-Mode=any", "update"]):
+        print_line("The mirror of Debian's packages does not answer.")
+        return NO_MIRROR
+    known = [name for name in names if run(["apt-cache", "show", name], quiet=True) == 0]
+    print_line(f"system packages: {', '.join(known) or 'none'}")
+    missing = sorted({*names} - {*known})
+    if missing:
+        print_line(f"unknown here: {', '.join(missing)}")
+    while known and size_mb(known) > MAX_MB:
+        print_line(f"too large: {known.pop()}")
+    if known and run([*install_command(known)]):
+        for name in known:
+            run([*install_command([name])])
+    clean_up()
+    return 0
+
+
+def is_there(name: str) -> bool:
+    """Whether the headers of the system's Python are there without their package."""
+    include = Path(sysconfig.get_paths()["include"])
+    return name == "python3-dev" and (include / "Python.h").exists()
+
+
+def install_command(names: list[str]) -> list[str]:
+    return ["apt-get", *QUIET, "install", "--yes", "--no-install-recommends", *names]
+
+
+def size_mb(names: list[str]) -> float:
+    argv = ["apt-get", "install", "--assume-no", "--no-install-recommends", *names]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS)
+    match = SIZE.search(done.stdout)
+    return float(match[1].replace(",", "")) * UNITS[match[2]] if match else 0.0
+
+
+def run(argv: list[str], *, quiet: bool = False) -> int:
+    out = subprocess.DEVNULL if quiet else None
+    try:
+        done = subprocess.run(
+            argv,
+            env={
+                # The proxy beside the build is its only way to the mirror.
+                **{name: value for name, value in os.environ.items() if PROXY.fullmatch(name)},  # noqa: TID251 - in the container
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                "DEBIAN_FRONTEND": "noninteractive",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
+
+
+def clean_up() -> None:
+    """Leave no list and no archive, and no program with the rights of its owner."""
+    for folder in ("/var/lib/apt/lists", "/var/cache/apt"):
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    strip = [
+        "find",
+        "/",
+        "-xdev",
+        "-perm",
+        "/6000",
+        "-type",
+        "f",
+        "-exec",
+        "chmod",
+        "a-s",
+        "{}",
+        "+",
+    ]
+    run(strip)
+
+
+def print_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

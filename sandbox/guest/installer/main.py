@@ -1,0 +1,183 @@
+"""Installs a repository by a plan; the exit code is 67 when its last line says why that failed."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox.guest.installer.failures import MISMATCH, find_lacking, last_line
+from sandbox.guest.installer.index import newest_release
+from sandbox.guest.installer.package import (
+    CHECKOUT,
+    build_package,
+    name_in,
+    read_requirements,
+)
+from sandbox.guest.installer.plan import (
+    Plan,
+    latest_day,
+    read_plan,
+    read_python_version,
+    read_record,
+    write_record,
+)
+from sandbox.guest.installer.requirements import flatten, name_of
+from sandbox.guest.installer.resolve import Resolver, is_importable, read_installed
+from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
+
+FAILED = 67
+INCOMING = "/opt/incoming"
+VERSION = "CAPUCHIN_VERSION"
+"""The version of the package, as far as the host knows it."""
+VERSION_SOURCE = "CAPUCHIN_VERSION_SOURCE"
+NO_VERSION = "0.1.dev1"
+"""The version that setuptools_scm itself reports for a repository without tags."""
+SELF_VERSIONED = (
+    "PBR_VERSION",
+    "POETRY_DYNAMIC_VERSIONING_BYPASS",
+    "PDM_BUILD_SCM_VERSION",
+    "UV_DYNAMIC_VERSIONING_BYPASS",
+)
+
+
+class Failed(Exception):
+    """The repository could not be installed; the message says why."""
+
+
+def main(argv: list[str]) -> int:
+    plan, earlier = read_plan(argv[1]), read_record()
+    python = read_python_version()
+    latest = latest_day(plan, python)
+    if earlier.get("as_of"):
+        latest = datetime.date.fromisoformat(earlier["as_of"])
+    version, source = tell_version(plan, earlier)
+    uv = Uv(latest, version_variables(version, plan.name))
+    resolver = Resolver(uv)
+    if earlier:  # the same again, in the layer of the repository itself
+        uv.later.update(earlier.get("later", {}))
+        resolver.left_out.update({one["requirement"]: one["reason"] for one in earlier["left_out"]})
+    try:
+        install(plan, uv, resolver, int(python.split(".")[1]), version)
+    except (Failed, TookTooLong) as error:
+        show_line(str(error))
+        return FAILED
+    write_record(
+        {
+            "attempt": plan.attempt,
+            "python": python,
+            "as_of": uv.latest.isoformat() if uv.latest else "",
+            "version": version,
+            "version_source": source,
+            "distributions": read_installed(uv),
+            "commands": uv.commands[:500],
+            "left_out": [
+                {"requirement": one[:2000], "reason": why} for one, why in resolver.left_out.items()
+            ],
+            "later": uv.later,
+        }
+    )
+    return 0
+
+
+def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) -> None:
+    """Raises `Failed` or `TookTooLong`."""
+    tests = [*flatten(plan.files, CHECKOUT), *plan.requirements]
+    if plan.pytest and not any(name_of(one) in {"pytest", normal(plan.name)} for one in tests):
+        tests.append("pytest")
+    locked = bool(plan.locked or plan.uv_export)
+    if locked:
+        install_locked(plan, uv)
+    name = install_package(plan, uv, minor, version) if plan.package else ""
+    needs = read_requirements(name, plan.extras) if name and not locked else []
+    if not resolver.install(needs, tests):
+        raise Failed(explain("What the package needs could not be installed", resolver.output))
+    if plan.optional:
+        resolver.install_optional(plan.optional)
+    if plan.setup_py and minor < 12 and not is_importable(uv, "setuptools"):
+        uv.install(["setuptools"])  # older code imports pkg_resources without asking for it
+
+
+def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
+    """Install the package itself; its name. Raises `Failed`."""
+    # setuptools_scm of before 2021 knows the bare variable alone.
+    alone = {"SETUPTOOLS_SCM_PRETEND_VERSION": version}
+    try:
+        done, output = build_package(uv, plan, minor, alone)
+    except TookTooLong as error:
+        raise Failed(f"The build of the package itself does not end: {error}") from error
+    if not done:
+        raise Failed(explain("The package itself could not be built", output))
+    return name_in(output) or plan.name
+
+
+def install_locked(plan: Plan, uv: Uv) -> None:
+    """Install exactly what a lock file names, by its hashes."""
+    names = [f"{INCOMING}/{name}" for name in plan.locked]
+    if plan.uv_export:
+        target = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
+        argv = [UV, "export", "--frozen", "--no-emit-project", "--no-header", "--quiet"]
+        argv += [*plan.uv_export, "--output-file", target]
+        done, output = uv.run(argv, cwd=str(CHECKOUT))
+        if not done:
+            raise Failed(explain("uv.lock could not be read", output))
+        names = [target]
+    uv.latest = None  # the lock says what is installed
+    for name in names:
+        done, output = uv.install(["--no-deps", "-r", name])
+        if not done:
+            raise Failed(explain_lock(output))
+
+
+def explain_lock(output: str) -> str:
+    """Why a locked installation failed; a file with another hash is named as such."""
+    changed = MISMATCH.findall(output)
+    if changed:
+        names = ", ".join(dict.fromkeys(changed))[:300]
+        return (
+            f"The index's files of {names} do not have the hashes that the lock file names, so "
+            "nothing of the lock file is installed. The maintainers can lock again."
+        )
+    return explain("What the lock file names could not be installed", output)
+
+
+def normal(name: str) -> str:
+    return name_of(name) if name else "pytest"
+
+
+def explain(what: str, output: str) -> str:
+    lacking = find_lacking(output)
+    if lacking:
+        return (
+            f"{what}: building it needs {lacking}, which the sandbox lacks. The maintainers can "
+            "bring it with `dockerfile` in the configuration file."
+        )
+    return f"{what}: {last_line(output)}"
+
+
+def tell_version(plan: Plan, earlier: Mapping[str, Any]) -> tuple[str, str]:
+    """The version to tell the package, and where it comes from."""
+    environ = os.environ  # noqa: TID251 - the build container's own
+    given = environ.get(VERSION, "")
+    if given:
+        return given, environ.get(VERSION_SOURCE, "")
+    if earlier.get("version"):
+        return earlier["version"], earlier["version_source"]
+    found = newest_release(plan.name, plan.commit_day) if plan.name else ""
+    if found:
+        return found, "the last release before the commit"
+    return NO_VERSION, "no tag and no release"
+
+
+def version_variables(version: str, name: str) -> dict[str, str]:
+    """As `scm_versions` of the host, for a version that only the index knew."""
+    suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""
+    names = ["SETUPTOOLS_SCM_PRETEND_VERSION" + suffix, *SELF_VERSIONED]
+    return dict.fromkeys(names, version)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,92 @@
+"""The plan that the host sends, and what an earlier layer recorded."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+ENVIRONMENT = "/opt/env"
+PYTHON = ENVIRONMENT + "/bin/python"
+RECORD = ENVIRONMENT + "/capuchin-installation.json"
+GRACE = datetime.timedelta(days=14)
+"""What a commit needs may come out a little later: its maintainers had it already."""
+MATURE = datetime.timedelta(days=180)
+"""Wheels for a new Python lag this long behind it."""
+WHEELS = datetime.timedelta(days=270)
+
+
+@dataclass
+class Plan:
+    """What to install, in the terms of the repository's files."""
+
+    attempt: str = ""
+    name: str = ""
+    package: bool = True
+    """Whether the tree is a package that can be installed."""
+    backend: str = ""
+    """The build backend that pyproject.toml names."""
+    build_requires: list[str] = field(default_factory=list[str])
+    setup_py: bool = False
+    as_of: str = ""
+    """The commit's day; empty to install the newest of everything."""
+    commit_day: str = ""
+    """The same, also where the newest of everything is installed."""
+    extras: list[str] = field(default_factory=list[str])
+    files: list[str] = field(default_factory=list[str])
+    """Requirement files of the tree for its tests."""
+    requirements: list[str] = field(default_factory=list[str])
+    optional: list[str] = field(default_factory=list[str])
+    """Names of conda packages that the index may know."""
+    pytest: bool = True
+    locked: list[str] = field(default_factory=list[str])
+    """Requirement files among the incoming ones that name everything, with hashes."""
+    uv_export: list[str] = field(default_factory=list[str])
+    """Arguments of `uv export` for a uv.lock; empty without one."""
+    released: list[list[str]] = field(default_factory=list[list[str]])
+    """Each Python `3.N` with the day on which it came out."""
+
+
+def read_plan(path: str) -> Plan:
+    return Plan(**json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def read_record() -> dict[str, Any]:
+    """What an earlier layer of this environment recorded; empty without one."""
+    try:
+        found: Any = json.loads(Path(RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def write_record(record: dict[str, Any]) -> None:
+    new = Path(RECORD + ".new")
+    new.write_text(json.dumps(record), encoding="utf-8")
+    new.replace(RECORD)
+
+
+def read_python_version() -> str:
+    """The environment's `3.N.P`."""
+    code = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+    return subprocess.check_output([PYTHON, "-c", code], universal_newlines=True).strip()
+
+
+def latest_day(plan: Plan, version: str) -> datetime.date | None:
+    """The day after which nothing on the index counts; None for no such day.
+
+    A few days after the commit, but not before there were wheels for this Python.
+    """
+    if not plan.as_of:
+        return None
+    day = datetime.date.fromisoformat(plan.as_of)
+    latest = day + GRACE
+    released = {one[0]: one[1] for one in plan.released}.get(".".join(version.split(".")[:2]))
+    if released:
+        out = datetime.date.fromisoformat(released)
+        if out > day - MATURE:
+            latest = max(latest, out + WHEELS)
+    return None if latest >= datetime.datetime.now(datetime.UTC).date() else latest

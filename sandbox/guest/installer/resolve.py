@@ -1,0 +1,161 @@
+"""Installs what the package and its tests need, in one resolution, and as much as can be had."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+
+from sandbox.guest.installer.failures import (
+    FILTERED,
+    find_culprits,
+    find_dependents,
+    last_line,
+)
+from sandbox.guest.installer.index import next_upload
+from sandbox.guest.installer.plan import PYTHON
+from sandbox.guest.installer.requirements import name_of, without
+from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
+
+ROUNDS = 12
+LATER_DATES = (45, 365)
+"""How many days later everything may be, where it cannot be resolved as of the date."""
+MARGIN = datetime.timedelta(days=30)
+OPTIONAL_SECONDS = 120
+"""Conda's names are guesses: they get this long in all."""
+IMPORT = """
+import importlib, sys
+try:
+    importlib.import_module(sys.argv[1])
+except ModuleNotFoundError:
+    pass
+"""
+
+
+class Resolver:
+    """Installs requirements with `uv`; `left_out` collects those that could not be had."""
+
+    def __init__(self, uv: Uv) -> None:
+        self.uv = uv
+        self.left_out: dict[str, str] = {}
+        self.output = ""
+        """The last thing that uv printed."""
+
+    def install(self, needs: Sequence[str], tests: Sequence[str]) -> bool:
+        """Install `needs`, without which nothing runs, together with what the tests want.
+
+        One package alone may be newer than the date: it was not out yet, or its files were
+        uploaded anew. What the tests want and cannot be built, or is nowhere, is left out by name;
+        anything else is a matter of dates.
+        """
+        tests = [one for one in tests if one not in self.left_out]
+        if not (needs or tests):
+            return True
+        dates: list[datetime.date | None] = [self.uv.latest]
+        if self.uv.latest:
+            first = self.uv.latest
+            dates += [first + datetime.timedelta(days=days) for days in LATER_DATES]
+        for _ in range(ROUNDS):
+            self.uv.latest = dates[0]
+            if self.install_listed([*needs, *tests]):
+                return True
+            if self.let_later():
+                continue
+            kept, dropped = without(tests, sorted(find_culprits(self.output)))
+            if dropped and (len(dates) == 1 or "ailed to build" in self.output):
+                self.leave_out(dropped, last_line(self.output))
+                tests = kept
+            elif len(dates) > 1:
+                dates.pop(0)
+            else:
+                break
+        return self.install_apart(needs, tests)
+
+    def install_apart(self, needs: Sequence[str], tests: Sequence[str]) -> bool:
+        """The package's own needs alone, then what can be had of the rest."""
+        if needs and not self.install_listed(needs):
+            return False
+        failure = self.output
+        for one in tests:
+            if not self.install_listed([*needs, one]):
+                self.leave_out([one], last_line(self.output))
+        self.output = failure
+        return True
+
+    def install_listed(self, requirements: Sequence[str]) -> bool:
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
+            listed.write("".join(f"{one}\n" for one in requirements))
+            listed.flush()
+            show_line("requirements: " + ", ".join(requirements)[:2000])
+            done, self.output = self.uv.install(["-r", listed.name])
+        return done
+
+    def let_later(self) -> bool:
+        """Whether a package that uv filtered by its date may now be later."""
+        if not self.uv.latest:
+            return False
+        found = False
+        for name in sorted(set(FILTERED.findall(self.output)) - set(self.uv.later)):
+            day = next_upload(name, self.uv.latest)
+            if day:
+                self.uv.later[name] = (day + MARGIN).isoformat()
+                found = True
+        return found
+
+    def leave_out(self, requirements: Sequence[str], reason: str) -> None:
+        for one in requirements:
+            self.left_out[one] = reason
+            show_line(f"left out: {one} ({reason})")
+
+    def install_optional(self, names: Sequence[str]) -> None:
+        """What conda lists, as wheels alone; what cannot be imported goes again."""
+        left = [one for one in names if one not in self.left_out]
+        deadline = time.monotonic() + OPTIONAL_SECONDS
+        while left:
+            done, output = self.install_wheels(left, deadline)
+            if done:
+                self.remove_broken(left)
+                return
+            culprits = find_culprits(output)
+            kept, dropped = without(left, sorted(culprits))
+            if not dropped:
+                kept, dropped = without(left, sorted(find_dependents(output)))
+            if not dropped:
+                break
+            self.leave_out(dropped, last_line(output))
+            left = kept
+        had = [one for one in left if self.install_wheels([one], deadline)[0]]
+        self.leave_out([one for one in left if one not in had], "There is no wheel, or no time.")
+        self.remove_broken(had)
+
+    def install_wheels(self, names: Sequence[str], deadline: float) -> tuple[bool, str]:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            return False, ""
+        with contextlib.suppress(TookTooLong):
+            words = ["--only-binary", ":all:", *names]
+            return self.uv.install(words, seconds=seconds)
+        return False, ""
+
+    def remove_broken(self, names: Sequence[str]) -> None:
+        """Uninstall what cannot be imported, such as a wrapper whose library is not there."""
+        for one in names:
+            name = name_of(one)
+            module = re.sub(r"[-.]", "_", name)
+            done, output = self.uv.run([PYTHON, "-c", IMPORT, module], seconds=30, cwd="/")
+            if not done:
+                self.uv.run([UV, "pip", "uninstall", "--python", PYTHON, name], seconds=60)
+                self.leave_out([one], last_line(output))
+
+
+def read_installed(uv: Uv) -> list[str]:
+    """All that is installed, `name==version`."""
+    done, output = uv.run([UV, "pip", "list", "--format=freeze", "--python", PYTHON], seconds=60)
+    return sorted(line for line in output.splitlines() if done and "==" in line)
+
+
+def is_importable(uv: Uv, module: str) -> bool:
+    return uv.run([PYTHON, "-c", "import " + module], seconds=60, cwd="/")[0]

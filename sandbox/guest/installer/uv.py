@@ -1,0 +1,119 @@
+"""Runs uv, with everything on the index as of a date where one is set."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+
+from sandbox.guest.installer.plan import PYTHON
+
+UV = "/opt/tools/uv/bin/uv"
+SETUPTOOLS_FOR_UV = datetime.date(2019, 4, 15)
+"""uv cannot talk to older ones: they have no `setuptools.build_meta:__legacy__`."""
+SETUPTOOLS_FOR_EDITABLE = datetime.date(2022, 9, 30)
+"""The first that build editable installs as PEP 660 says; later ones are stricter."""
+KEPT_CHARACTERS = 200_000
+LONGEST_SHOWN = 2000
+
+
+class TookTooLong(Exception):
+    """A command did not end in time."""
+
+
+class Uv:
+    """uv in the environment, with the dates that hold for it."""
+
+    def __init__(self, latest: datetime.date | None, variables: Mapping[str, str]) -> None:
+        self.latest = latest
+        self.later: dict[str, str] = {}
+        """Packages of which newer files count, each with its day."""
+        self.commands: list[str] = []
+        self._environment = dict(os.environ)  # noqa: TID251 - the build container's own
+        self._environment.update(variables)
+
+    def install(
+        self,
+        words: Sequence[str],
+        *,
+        tools: datetime.date | None = SETUPTOOLS_FOR_UV,
+        variables: Mapping[str, str] = {},
+        seconds: float = 600,
+    ) -> tuple[bool, str]:
+        """Whether `uv pip install` did, and what it printed.
+
+        `tools` is the day as of which setuptools and wheel count, where that is later than the
+        date of everything; None is any day.
+        """
+        argv = [UV, "pip", "install", "--python", PYTHON, *self.dates(tools), *words]
+        return self.run(argv, variables=variables, seconds=seconds)
+
+    def dates(self, tools: datetime.date | None) -> list[str]:
+        """The options that leave out what is too new."""
+        words: list[str] = []
+        if self.latest:
+            words += ["--exclude-newer", self.latest.isoformat()]
+        limited = not self.latest and tools and tools != SETUPTOOLS_FOR_UV
+        if tools and (limited or (self.latest and self.latest < tools)):
+            for name in ("setuptools", "wheel"):
+                words += ["--exclude-newer-package", name + "=" + tools.isoformat()]
+        for name, day in sorted(self.later.items()):
+            words += ["--exclude-newer-package", name + "=" + day]
+        return words
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        variables: Mapping[str, str] = {},
+        seconds: float = 600,
+        cwd: str | None = None,
+    ) -> tuple[bool, str]:
+        """Whether a command ended well, and what it printed, which is shown as well.
+
+        Raises:
+            TookTooLong: it was killed.
+        """
+        shown = " ".join(map(shlex.quote, argv))[:LONGEST_SHOWN]
+        self.commands.append(shown)
+        show_line("$ " + shown)
+        late = threading.Event()
+        kept = bytearray()
+        with subprocess.Popen(
+            argv,
+            env={**self._environment, **variables},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process:
+
+            def kill() -> None:
+                late.set()
+                os.killpg(process.pid, signal.SIGKILL)
+
+            timer = threading.Timer(seconds, kill)
+            timer.start()
+            try:
+                for line in process.stdout or ():
+                    sys.stdout.buffer.write(line)
+                    kept += line
+                    del kept[:-KEPT_CHARACTERS]
+                sys.stdout.flush()
+                code = process.wait()
+            finally:
+                timer.cancel()
+        if late.is_set():
+            raise TookTooLong(f"`{shown[:200]}` took longer than {seconds / 60:g} minutes.")
+        return code == 0, kept.decode("utf-8", "replace")
+
+
+def show_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

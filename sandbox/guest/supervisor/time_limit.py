@@ -1,0 +1,120 @@
+"""The time limit of an execution: processor time, which a busy host does not shorten.
+
+Beside it stand two limits of wall time: one for programs that do nothing, and a generous multiple.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from typing import Final
+
+WALL_FACTOR: Final = 6
+WALL_MARGIN: Final = 600
+"""A program may take so many times its processor time, and so many seconds more, of wall time, even
+on a busy host."""
+IDLE_SHARE: Final = 0.02
+"""A program that computes, or waits until it may, does so for more than this share of the time."""
+IDLE_START: Final = 0.1
+"""Processor seconds that do not count as activity: starting takes some."""
+IDLE_WINDOW: Final = 60
+"""Seconds that are looked back to see whether a program does anything."""
+LONGEST_PAUSE: Final = 0.5
+"""Seconds between two looks, at most."""
+CPU_TIME: Final = "processor time"
+IDLE: Final = "idle"
+WALL_TIME: Final = "wall time"
+CGROUP_NANOSECONDS: Final = "/sys/fs/cgroup/cpuacct/cpuacct.usage"
+CGROUP_STATISTICS: Final = "/sys/fs/cgroup/cpu.stat"
+
+
+class TimeLimit:
+    """Measures what all processes of this container use from its creation on."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` of processor time."""
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._before = read_cpu_seconds()
+        self._queued = Queued()
+        self._seen: deque[tuple[float, float]] = deque([(0.0, 0.0)])
+        self.pause = min(LONGEST_PAUSE, max(0.02, seconds / 20))
+        """Seconds until the next look."""
+        self.used = 0.0
+        """Processor seconds at the last look."""
+
+    def find_exceeded(self) -> str:
+        """Which limit was met: `CPU_TIME`, `IDLE`, `WALL_TIME`; empty for none."""
+        wall = time.monotonic() - self._began
+        self.used = used = read_cpu_seconds() - self._before
+        self._seen.append((wall, used + self._queued.measure()))
+        window = min(self._seconds, IDLE_WINDOW)
+        while len(self._seen) > 1 and self._seen[1][0] <= wall - window:
+            self._seen.popleft()
+        if used >= self._seconds:
+            return CPU_TIME
+        if wall >= self._seconds * WALL_FACTOR + WALL_MARGIN:
+            return WALL_TIME
+        since, before = self._seen[0]
+        active = self._seen[-1][1] - before > IDLE_START + IDLE_SHARE * (wall - since)
+        return IDLE if wall >= self._seconds and not active else ""
+
+
+class Queued:
+    """How long processes have waited for the processor, which others use."""
+
+    def __init__(self) -> None:
+        self._last = sum_queued_seconds()
+        self._total = 0.0
+
+    def measure(self) -> float:
+        """Seconds since the creation; of processes that ended meanwhile, not the last."""
+        now = sum_queued_seconds()
+        self._total += max(0.0, now - self._last)
+        self._last = now
+        return self._total
+
+
+def sum_queued_seconds() -> float:
+    """What the threads in /proc have waited on run queues; 0 where the kernel does not say."""
+    nanoseconds = 0
+    for process in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
+                fields = read_file(f"/proc/{process}/task/{thread}/schedstat").split()
+                nanoseconds += int(fields[1]) if len(fields) == 3 else 0
+    return nanoseconds / 1e9
+
+
+def read_cpu_seconds() -> float:
+    """Processor seconds of all processes of this container, ended ones too."""
+    if nanoseconds := read_file(CGROUP_NANOSECONDS).strip():
+        return int(nanoseconds) / 1e9
+    for line in read_file(CGROUP_STATISTICS).splitlines():
+        name, _, value = line.partition(" ")
+        if name == "usage_usec":
+            return int(value) / 1e6
+    return sum_process_times()  # gVisor has no such file
+
+
+def read_file(path: str) -> str:
+    """The text of a file of the kernel; empty where it cannot be read."""
+    with (
+        contextlib.suppress(OSError),
+        open(path, encoding="utf-8", errors="replace") as file,  # noqa: PTH123
+    ):
+        return file.read()
+    return ""
+
+
+def sum_process_times() -> float:
+    """What the processes in /proc have used, with those that they have waited for."""
+    ticks = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            with contextlib.suppress(ValueError):
+                fields = read_file(f"/proc/{name}/stat").rpartition(")")[2].split()
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

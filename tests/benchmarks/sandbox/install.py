@@ -1,0 +1,112 @@
+"""Environments of five source releases installed by uv, beside pip as it was used before.
+
+The same package with what its tests need, from the image with interpreter and tools to the finished
+environment. Cold: nothing of the index is kept. Warm: the cache beside the build has it. pip asks
+the index itself, and never kept anything between builds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import statistics
+import sys
+import tempfile
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+
+import docker
+from docker.errors import APIError, NotFound
+
+from bot.demo.package import unpack
+from sandbox.docker.build.network import INDEX_VOLUME
+from sandbox.docker.client import connect
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.options import BuildOptions
+from sandbox.guest.installer.index import read_files
+from sandbox.tree import Tree
+from tests.benchmarks.table import Row
+from tests.support.docker import make_tree
+
+RELEASES = (
+    "flask-3.0.3",
+    "jsonschema-4.22.0",
+    "marshmallow-3.21.2",
+    "requests-2.32.3",
+    "sphinx-7.3.7",
+)
+UV, PIP = "undated", "today"
+CONFLICT = 409
+PATIENCE_SECONDS = 300.0
+
+
+async def measure() -> list[Row]:
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    found = bundle if bundle.is_file() else None
+    cached = BuildOptions(ca_bundle=found)
+    # With a secret, a build asks the index itself.
+    direct = BuildOptions(ca_bundle=found, secrets={"CAPUCHIN_BENCH": uuid.uuid4().hex})
+    trees = [fetch_tree(release) for release in RELEASES]
+    for options, attempt in ((cached, UV), (direct, PIP)):
+        await install(trees[0], options, attempt)  # makes the images that all builds share
+    client = connect(None)
+    pip: list[float] = []
+    cold: list[float] = []
+    warm: list[float] = []
+    for release, tree in zip(RELEASES, trees, strict=True):
+        # One after another for each package: the machine's other load changes with time.
+        pip.append(await install(tree, direct, PIP))
+        await empty_index_cache(client)
+        cold.append(await install(tree, cached, UV))
+        warm.append(await install(tree, cached, UV))
+        told = f"pip {pip[-1]:.1f} s, uv {cold[-1]:.1f} s cold, {warm[-1]:.1f} s warm"
+        sys.stderr.write(f"  {release}: {told}\n")
+    client.close()
+    return [
+        Row(f"install, {kind}, median of {len(trees)}", statistics.median(times), "s", "pip", base)
+        for base in [statistics.median(pip)]
+        for kind, times in (("cold", cold), ("warm", warm))
+    ]
+
+
+async def empty_index_cache(client: docker.APIClient) -> None:
+    """Wait until no build uses it; raises APIError if one always does."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return client.remove_volume(INDEX_VOLUME)
+        except NotFound:
+            return None
+        except APIError as error:
+            if error.status_code != CONFLICT or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+
+
+async def install(tree: Tree, options: BuildOptions, name: str) -> float:
+    """Seconds of one installation that finds no image of an earlier one."""
+    engine = DockerEngine(DockerOptions(owner="bench", build=options))
+    try:
+        request = EnvironmentRequest(tree, scope=uuid.uuid4().hex)
+        attempt = next(one for one in await engine.plan(request) if one.name == name)
+        begun = time.monotonic()
+        await engine.prepare(request, attempt)
+        return time.monotonic() - begun
+    finally:
+        await engine.close()
+
+
+def fetch_tree(release: str) -> Tree:
+    """A source release from PyPI, its hash checked against the index."""
+    name = release.rpartition("-")[0]
+    file = next(one for one in read_files(name) if one["filename"] == f"{release}.tar.gz")
+    with urllib.request.urlopen(file["url"], timeout=60) as answer:
+        data: bytes = answer.read()
+    if hashlib.sha256(data).hexdigest() != file["hashes"]["sha256"]:
+        raise ValueError(f"{release} has the wrong hash.")
+    with tempfile.TemporaryDirectory() as folder:
+        return make_tree(Path(folder), dict(unpack(data)))

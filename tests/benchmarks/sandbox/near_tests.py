@@ -1,0 +1,142 @@
+"""The tests near an edit against all tests, on real repositories with seeded mutations.
+
+`make bench ONLY=regression TREES=FOLDER` takes flask, sphinx and django from bare clones, as
+`capuchin evaluate --trees` does; without it, marshmallow's source release. Each mutation turns one
+comparison around in a function that some test runs. All tests that run the function are run with
+it: no other can feel it. A mutation that breaks none of them is left out. Of a suite longer than
+`BASE_SECONDS`, the tests that fit decide what is a breakage, and the time of all is estimated by
+the length of their files, from the near ones that ran.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.demo.package import fetch_release, unpack
+from bot.settings import Settings
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_test
+from pipeline.evaluation.recall import find_clone
+from pipeline.options import Options
+from pipeline.regression.command import find_commands
+from pipeline.regression.imports import scan_code
+from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.runner import RequestedTests, TestRunner
+from pipeline.regression.select_tests import tests_that_ran
+from pipeline.regression.touched import find_touched
+from pipeline.store import DirStore
+from sandbox.base import Execution, Sandbox
+from sandbox.engine import EnvironmentRequest
+from tests.benchmarks.sandbox.regression import mutations, tests_to_run
+from tests.benchmarks.sandbox.warm_engine import engine
+from tests.benchmarks.table import Row
+from tests.support.data.repositories import make_codebase
+
+REPOSITORIES = ("pallets/flask", "sphinx-doc/sphinx", "django/django")
+MUTATIONS = 6
+BASE_SECONDS = 90.0
+"""Processor seconds of all tests with functions recorded: of a longer suite, as many as fit."""
+REPOSITORY_SECONDS = 420.0
+"""After so much wall time no further mutation of a repository begins."""
+SEED = 5
+
+
+@dataclass(frozen=True)
+class Mutated:
+    """One mutation that all tests find."""
+
+    found: bool
+    near: float
+    """Processor seconds of the near tests with it."""
+    whole: float
+    """Those of all tests, estimated."""
+
+
+async def measure() -> list[Row]:
+    held = engine("warm")
+    rows: list[Row] = []
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            async for repository, codebase in _codebases(Path(name)):
+                request = EnvironmentRequest(
+                    await codebase.build_tree(),
+                    scope=repository,
+                    as_of=await codebase.read_date(),
+                    described=await codebase.describe(),
+                )
+                image = await held.prepare(request)
+                async with held.open(image, run_id="bench") as sandbox:
+                    store = DirStore(Path(name) / repository)
+                    rows += await _measure_repository(repository, codebase, sandbox, store)
+    finally:
+        await held.close()
+    return rows
+
+
+async def _codebases(folder: Path) -> AsyncIterator[tuple[str, Codebase]]:
+    trees = os.environ.get("TREES", "")  # noqa: TID251 - how make passes it on
+    for repository in REPOSITORIES if trees else ():
+        if clone := find_clone(Path(trees), repository):
+            yield repository, await Codebase.open(clone, "HEAD")
+    if not trees:
+        package = unpack(fetch_release(Settings.from_env().data_dir / "cache"))
+        yield "marshmallow", await make_codebase(folder / "repo.git", package)
+
+
+async def _measure_repository(
+    repository: str, codebase: Codebase, sandbox: Sandbox, store: DirStore
+) -> list[Row]:
+    command = (await find_commands(codebase))[0]
+    runner = TestRunner(command, sandbox=sandbox, store=store, seconds=BASE_SECONDS)
+    base = await runner.run("", RequestedTests(functions=True))
+    plain = await runner.run() if base.ended else None
+    sys.stderr.write(f"  {repository}: {len(base.suite.passed)} tests, ended: {base.ended}\n")
+    sources = {path: await codebase.read_text(path) or "" for path in _sources(codebase)}
+    scanned = await scan_code(sources)
+    near = NearbyTests(codebase, sandbox, store, Options())
+    every = list(mutations(sources, prefix=""))
+    seen: list[Mutated] = []
+    began = time.monotonic()
+    for diff in random.Random(SEED).sample(every, len(every)):
+        if len(seen) == MUTATIONS or time.monotonic() - began > REPOSITORY_SECONDS:
+            break
+        feeling = tests_that_ran(base, find_touched(diff, scanned.functions))
+        feeling &= set(base.suite.passed)
+        if not feeling:
+            continue
+        after = await runner.run(diff, tests_to_run(sorted(feeling), base))
+        if not feeling - set(after.suite.passed):
+            continue
+        report = await near.compare(diff)
+        cost = _cpu(report.after.execution) if report else 0.0
+        whole = _cpu(plain.suite.execution) if plain else near.whole_seconds.get(diff, 0.0)
+        seen.append(Mutated(bool(report and report.broken), cost, whole))
+        sys.stderr.write(f"  {repository}: {seen[-1]}\n")
+    if not seen:
+        return []
+    share = 100 * sum(one.found for one in seen) / len(seen)
+    label = f"{repository}: mutations found near the edit, of {len(seen)}"
+    time_label = f"{repository}: processor time of the near tests, median"
+    median = statistics.median(one.near for one in seen)
+    whole = statistics.median(one.whole for one in seen)
+    how = "all tests" if plain else "all tests, estimated"
+    return [
+        Row(label, share, "%", "all tests that run the function", 100),
+        Row(time_label, median, "s", how, whole),
+    ]
+
+
+def _sources(codebase: Codebase) -> list[str]:
+    return [path for path in codebase.files if path.endswith(".py") and not is_test(path)][:4000]
+
+
+def _cpu(execution: Execution) -> float:
+    return execution.seconds if execution.cpu_seconds is None else execution.cpu_seconds

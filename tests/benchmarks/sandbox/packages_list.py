@@ -1,0 +1,75 @@
+"""Well-known public repositories, by build system."""
+
+REPOSITORIES = (
+    # setuptools, pure
+    "un33k/python-slugify",
+    "tkem/cachetools",
+    "pytest-dev/pluggy",
+    "Python-Markdown/markdown",
+    "lark-parser/lark",
+    "PyCQA/pycodestyle",
+    "dateutil/dateutil",
+    "dbader/schedule",
+    "jd/tenacity",
+    "lepture/mistune",
+    "psf/requests",
+    # setuptools, compiled
+    "pallets/markupsafe",
+    "aio-libs/multidict",
+    "aio-libs/yarl",
+    "msgpack/msgpack-python",
+    "yaml/pyyaml",
+    "tornadoweb/tornado",
+    "gorakhargosh/watchdog",
+    # flit
+    "pallets/click",
+    "pallets/jinja",
+    "pallets/itsdangerous",
+    "pallets/werkzeug",
+    "pallets/flask",
+    "pypa/packaging",
+    "marshmallow-code/marshmallow",
+    "more-itertools/more-itertools",
+    "mahmoud/boltons",
+    "arrow-py/arrow",
+    "pyparsing/pyparsing",
+    "andialbrecht/sqlparse",
+    # hatch
+    "python-attrs/attrs",
+    "hynek/structlog",
+    "python-jsonschema/jsonschema",
+    "python-humanize/humanize",
+    "encode/httpx",
+    "tox-dev/filelock",
+    "python-attrs/cattrs",
+    "encode/starlette",
+    "psf/black",
+    "pydantic/pydantic",
+    "PyCQA/isort",
+    "scikit-build/scikit-build-core",
+    # poetry
+    "python-poetry/tomlkit",
+    "python-poetry/poetry-core",
+    "Textualize/rich",
+    # pdm
+    "frostming/unearth",
+    "pdm-project/pdm-backend",
+    "fastapi/typer",
+    "pdm-project/pdm",
+    # meson-python
+    "mesonbuild/meson-python",
+    "contourpy/contourpy",
+    "PyWavelets/pywt",
+    # maturin
+    "crate-py/rpds",
+    "ijl/orjson",
+    "python-pendulum/pendulum",
+    "samuelcolvin/watchfiles",
+    # setuptools-rust
+    "pyca/bcrypt",
+    # large
+    "pypa/build",
+    "networkx/networkx",
+    "dask/dask",
+    "python-pillow/Pillow",
+)

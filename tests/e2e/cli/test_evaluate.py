@@ -1,0 +1,136 @@
+"""`capuchin evaluate --grade` and `--solve`: verdicts by tests that run for real."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.cli import main
+from bot.recorded.recording import RecordedAnswer
+from bot.recorded.server import RecordedServer
+from tests.e2e import shop
+from tests.support.certificates import host_certificates
+from tests.support.data.diffs import diff_of
+from tests.support.data.repositories import make_repository
+
+TILL, TESTS = shop.FILES["shop/till.py"], shop.FILES["tests/test_till.py"]
+GOLD = diff_of(TILL, TILL.replace("a - b", "a + b"), "shop/till.py")
+WRONG = diff_of(TILL, TILL.replace("a - b", "abs(a - b)"), "shop/till.py")
+TOTAL = "from shop.till import total\n\n    assert total(1, 2) == 3\n"
+TEST_PATCH = diff_of(TESTS, f"{TESTS}\n\ndef test_total():\n    {TOTAL}", "tests/test_till.py")
+NAMES = "tests/test_till.py::{}"
+
+
+class Benchmark:
+    """A file of instances and a folder of clones, with a recorded model."""
+
+    def __init__(self, folder: Path, llm: RecordedServer) -> None:
+        self.folder, self.llm = folder, llm
+        self.instances, self.out = folder / "instances.jsonl", folder / "out"
+
+    async def write(self) -> None:
+        commit = await make_repository(self.folder / "trees/acme__shop.git", shop.FILES)
+        row = {
+            "instance_id": "acme__shop-1",
+            "repo": "acme/shop",
+            "base_commit": commit,
+            "problem_statement": f"{shop.TITLE}\n\n{shop.BODY}",
+            "patch": GOLD,
+            "test_patch": TEST_PATCH,
+            "FAIL_TO_PASS": json.dumps([NAMES.format("test_total")]),
+            "PASS_TO_PASS": json.dumps([NAMES.format("test_count")]),
+        }
+        lost = {**row, "instance_id": "acme__lost-1", "repo": "acme/lost"}
+        self.instances.write_text("".join(json.dumps(one) + "\n" for one in (row, lost)))
+
+    async def evaluate(self, *more: str) -> int:
+        words = ["evaluate", str(self.instances), "--trees", str(self.folder / "trees"), *more]
+        return await asyncio.to_thread(main, words)
+
+
+@pytest.fixture
+async def benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Benchmark]:
+    llm = RecordedServer(shop.answers())
+    async with llm.serve() as url:
+        monkeypatch.setenv("CAPUCHIN_SOLVER_MODEL", "anthropic:recorded-claude-sonnet-4-6")
+        monkeypatch.setenv("CAPUCHIN_GENERATORS", "[{}]")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "recorded")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+        if certificates := host_certificates():
+            monkeypatch.setenv("CAPUCHIN_BUILD_CA_BUNDLE", certificates)
+        found = Benchmark(tmp_path, llm)
+        await found.write()
+        yield found
+    assert llm.unexpected == []
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    return json.loads(capsys.readouterr().out)
+
+
+async def test_grades_tell_the_reference_no_edit_and_predictions_apart(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predictions = benchmark.folder / "predictions.jsonl"
+    row = {"instance_id": "acme__shop-1", "model_name_or_path": "m", "model_patch": WRONG}
+    predictions.write_text(json.dumps(row) + "\n")
+    graded = ["--out", str(benchmark.out), "--json", "--grade"]
+
+    assert await benchmark.evaluate(*graded, "gold") == 0
+    gold = document(capsys)
+    assert (gold["resolved"], gold["score"]) == (["acme__shop-1"], 100)
+    assert "no clone of acme/lost" in gold["cannot_tell"]["acme__lost-1"]
+    assert await benchmark.evaluate(*graded, "none") == 0
+    none = document(capsys)
+    assert (none["resolved"], none["unresolved"]) == ([], {"acme__shop-1": "The edit is empty."})
+    assert await benchmark.evaluate(*graded, str(predictions)) == 0
+    wrong = document(capsys)
+    assert wrong["resolved"] == []
+    assert "test_total" in wrong["unresolved"]["acme__shop-1"]
+    assert benchmark.llm.requests == []
+
+
+async def test_solving_runs_grades_and_tabulates_and_goes_on(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The first machine's edit is wrong until its second reply.
+    benchmark.llm.recording = shop.answers(
+        RecordedAnswer(call="editing/0", turn=1, reply=shop.RIGHT)
+    )
+    solve = ["--solve", str(benchmark.out), "--json"]
+
+    assert await benchmark.evaluate(*solve, "--budget", "0.001") == 0
+    stopped = document(capsys)
+    assert "larger --budget" in stopped["unfinished"]["acme__shop-1"]
+    assert (stopped["score"], stopped["selection"]) == (None, None)
+
+    assert await benchmark.evaluate(*solve, "--budget", "30") == 0
+    found = document(capsys)
+    assert (found["resolved"], found["unfinished"]) == (["acme__shop-1"], {})
+    assert "no clone of acme/lost" in found["cannot_tell"]["acme__lost-1"]
+    assert found["dollars"] > 0
+    assert {line["stage"] for line in found["costs"]} >= {"Gen. tests", "Gen. edits", "Total"}
+    assert found["recall"]["ways"]["the model's ranking"]["recall"]["4000"] == 100
+    assert found["selection"]["oracle"] == 100
+    labels = json.loads((benchmark.out / "runs/labels.json").read_text())
+    assert labels == {"acme__shop-1": {"0": [1], "1": [0]}}
+    # By revisions: the wrong edit of the first machine, then its right one.
+    assert found["selection"]["serial"]["1 sample"] == [50, 100]
+    written = {path.name for path in benchmark.out.iterdir()}
+    figures = {"stages.svg", "recall.svg", "compression.svg", "revisions.svg", "methods.svg"}
+    assert written > figures | {"report.md", "solve.json", "predictions.jsonl"}
+    assert "## Costs" in (benchmark.out / "report.md").read_text()
+    assert "a + b" in (benchmark.out / "predictions.jsonl").read_text()
+
+    asked = len(benchmark.llm.requests)
+    assert await benchmark.evaluate(*solve) == 0
+    assert document(capsys) == found
+    assert len(benchmark.llm.requests) == asked
+    runs = ["evaluate", str(benchmark.instances), "--runs", str(benchmark.out / "runs"), "--json"]
+    assert await asyncio.to_thread(main, runs) == 0
+    assert document(capsys)["oracle"] == 100, "the runs can be evaluated again"

@@ -1,0 +1,68 @@
+"""`capuchin select` over hostile edits: what an edit says of itself decides nothing."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from bot.cli import local_run
+from tests.e2e.cli.desk import RIGHT, SCRIPT, TILL, Desk
+
+ENDS_WITH_0 = "import atexit, os\natexit.register(os._exit, 0)\n"
+ENDS_AT_ONCE = "import os\nos._exit(0)\n"
+RECORDS = """\
+import os, sys
+if any("pytest" in word for word in sys.argv):
+    os._exit(0)
+"""
+MARKER_TEST = "import shop.till\n\n\ndef test_marker():\n    assert shop.till.MARKER == 1\n"
+
+
+@pytest.mark.parametrize("forged", [ENDS_WITH_0, ENDS_AT_ONCE, RECORDS])
+async def test_an_edit_that_ends_the_interpreter_does_not_beat_the_repair(
+    desk: Desk, forged: str
+) -> None:
+    desk.branch("forged", {"shop/till.py": forged + TILL})
+    desk.branch("honest", {"shop/till.py": RIGHT})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", "--branch", "honest", *test) == local_run.FIXED
+    report = desk.report()
+    assert report["title"] == "honest"
+    text = (desk.out / "report.md").read_text()
+    assert "`os._exit`" in text or "`atexit`" in text
+    assert "share a process with the edit" in text
+
+
+async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
+    desk.branch("forged", {"conftest.py": RECORDS, "shop/till.py": ENDS_WITH_0 + TILL})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", *test) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert "a control" in rejected[0]["why"]
+
+
+async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) -> None:
+    forge = "import atexit, os\natexit.register(os._exit, 0)\n"
+    desk.branch("early", {"shop/sitecustomize.py": forge, "shop/till.py": TILL + "# same\n"})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "early", *test) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert "it changes shop/sitecustomize.py, which Python runs before" in rejected[0]["why"]
+
+
+@pytest.mark.parametrize("proper", [True, False])
+async def test_the_test_that_an_edit_brings_does_not_choose_it(desk: Desk, proper: bool) -> None:
+    desk.branch("selfish", {"shop/till.py": TILL + "MARKER = 1\n", "tests/test_m.py": MARKER_TEST})
+    own = {"tests/test_total.py": "from shop.till import total\n\n\ndef test_it():\n"
+           "    assert total(1, 2) == 3\n"} if proper else {}  # fmt: skip
+    desk.branch("honest", {"shop/till.py": RIGHT, **own})
+    edits = ("--branch", "selfish", "--branch", "honest", "--out", str(desk.out))
+    assert await desk.select(*edits) == local_run.NO_FIX
+    assert desk.report()["reason"] == "no reproduction"
+    text = (desk.out / "report.md").read_text()
+    assert "selfish brings a test that only the edit itself passes" in text
+    # With a solver, an independent test is written, and decides.
+    assert await desk.select(*edits, settings=desk.asking) == local_run.FIXED
+    assert desk.report()["title"] == "honest"
+    assert "1 written by me" in (desk.out / "report.md").read_text()

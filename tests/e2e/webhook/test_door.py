@@ -1,0 +1,177 @@
+"""What strangers can hold of the web server: no connection for long, and no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+import pytest
+
+from bot.links import page_key
+from bot.server import door
+from bot.server.app import create_app
+from bot.settings import Settings
+from bot.storage.storage import Storage
+from bot.types import Login, RepoRef
+from tests.e2e.webhook.delivery import labeled, sign
+
+FORGED = "sha256=" + "0" * 64
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncGenerator[int]:
+    """The app behind its door; the port."""
+    server = door.build_server(create_app(settings), stop_seconds=1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await task
+
+
+def head(signature: str, length: int) -> bytes:
+    return (
+        f"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"X-GitHub-Event: issues\r\nX-GitHub-Delivery: {uuid4()}\r\n"
+        f"X-Hub-Signature-256: {signature}\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+_OPEN: list[asyncio.StreamWriter] = []
+
+
+@pytest.fixture(autouse=True)
+async def close_connections() -> AsyncGenerator[None]:
+    yield
+    while _OPEN:
+        writer = _OPEN.pop()
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def send(port: int, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    _OPEN.append(writer)
+    writer.write(data)
+    with suppress(ConnectionError):
+        await writer.drain()
+    return reader, writer
+
+
+async def read_status(reader: asyncio.StreamReader) -> bytes:
+    """The status of the answer; empty where the connection ended without one."""
+    try:
+        async with asyncio.timeout(10):
+            line = await reader.readline()
+    except ConnectionError:
+        return b""
+    return b" ".join(line.split()[1:2])
+
+
+async def deliver_honestly(port: int) -> bytes:
+    body = json.dumps(labeled(repository={"name": f"r{uuid4()}", "owner": {"login": "a"}})).encode()
+    reader, _ = await send(port, head(sign(body), len(body)) + body)
+    return await read_status(reader)
+
+
+async def test_without_a_well_formed_signature_no_body_is_waited_for(settings: Settings) -> None:
+    async with serving(settings) as port:
+        for signature in ("", "sha1=" + "0" * 40, "sha256=0"):
+            reader, _ = await send(port, head(signature, 20_000_000))
+            assert await read_status(reader) == b"401"
+
+
+async def test_slow_headers_and_bodies_are_cut_off(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(door, "BODY_SECONDS", 0.5)
+    async with serving(settings) as port:
+        silent, _ = await send(port, b"")
+        begun, _ = await send(port, b"POST /webhook HTTP/1.1\r\nHost: x\r\n")
+        slow, _ = await send(port, head(FORGED, 1_000) + b"{")
+        reader, again = await send(port, head("", 0))
+        assert await read_status(reader) == b"401"
+        again.write(b"POST /web")  # a second request on the same connection
+        assert await read_status(silent) == b""
+        assert await read_status(begun) == b""
+        assert await read_status(slow) == b"408"
+        async with asyncio.timeout(10):
+            await reader.read()
+
+
+async def test_many_large_bodies_take_no_more_memory_than_there_is_for_them(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_WAITING_BYTES", 2_500_000)
+    async with serving(settings) as port:
+        sent = [await send(port, head(FORGED, 1_200_000) + b"a" * 1_100_000) for _ in range(3)]
+        answers = [asyncio.ensure_future(read_status(reader)) for reader, _ in sent]
+        done, waiting = await asyncio.wait(answers, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        assert len(done) == 1
+        assert done.pop().result() == b"503"
+        assert await deliver_honestly(port) == b"202"
+        for _, writer in sent:
+            writer.write(b"a" * 100_000)
+        assert [await answer for answer in waiting] == [b"401", b"401"]
+        reader, _ = await send(port, head(FORGED, 1_200_000) + b"a" * 1_200_000)
+        assert await read_status(reader) == b"401"  # there is room again
+
+
+async def test_a_full_server_lets_go_of_the_one_that_waits_longest(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(door, "HEADER_SECONDS", 60)  # so that it is not this deadline that ends it
+    async with serving(settings) as port:
+        silent = [await send(port, b"POST /web") for _ in range(25)]
+        assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
+        assert await read_status(silent[0][0]) == b""
+
+
+async def test_slow_bodies_do_not_keep_honest_ones_out(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 20)
+    async with serving(settings) as port:
+        slow = [await send(port, head(FORGED, 1_000) + b"{") for _ in range(20)]
+        assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
+        assert await read_status(slow[0][0]) in (b"", b"400")
+
+
+async def test_refused_webhooks_are_counted_in_one_line(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="bot.server.door")
+    async with serving(settings) as port:
+        for _ in range(30):
+            reader, _ = await send(port, head("", 0))
+            assert await read_status(reader) == b"401"
+    lines = [line for line in caplog.messages if "Refused webhooks" in line]
+    assert lines == ["Refused webhooks since the last report, by status: 1 × 401"]
+
+
+async def test_open_event_streams_do_not_hold_up_the_end(
+    settings: Settings, storage: Storage
+) -> None:
+    repo = RepoRef(owner="acme", name="shop", installation=99)
+    asked = await storage.runs.create(repo, 7, asked_by=Login("ann"), delivery="d")
+    path = f"/runs/{asked.run_id}/events?key={page_key(settings, asked.run_id)}"
+    async with serving(settings) as port:
+        reader, _ = await send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert b"event: update" in await asyncio.wait_for(reader.readuntil(b"data"), 10)
+        ended = time.monotonic()
+    assert time.monotonic() - ended < 1, "the server waits a second for what does not end"
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        await reader.read()

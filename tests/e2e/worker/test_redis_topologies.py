@@ -1,0 +1,144 @@
+"""A whole run on real Sentinels, a real cluster, and a Redis with TLS and users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote
+
+import pytest
+from pydantic import BaseModel
+from redis import Redis
+
+from bot.queue.nudges import Nudges
+from bot.settings import Settings, Timings
+from bot.storage.client import UNREACHABLE
+from bot.storage.lease import Lease
+from bot.storage.storage import Storage
+from bot.types import Login, RepoRef, Run, RunId, RunStatus, replace
+from bot.worker import Worker
+from tests.support.handlers import handlers_of
+from tests.support.redis_topologies import (
+    PASSWORD,
+    move_slot,
+    run_cluster,
+    run_sentinels,
+    run_with_tls,
+)
+
+REPO = RepoRef(owner="acme", name="shop", installation=1)
+
+
+class Step(BaseModel):
+    text: str
+
+
+class Bench:
+    """A worker whose run saves a step, waits for the test, and ends with the step it reads back."""
+
+    def __init__(self, url: str) -> None:
+        self.settings = Settings(redis_url=url, timings=Timings(sweep_seconds=0.5))
+        self.saved, self.go_on = asyncio.Event(), asyncio.Event()
+        self.worker = Worker(self.settings, handlers_of(self._work, self._give_up))
+
+    async def _work(self, run: Run, lease: Lease) -> Run:
+        await lease.checkpoints.save("step", Step(text="paid for"))
+        self.saved.set()
+        await self.go_on.wait()
+        step = await lease.checkpoints.load("step", Step)
+        assert step is not None
+        return replace(run, status=RunStatus.NO_FIX, detail=step.text)
+
+    async def _give_up(self, run: Run, lease: Lease) -> Run:
+        del lease
+        return replace(run, status=RunStatus.FAILED)
+
+    def open_storage(self) -> Storage:
+        return Storage.open(self.settings.redis_url, self.settings.redis_prefix, timeout=3)
+
+    async def begin(self) -> RunId:
+        """A run that waits for the test."""
+        async with self.open_storage() as storage:
+            asked = await storage.runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
+            await Nudges(storage).send(asked.run_id, 0)
+        await asyncio.wait_for(self.saved.wait(), 20)
+        return asked.run_id
+
+    async def finish(self, run_id: RunId) -> Run:
+        self.go_on.set()
+        async with self.open_storage() as storage, asyncio.timeout(20):
+            while True:
+                try:
+                    run = await storage.runs.get(run_id)
+                except UNREACHABLE:
+                    run = None
+                if run is not None and run.status.final:
+                    return run
+                await asyncio.sleep(0.05)
+
+    async def run(self, change: Callable[[], None] = lambda: None) -> Run:
+        """A whole run; `change` happens to Redis while it works."""
+        working = asyncio.create_task(self.worker.run())
+        try:
+            run_id = await self.begin()
+            await asyncio.to_thread(change)
+            return await self.finish(run_id)
+        finally:
+            self.worker.stop()
+            await working
+
+
+async def test_a_run_outlives_the_primary_that_a_sentinel_replaces(tmp_path: Path) -> None:
+    with run_sentinels(tmp_path) as (url, primary, port):
+
+        def kill() -> None:
+            with Redis(port=port) as client:
+                assert client.wait(1, 5000) == 1
+            primary.kill()
+
+        run = await Bench(url).run(kill)
+    assert (run.status, run.detail, run.starts) == (RunStatus.NO_FIX, "paid for", 1)
+
+
+async def test_a_run_follows_its_keys_to_another_node_of_the_cluster(tmp_path: Path) -> None:
+    with run_cluster(tmp_path) as (url, ports):
+
+        def move() -> None:
+            owner = next(port for port in ports if _list_keys(port))
+            move_slot("{capuchin}:", owner, next(port for port in ports if port != owner))
+            assert not _list_keys(owner)
+
+        run = await Bench(url).run(move)
+    assert (run.status, run.detail, run.starts) == (RunStatus.NO_FIX, "paid for", 1)
+
+
+async def test_all_keys_are_on_one_node_of_a_cluster_which_any_node_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with run_cluster(tmp_path) as (url, ports):
+        run = await Bench(url).run()
+        kept = [_list_keys(port) for port in ports]
+    assert (run.status, run.detail) == (RunStatus.NO_FIX, "paid for")
+    assert sorted(bool(keys) for keys in kept) == [False, False, True]
+    keys = next(filter(None, kept))
+    assert all("{capuchin}:" in key for key in keys)
+    assert not [key for key in keys if key.startswith("arq:")], "arq left a nudge"
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_a_user_who_may_only_touch_our_keys_over_tls_is_enough(tmp_path: Path) -> None:
+    with run_with_tls(tmp_path / "tls") as (place, certificate):
+        login = f"capuchin:{quote(PASSWORD, safe='')}"
+        url = f"rediss://{login}@{place}/0?ssl_ca_certs={certificate}"
+        run = await Bench(url).run()
+        assert run.status is RunStatus.NO_FIX
+        async with Storage.open(f"rediss://{login}@{place}/0", "capuchin:", timeout=3) as other:
+            with pytest.raises(UNREACHABLE):  # the certificate is nobody's whom we trust
+                await other.ping()
+
+
+def _list_keys(port: int) -> list[str]:
+    with Redis(port=port) as client:
+        return [key.decode() for key in cast("list[bytes]", client.keys("*"))]

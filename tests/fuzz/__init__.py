@@ -1,0 +1,1 @@
+"""Fuzzers for every parser of untrusted input: `make fuzz`. Start at `targets.py`."""

@@ -1,0 +1,215 @@
+"""Every parser of untrusted input, by the name of its folder in `corpus`."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import zstandard
+
+from bot import events, markdown
+from bot.admission.issue_text import build_issue
+from bot.comments.evidence.test_output import find_counts, find_error, shorten_failures
+from bot.comments.pull_template import TemplateTexts, fill_template
+from bot.events import Ignored, InvalidSignature, MalformedPayload
+from bot.github.models import IssueFacts
+from bot.repo_config.untrusted import answer_in_process
+from bot.triggers.command_text import nearest_verb, parse_command
+from bot.triggers.decide import BotNames, companion_update, decide
+from bot.types import Login
+from pipeline.bundle.read import BadBundle, read_bundle
+from pipeline.context.relevance.verdict import parse_verdict
+from pipeline.edits.blocks import parse_blocks
+from pipeline.edits.match import find_nearest, replace_once
+from pipeline.edits.unified_diff import list_paths, parse_diff, remove_files
+from pipeline.environment.failures import count_kinds
+from pipeline.environment.machine import parse_commands
+from pipeline.regression.command import TestCommand
+from pipeline.regression.console_output import parse_console_output
+from pipeline.regression.junit import parse_junit
+from pipeline.regression.routines import nox_lines, tox_lines
+from pipeline.regression.runner import TestRun, parse_execution
+from pipeline.regression.sympy_output import parse_sympy_output
+from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
+from pipeline.selection.normalise.canonical import normalise
+from pipeline.workflows.blocked_hosts import find_blocked_hosts
+from pipeline.workflows.revise import split_replies
+from sandbox.base import Execution
+from sandbox.environment.ci import find_ci_recipe
+from sandbox.environment.dockerfile import check_dockerfile
+from sandbox.environment.installer_plan import make_installer_plan
+from sandbox.environment.locks import read_lock
+from sandbox.environment.recipe import Manifests, detect_recipe
+from sandbox.environment.test_needs import find_test_needs
+from sandbox.errors import EnvironmentFailed
+from tests.fuzz.target import Target, split_files
+
+NAMES: Final = BotNames("capuchin", "capuchin", "capuchin-bot")
+COMMAND: Final = TestCommand(argv=("pytest",), kind="pytest", source="detection")
+MARK: Final = "mark"
+"""In place of the random word before the wrapper's sections."""
+
+
+def _text(data: bytes) -> str:
+    """JSON from GitHub and from models can hold lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def parse_settings(data: bytes) -> None:
+    answer_in_process(_text(data).encode("utf-8", "surrogatepass"))
+
+
+def parse_webhook(data: bytes) -> None:
+    """The event's name is the first line."""
+    name, _, body = data.partition(b"\n")
+    with contextlib.suppress(MalformedPayload):
+        event = events.parse(name.decode("latin-1"), "delivery-1", body)
+        wanted = decide(event, NAMES)
+        if not isinstance(wanted, Ignored):
+            companion_update(wanted)
+            wanted.model_dump_json()
+    with contextlib.suppress(InvalidSignature):
+        events.check_signature("secret", body, name)
+
+
+def parse_comment(data: bytes) -> None:
+    text = _text(data)
+    command = parse_command(text, "capuchin")
+    if command is not None:
+        nearest_verb(command.verb, ("fix", "stop", "status", "retry"))
+        assert command.numbers is not None
+        assert command.letter is None or command.letter.isupper()
+    for form in (markdown.prose, markdown.plain_text, markdown.line, markdown.code):
+        form(text)
+    markdown.block(text, 4000)
+
+
+def parse_issue(data: bytes) -> None:
+    text = _text(data)
+    issue = IssueFacts(number=1, title=text[:300], body=text, state="open")
+    build_issue("acme/shop", issue, [], Login("bot"))
+    fill_template(text, TemplateTexts("cause", "change", "Fixes #1", "tests"))
+
+
+def parse_diffs(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")  # git writes them for us
+    for file in parse_diff(text):
+        assert file.path
+    remove_files(text, list_paths(text))
+    normalise(text)
+
+
+def parse_edit_blocks(data: bytes) -> None:
+    """A file, a line of `@@@@`, and an edit of it."""
+    text, _, edit = _text(data).partition("\n@@@@\n")
+    blocks = parse_blocks(edit or text)
+    if isinstance(blocks, Malformed):
+        return
+    for block in blocks:
+        changes = [replace_once(text, *split) for split in block.splits()]
+        changed = next((each for each in changes if isinstance(each, str)), None)
+        if changed is None:  # one block that fits nowhere refuses the edit
+            if splits := block.splits():
+                find_nearest(text, splits[-1][0])
+            return
+        text = changed
+
+
+def parse_reply(data: bytes) -> None:
+    text = _text(data)
+    only_tag(text, *TAGS)
+    only_tag_or_approval(text, "script", "approve")
+    tags(text, "title", "cause", "change")
+    some_tags(text, *TAGS)
+    parse_verdict(text)
+    parse_commands(text)
+    split_replies(text, 3)
+
+
+def parse_printed(data: bytes) -> None:
+    """What a test runner prints."""
+    text = data.decode("utf-8", "replace")
+    parse_console_output(text)
+    parse_sympy_output(text)
+    find_error(text)
+    find_counts(text)
+    shorten_failures(text)
+    count_kinds(text)
+    find_blocked_hosts([text])
+
+
+def parse_records(data: bytes) -> None:
+    section = base64.b64encode(zlib.compress(data, 1)).decode()
+    output = f"printed\n{MARK} records {section}\n{MARK} end {section}"
+    run = parse_execution(Execution(exit_code=0, output=output, seconds=1.0), COMMAND, MARK)
+    TestRun.model_validate_json(run.model_dump_json())
+
+
+def parse_junit_documents(data: bytes) -> None:
+    parse_junit([data])
+
+
+def parse_bundle(data: bytes) -> None:
+    """As it is, and packed, so that a fuzzer also reaches what is inside."""
+    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+        path = Path(folder, "bundle")
+        for form in (data, zstandard.ZstdCompressor(level=1).compress(data)):
+            path.write_bytes(form)
+            with contextlib.suppress(BadBundle):
+                read_bundle(path)
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def parse_dockerfile(data: bytes) -> None:
+    with contextlib.suppress(EnvironmentFailed):
+        checked = check_dockerfile(data.decode("utf-8", "replace"))
+        checked.render({}, {"label": "value"})
+
+
+def parse_manifests(data: bytes) -> None:
+    """Everything that the files of a repository say about its installation."""
+    texts: Mapping[str, str] = split_files(data)
+    names = (*texts, "setup.py", "package.json", "shop/__init__.py")
+    manifests = Manifests(names, texts)
+    detect_recipe(manifests)
+    needs = find_test_needs(names, texts, 12)
+    make_installer_plan(manifests, name="shop", needs=needs)
+    list(tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", "")))
+    list(nox_lines(texts.get("noxfile.py", "")))
+
+
+def parse_locks(data: bytes) -> None:
+    texts = split_files(data)
+    read_lock(Manifests(tuple(texts), texts), 12)
+
+
+def parse_ci(data: bytes) -> None:
+    texts = split_files(data)
+    find_ci_recipe([*texts, "requirements-dev.txt"], texts)
+
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "settings": Target(parse_settings, seconds=8.0),
+    "webhook": Target(parse_webhook),
+    "comment": Target(parse_comment),
+    "issue": Target(parse_issue),
+    "diff": Target(parse_diffs, largest=256 * 1024),
+    "edit_blocks": Target(parse_edit_blocks),
+    "reply": Target(parse_reply, largest=256 * 1024),
+    "printed": Target(parse_printed, largest=1024 * 1024),
+    "records": Target(parse_records, largest=1024 * 1024),
+    "junit": Target(parse_junit_documents, largest=1024 * 1024),
+    "bundle": Target(parse_bundle, largest=1024 * 1024),
+    "dockerfile": Target(parse_dockerfile, largest=256 * 1024),
+    "manifests": Target(parse_manifests, largest=256 * 1024),
+    "locks": Target(parse_locks, largest=256 * 1024),
+    "ci": Target(parse_ci),
+}

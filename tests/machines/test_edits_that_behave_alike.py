@@ -1,0 +1,108 @@
+"""Edits that no script tells apart: nobody is asked for another one, and the smallest wins."""
+
+from __future__ import annotations
+
+from pipeline.types import Selection
+from tests.machines.choosing import asked, chosen_by
+from tests.support.data.solver_shop import (
+    ABSOLUTE_EDIT,
+    APPROVE,
+    COMMON,
+    GOOD_EDIT,
+    LONGER_GOOD_EDIT,
+    WEAK_SCRIPT,
+    Shop,
+    sample,
+)
+from tests.support.fakes import Answer
+
+TEST_TOO = GOOD_EDIT.removesuffix("</edit>") + (
+    "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
+    "def test_total_adds():\n    assert total([1, 2]) == 3\n\n\ndef test_total_of_nothing():\n"
+    ">>>>>>> REPLACE\n</edit>"
+)
+NO_LOOP = LONGER_GOOD_EDIT
+
+
+def alike(*edits: str) -> dict[str, list[Answer]]:
+    answers = {**COMMON}
+    for number, one in enumerate(edits):
+        more = {"test": WEAK_SCRIPT} if number else {}
+        answers |= sample(number, one, APPROVE, **more)
+    return answers
+
+
+async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
+    chosen, model = await chosen_by(shop, "evidence", alike(NO_LOOP, GOOD_EDIT), samples=2)
+    assert asked(model, "selecting") == 0
+    assert "+        result += price" in chosen.candidate.patch.diff
+    assert "2 different edits behave alike in every test; of these it is the smallest." in why(
+        chosen
+    )
+
+
+async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop) -> None:
+    chosen, _ = await chosen_by(shop, "evidence", alike(GOOD_EDIT, TEST_TOO), samples=2)
+    assert "test_total_adds" in chosen.candidate.patch.diff
+    assert "the only one that also changes tests or documentation" in why(chosen)
+
+
+async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop: Shop) -> None:
+    answers = {
+        **alike(NO_LOOP, GOOD_EDIT, ABSOLUTE_EDIT),
+        "selecting": [
+            "<script>\nimport sys\nfrom shop.till import total\n"
+            "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>",
+            "<choice>B</choice>",
+        ],
+    }
+    answers |= sample(
+        2,
+        ABSOLUTE_EDIT,
+        APPROVE,
+        test="<script>\nimport sys\nfrom shop.till import total\n"
+        "sys.exit(0 if total([1, -2]) > 0 and total([1, 2]) > 0 else 2)\n</script>",
+    )
+    answers["selecting"].insert(0, "<bash>\ncat shop/till.py; rm -r shop\n</bash>")
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=3)
+    assert asked(model, "selecting") == 3  # the run carries the choice, whichever order it is in
+    looked = model.conversations["selecting"][2].text
+    assert looked.count("def total") == 2
+    assert "<choice>" not in looked  # no script has run yet
+    assert chosen.evidence.selection_rounds == 1
+    first = model.conversations["selecting"][0].text
+    assert "Candidate A:" in first
+    assert "Candidate B:" in first
+    assert "Candidate C:" not in first
+    assert "C behaves as B does in every script" in first
+    assert "Of the repository's own tests that were run, 2 pass" in first
+
+
+def why(chosen: Selection) -> str:
+    return chosen.evidence.why
+
+
+BRINGS_TEST = GOOD_EDIT.removesuffix("</edit>") + (
+    "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
+    "def test_total_of_refunds():\n    assert total([-1, -2]) == -3\n\n\n"
+    "def test_total_of_nothing():\n>>>>>>> REPLACE\n</edit>"
+)
+
+
+async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differently(
+    shop: Shop,
+) -> None:
+    # Every script passes with both edits; only the brought test finds that one takes abs().
+    answers = {
+        **alike(ABSOLUTE_EDIT, BRINGS_TEST),
+        "selecting": [
+            "<script>\nimport sys\nfrom shop.till import total\n"
+            "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>",
+            "<choice>A</choice>",
+        ],
+    }
+    chosen, model = await chosen_by(shop, "evidence", answers, samples=2)
+    assert asked(model, "selecting") == 2
+    finalists = model.conversations["selecting"][0].text
+    assert "Candidate B:" in finalists
+    assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 2

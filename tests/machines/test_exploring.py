@@ -1,0 +1,171 @@
+"""The exploring machine, with commands that really run; other tests run them sealed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.generation.exploring.machine import OUTPUT_BYTES, ExploringMachine
+from pipeline.generation.exploring.state import ExploringState
+from pipeline.machine import drive
+from pipeline.options import Options
+from pipeline.resources import Resources
+from pipeline.state import Phase
+from pipeline.store import DirStore
+from pipeline.types import Context, SourceFile
+from tests.support.data.solver_shop import FILES, GOOD_SCRIPT, ISSUE, Shop, open_shop
+from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
+
+FIX = "sed -i 's/result -= price/result += price/' shop/till.py"
+SUBMIT = "It is right.\n\n<submit/>"
+
+
+def bash(command: str) -> str:
+    return f"I look.\n\n<bash>\n{command}\n</bash>"
+
+
+def machine(shop: Shop, model: ScriptedModel, **options: object) -> ExploringMachine:
+    store = DirStore(shop.folder / "store")
+    set_ = Options.model_validate(options)
+    resources = Resources(model, shop.sandbox, shop.codebase, store, set_)
+    files = tuple(SourceFile(path=path, text=text, tokens=9_000) for path, text in FILES.items())
+    return ExploringMachine(
+        resources, issue=ISSUE, context=Context(files=files[1:4]), seed=None, sample=0
+    )
+
+
+async def explore(
+    shop: Shop, *replies: Answer, **options: object
+) -> tuple[ExploringState, list[str]]:
+    """The machine's end, and what it was told after each reply."""
+    model = ScriptedModel({"exploring/0": replies})
+    state = await drive(
+        machine(shop, model, **options),
+        ExploringState,
+        DirStore(shop.folder / "store"),
+        "editing/0",
+    )
+    told = [message.text for message in state.messages[2:] if message.role == "user"]
+    return state, [*told, state.pending]
+
+
+async def test_it_explores_edits_by_commands_and_blocks_and_submits(shop: Shop) -> None:
+    state, told = await explore(
+        shop,
+        bash("cat shop/till.py | head -3; exit 3"),
+        GOOD_SCRIPT,
+        bash(FIX + "; git diff --stat; echo 'def more(): pass' > shop/more.py"),
+        bash("cat shop/more.py; rm shop/more.py; grep -c += shop/till.py"),
+        "<tests>\ntests/test_till.py\n</tests>",
+        "<edit>\nshop/till.py\n<<<<<<< SEARCH\n        result += price\n=======\n"
+        "        result = result + price\n>>>>>>> REPLACE\n</edit>",
+        SUBMIT,
+    )
+    assert state.phase is Phase.APPROVED
+    assert "Exit code 3" in told[0]
+    assert "result = 0" in told[0]
+    assert "edit is unchanged" in told[0]
+    assert "Exit code 2" in told[1]
+    assert "+        result += price" in told[2]
+    assert "+def more(): pass" in told[2]
+    assert "def more(): pass" in told[3]
+    assert "\n1\n" in told[3]
+    assert "shop/more.py" not in told[3].partition("<diff>")[2]
+    assert "2 tests passed, 0 failed." in told[4]
+    assert "Exit code 0" in told[5]
+    candidate = state.candidate(0)
+    assert candidate
+    assert candidate.test
+    assert (candidate.machine, candidate.model) == ("explore", "scripted")
+    assert "+        result = result + price\n" in candidate.patch.diff
+    assert candidate.patch.diff == state.diff
+    assert state.edited[-1].passed
+
+
+async def test_a_command_sees_the_edit_so_far_and_nothing_else_of_the_others(shop: Shop) -> None:
+    _, told = await explore(
+        shop,
+        bash(f"{FIX}; cd tests; export WORD=kept; echo x > /tmp/explored-$$"),
+        bash("pwd; echo [$WORD]; git diff; grep -c += shop/till.py; ls -a"),
+        SUBMIT,
+    )
+    assert "[]\n" in told[1]
+    assert "\n1\n" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", "workflow"),
+        ("ln -s /etc/passwd shop/link.py", "symbolic link"),
+        ("printf 'a\\0b' > shop/data.bin", "not a text file"),
+        ("for n in $(seq 60); do echo > shop/f$n.py; done", "61 changed files"),
+        ("echo x > shop/secret.py", "settings forbid"),
+        ("mkfifo pipe", "neither a file nor a link"),
+        ("echo x > uv.lock", "lock file"),
+        ("truncate -s 2M shop/large.py", "bytes"),
+    ],
+)
+async def test_the_guards_of_edits_act_on_what_a_command_left(
+    shop: Shop, command: str, why: str
+) -> None:
+    state, told = await explore(
+        shop, bash(FIX), bash(command), SUBMIT, never_touch=("shop/secret*",)
+    )
+    assert "not taken over, and the edit is as before" in told[1]
+    assert why in told[1]
+    assert "+        result += price" in state.diff
+    assert state.diff.count("diff --git") == 1
+
+
+async def test_what_git_ignores_is_no_part_of_the_edit(tmp_path: Path) -> None:
+    shop = await open_shop(tmp_path, {**FILES, ".gitignore": "/build/\n*.log\n"})
+    state, _ = await explore(
+        shop,
+        bash(f"{FIX}; mkdir build; echo > build/x; echo > a.log; python -c 'import shop.till'"),
+        SUBMIT,
+    )
+    assert state.diff.count("diff --git") == 1
+
+
+async def test_the_end_of_a_long_output_is_kept(shop: Shop) -> None:
+    _, told = await explore(shop, bash("seq 20000; echo the end"), bash(FIX), SUBMIT)
+    assert "the end" in told[0]
+    assert "left out" in told[0]
+    assert len(told[0]) < 2 * OUTPUT_BYTES
+
+
+async def test_a_submission_that_its_script_does_not_bear_out_is_asked_again(shop: Shop) -> None:
+    state, told = await explore(
+        shop, SUBMIT, GOOD_SCRIPT, bash("echo '# nothing' >> shop/till.py"), SUBMIT, SUBMIT
+    )
+    assert "nothing to submit" in told[0]
+    assert "should exit with code 0" in told[3]
+    assert state.phase is Phase.APPROVED
+    assert not state.edited[-1].passed
+
+
+async def test_it_ends_at_its_replies_or_its_share_of_the_money_and_keeps_its_edit(
+    shop: Shop,
+) -> None:
+    state, told = await explore(shop, bash(FIX), bash("true"), turns=3)
+    assert (state.phase, len(state.attempts)) == (Phase.OUT_OF_ATTEMPTS, 3)
+    assert "1 reply left" in told[1]
+    assert state.candidate(0) is not None
+
+
+async def test_killed_at_every_checkpoint_it_ends_the_same(shop: Shop, tmp_path: Path) -> None:
+    replies = (bash("ls"), "Only words.", GOOD_SCRIPT, bash(FIX), bash("git status"), SUBMIT)
+    whole, _ = await explore(shop, *replies)
+    asked = len(whole.attempts)
+    for dies_at in range(1, 2 * asked):
+        folder = tmp_path / str(dies_at)
+        model = ScriptedModel({"exploring/0": replies})
+        with pytest.raises(Killed):
+            await drive(
+                machine(shop, model), ExploringState, DyingStore(folder, dies_at), "editing/0"
+            )
+        state = await drive(machine(shop, model), ExploringState, DirStore(folder), "editing/0")
+        assert state == whole
+        assert len(model.asked) <= asked + 1  # at most the call whose reply was lost

@@ -1,0 +1,173 @@
+"""Rows train what is served: a run is made, and each row equals a request that it sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pipeline.evaluation.dataset import BadData
+from pipeline.learning.checks import check_attempt
+from pipeline.learning.execute import execute_checks
+from pipeline.learning.filtering import filter_data
+from pipeline.learning.records import Attempt, LearningData, SolvedIssue
+from pipeline.learning.rows import outcome_prompt
+from pipeline.learning.runs import read_attempts
+from pipeline.models.base import ModelProfile, ModelRequest, Reply
+from pipeline.models.wrappers.metered import Meter
+from pipeline.options import Options
+from pipeline.selection.reward import ImplicitReward
+from pipeline.store import DirStore
+from pipeline.types import Usage, replace
+from tests.support.data.diffs import diff_of
+from tests.support.data.solver_shop import (
+    ABSOLUTE_EDIT,
+    APPROVE,
+    FILES,
+    GOOD_EDIT,
+    ISSUE,
+    WEAK_SCRIPT,
+    WRONG_EDIT,
+    Shop,
+    sample,
+    simple,
+)
+from tests.support.fakes import Answer, ScriptedModel
+
+NAME = "acme__shop-1"
+TILL = FILES["shop/till.py"]
+REFERENCE = diff_of(TILL, TILL.replace("-= price", "+= price"), "shop/till.py")
+SOLVED = SolvedIssue(
+    id=NAME,
+    repository="acme/shop",
+    title=ISSUE.title,
+    body=ISSUE.body,
+    reference=REFERENCE,
+    source="pulls",
+)
+THOUGHT = "a private thought about {}"
+
+
+@dataclass
+class ThinkingModel(ScriptedModel):
+    """Keeps every request, and thinks before each answer."""
+
+    requests: list[tuple[ModelRequest, str]] = field(default_factory=list[tuple[ModelRequest, str]])
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        reply = await super().complete(request)
+        reply = replace(reply, thinking=THOUGHT.format(len(self.requests)))
+        self.requests.append((request, reply.text))
+        return reply
+
+
+async def run(shop: Shop, answers: Mapping[str, list[Answer]]) -> ThinkingModel:
+    model = ThinkingModel(answers)
+    store = DirStore(shop.folder / "runs" / NAME / "run")
+    solver = shop.solver(model, store=store)
+    await solver.solve(ISSUE)
+    return model
+
+
+async def collect(shop: Shop) -> tuple[Attempt, ...]:
+    found = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
+    return tuple(
+        [
+            await execute_checks(
+                SOLVED,
+                attempt,
+                codebase=shop.codebase,
+                sandbox=shop.sandbox,
+                store=DirStore(shop.folder / "checks"),
+                options=Options(),
+            )
+            for attempt in found
+        ]
+    )
+
+
+async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -> None:
+    model = await run(shop, simple("no block at all", ABSOLUTE_EDIT, GOOD_EDIT, APPROVE))
+    (attempt,) = await read_attempts(shop.folder / "runs", {NAME: replace(SOLVED, body="other")})
+    served = {
+        (request.system, tuple(request.messages), reply): number
+        for number, (request, reply) in enumerate(model.requests)
+    }
+    assert [reply.stage for reply in attempt.replies] == (
+        ["files"] + ["reproduction"] * 2 + ["edit"] * 3
+    )
+    for reply in attempt.replies:
+        number = served[reply.system, reply.messages, reply.answer]
+        assert reply.thinking == THOUGHT.format(number)
+        assert "a private thought" not in "".join(one.text for one in reply.messages)
+
+
+async def test_the_four_checks_accept_a_right_run_by_executions(shop: Shop) -> None:
+    await run(shop, simple(GOOD_EDIT, APPROVE))
+    (attempt,) = await collect(shop)
+    assert (attempt.red_before, attempt.green_on_reference, attempt.passes_script) == (True,) * 3
+    checks = check_attempt(SOLVED, attempt)
+    assert checks.files
+    assert checks.places
+    assert checks.accepted is (attempt.broken == ())
+    data, report = filter_data(LearningData((SOLVED,), (replace(attempt, broken=()),)))
+    assert (report.accepted, report.prefixes, report.leaks) == (1, 0, 0)
+    assert [row.stage for row in data.policy] == ["files"] + ["reproduction"] * 2 + ["edit"] * 2
+    assert data.policy[-1].completion[0].content.startswith("<think>\na private thought")
+
+
+async def test_of_a_wrong_edit_the_correct_prefix_is_kept(shop: Shop) -> None:
+    await run(shop, simple(WRONG_EDIT, APPROVE))
+    (attempt,) = await collect(shop)
+    assert attempt.passes_script is False
+    data, report = filter_data(LearningData((SOLVED,), (attempt,)))
+    assert (report.accepted, report.prefixes) == (0, 1)
+    assert [row.stage for row in data.policy] == ["files"] + ["reproduction"] * 2
+    _, easy = filter_data(LearningData((SOLVED,), (attempt,)), easy=frozenset({NAME}))
+    assert easy.rows["policy"] == {"train": 0, "test": 0}
+
+
+async def test_a_script_that_stays_red_on_the_reference_is_rejected(shop: Shop) -> None:
+    stubborn = WEAK_SCRIPT.replace("total([1, 2]) > 0", "False")
+    await run(shop, {**simple(), **sample(0, GOOD_EDIT, APPROVE, test=stubborn)})
+    (attempt,) = await collect(shop)
+    checks = check_attempt(SOLVED, attempt)
+    assert attempt.green_on_reference is False
+    assert checks.reproduction is False
+    assert not checks.accepted
+
+
+@dataclass
+class KeptQuestions:
+    """A likelihood that keeps what it is asked."""
+
+    profile: ModelProfile
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    async def first_token(
+        self, system: str, question: str, *, call: str
+    ) -> tuple[Mapping[str, float], Usage]:
+        raise NotImplementedError
+
+    async def answer(self, question: str, text: str, *, call: str) -> tuple[float, Usage]:
+        self.asked.append((question, text))
+        return 0.0, Usage()
+
+
+async def test_the_outcome_rows_are_what_the_implicit_reward_asks(tmp_path: Path) -> None:
+    meter = await Meter.open(DirStore(tmp_path), 1)
+    model = KeptQuestions(ScriptedModel({}).profile)
+    await ImplicitReward(model, model, meter).score(SOLVED.issue, REFERENCE)
+    (prompt,) = outcome_prompt(SOLVED.issue)
+    assert prompt.role == "user"
+    assert model.asked == [(prompt.content, REFERENCE)] * 2
+
+
+async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "runs/acme__shop-2/run").mkdir(parents=True)
+    with pytest.raises(BadData, match="collect the issues first"):
+        await read_attempts(tmp_path / "runs", {NAME: SOLVED})

@@ -1,0 +1,189 @@
+"""Each rung of the reproduction test, executed red before and green after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import BudgetSpent
+from pipeline.types import NoFix, Selection
+from tests.support.data.solver_shop import (
+    APPROVE,
+    FILES,
+    GOOD_EDIT,
+    ISSUE,
+    TEST_FILE,
+    Shop,
+    open_shop,
+    simple,
+)
+from tests.support.fakes import Answer, ScriptedModel
+
+WORDS = "<title>Add up</title>\n<cause>The sign.</cause>\n<change>It adds.</change>"
+OWN_TEST = (
+    "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
+    "def test_total_adds():\n    assert total([1, 2]) == 3\n\n\ndef test_total_of_nothing():\n"
+    ">>>>>>> REPLACE\n</edit>"
+)
+EXTENSION = f"<edit>\n{OWN_TEST}\n{WORDS}"
+USELESS = EXTENSION.replace("== 3", "!= 99")
+
+
+async def end(
+    shop: Shop, *reproduction: Answer, edit: str = GOOD_EDIT, **options: Any
+) -> tuple[Selection | NoFix, ScriptedModel]:
+    model = ScriptedModel(simple(edit, APPROVE, reproduction=list(reproduction)))
+    return await shop.solver(model, **options).solve(ISSUE), model
+
+
+async def rung(
+    shop: Shop, *reproduction: Answer, edit: str = GOOD_EDIT, **options: Any
+) -> tuple[Selection, ScriptedModel]:
+    result, model = await end(shop, *reproduction, edit=edit, **options)
+    assert isinstance(result, Selection), result
+    proof = result.evidence.reproduction
+    assert not proof.before.passed
+    assert proof.after.passed
+    return result, model
+
+
+async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_for(
+    shop: Shop,
+) -> None:
+    both = GOOD_EDIT.removesuffix("</edit>") + OWN_TEST
+    result, model = await rung(shop, WORDS, edit=both)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.path) == ("the edit's own tests", "tests/test_till.py")
+    assert "shop/till.py" not in proof.diff
+    asked = model.conversations["reproduction"][0].text
+    assert "Answer with these three blocks" in asked
+    assert "its test is settled" in model.systems["reproduction"]
+    assert "regression test that goes into" not in model.systems["reproduction"]
+    assert result.is_proven
+
+
+async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_asked_for_again(
+    shop: Shop,
+) -> None:
+    retry = EXTENSION.removesuffix(WORDS)
+    result, model = await rung(shop, USELESS, retry)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.path) == ("extension", "tests/test_till.py")
+    assert "-def" not in proof.diff
+    assert "def test_count" in proof.text
+    said = model.conversations["reproduction"]
+    assert 'path="tests/test_till.py"' in said[0].text
+    assert "passes without the edit" in said[2].text
+    assert "The other blocks are kept." in said[2].text
+    assert result.evidence.title == "Add up"
+
+
+async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop: Shop) -> None:
+    loses = (
+        "<edit>\ntests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n"
+        "    assert total([]) == 0\n=======\ndef test_total_adds():\n"
+        "    assert total([1, 2]) == 3\n>>>>>>> REPLACE\n</edit>"
+    )
+    result, model = await rung(shop, loses, TEST_FILE)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.path) == ("new file", "tests/test_total_subtracts.py")
+    hint = model.conversations["reproduction"][2].text
+    assert "your <edit> removes test_total_of_nothing" in hint
+
+
+async def test_where_no_test_of_the_model_holds_the_script_is_wrapped(shop: Shop) -> None:
+    result, _ = await rung(shop, USELESS)
+    assert result.evidence.reproduction.rung == "wrapped script"
+    assert "SCRIPT" in result.evidence.reproduction.text
+    assert result.evidence.title == "Add up"
+
+
+async def test_a_spent_budget_leads_to_the_mechanical_rungs(shop: Shop) -> None:
+    result, _ = await rung(shop, BudgetSpent(1.0, 1.0))
+    assert result.evidence.reproduction.rung == "wrapped script"
+    assert "no model wrote its test" in result.evidence.cut_short
+
+
+async def test_without_a_runner_the_script_is_a_file_of_its_own(tmp_path: Path) -> None:
+    # Neither runner starts, so no test is asked for: the same failure would come each time.
+    broken = {"conftest.py": "raise SystemExit(3)\n", "unittest.py": "raise SystemExit(3)\n"}
+    shop = await open_shop(tmp_path, {**FILES, **broken})
+    result, model = await rung(shop, WORDS)
+    proof = result.evidence.reproduction
+    assert proof.rung == "script file"
+    assert proof.path == "tests/reproduce_total_subtracts.py"
+    assert proof.command == ("python", proof.path)
+    assert sum(call == "reproduction" for call, _ in model.asked) == 1
+
+
+async def test_a_failure_that_is_not_the_tests_own_ends_the_conversation(tmp_path: Path) -> None:
+    # The runner starts, but not with this file: the same failure without and with the edit.
+    guard = (
+        "def pytest_collect_file(file_path):\n    if 'total_subtracts' in file_path.name:\n"
+        "        if 'probe' not in file_path.read_text():\n"
+        "            raise RuntimeError('the database is away')\n"
+    )
+    files = {**FILES, "conftest.py": guard, "tests/test_till.py": "def test_x():\n    pass\n"}
+    shop = await open_shop(tmp_path, files)
+    result, model = await rung(shop, TEST_FILE)
+    assert sum(call == "reproduction" for call, _ in model.asked) == 1
+    assert result.evidence.reproduction.rung == "script file"
+
+
+async def test_without_any_place_the_edit_is_unproven_or_not_proposed(shop: Shop) -> None:
+    nowhere = ("**/test_*.py", "**/reproduce_*.py", "test_*.py", "reproduce_*.py")
+    result, _ = await rung(shop, WORDS, never_touch=nowhere)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.diff) == ("none", "")
+    assert (proof.before.exit_code, proof.after.exit_code) == (2, 0)
+    assert not result.is_proven
+    assert "never_touch" in result.evidence.unproven
+
+
+async def test_a_repository_may_want_nothing_unproven(shop: Shop) -> None:
+    nowhere = ("**/test_*.py", "**/reproduce_*.py", "test_*.py", "reproduce_*.py")
+    no, _ = await end(shop, WORDS, never_touch=nowhere, unproven="never")
+    assert isinstance(no, NoFix)
+    assert no.reason == "reproduction not confirmed"
+    assert no.edits is not None
+    assert "result += price" in no.edits.best.patch.diff
+    assert no.edits.confidence is not None
+
+
+RUNTESTS = """\
+import argparse, sys, unittest
+parser = argparse.ArgumentParser()
+parser.add_argument("modules", nargs="*")
+parser.add_argument("--verbosity")
+parser.add_argument("--parallel")
+options = parser.parse_args()
+sys.path.insert(0, sys.path[0] + "/..")
+suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules or ["till.tests"])
+sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
+"""
+TILL_CASE = """\
+import unittest
+from shop.till import count, total
+
+class TillTest(unittest.TestCase):
+    def test_count(self):
+        self.assertEqual(count([1]), 1)
+"""
+
+
+async def test_a_repositorys_own_script_runs_the_extended_file_by_its_label(tmp_path: Path) -> None:
+    code = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
+    tests = {"tests/runtests.py": RUNTESTS, "tests/till/__init__.py": ""}
+    shop = await open_shop(tmp_path, {**code, **tests, "tests/till/tests.py": TILL_CASE})
+    extension = (
+        "<edit>\ntests/till/tests.py\n<<<<<<< SEARCH\n    def test_count(self):\n=======\n"
+        "    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n"
+        f"    def test_count(self):\n>>>>>>> REPLACE\n</edit>\n{WORDS}"
+    )
+    result, model = await rung(shop, extension)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.path) == ("extension", "tests/till/tests.py")
+    assert proof.command[:2] == ("python", "tests/runtests.py")
+    assert proof.command[-1] == "till.tests"
+    assert "AssertionError: -3 != 3" in proof.before.output
+    assert " ".join(proof.command) in model.conversations["reproduction"][0].text

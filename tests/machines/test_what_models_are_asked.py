@@ -1,0 +1,141 @@
+"""Every role over a real socket: what the service receives, and how its answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from bot.recorded.requests import ReceivedRequest
+from bot.recorded.server import RecordedServer
+from pipeline.options import Options
+from pipeline.solve import Models, Solver
+from pipeline.store import DirStore
+from pipeline.types import Selection
+from tests.contracts.models.clients import KEY, Kind, client, recording
+from tests.support.data.solver_shop import (
+    ABSOLUTE_EDIT,
+    GOOD_EDIT,
+    GOOD_SCRIPT,
+    ISSUE,
+    LONGER_GOOD_EDIT,
+    RANKING,
+    SHARP_SCRIPT,
+    TEST_FILE,
+    WEAK_SCRIPT,
+    Shop,
+)
+
+REASONS = "The test multiplies where the report adds. " * 200
+"""About two thousand tokens before an answer."""
+APPROVE = f"{REASONS}\n\n<approve/>"
+DRAWN = "<approaches>\nMend shop/till.py.\nUse sum().\nAsk the callers.\n</approaches>"
+RELEVANT = '{"thoughts": "x", "relevant": true, "summary": "Adds up."}'
+
+
+def answers(*edits: str, tests: Mapping[int, str]) -> list[dict[str, Any]]:
+    reasoned = [
+        {"call": "relevance", "reply": f"{REASONS}\n\n{RELEVANT}"},
+        {"call": "ranking", "reply": f"{REASONS}\n\n{RANKING}"},
+        {"call": "approaches", "reply": f"{REASONS}\n\n{DRAWN}"},
+        {"call": "selecting", "turn": 0, "reply": f"{REASONS}\n\n{SHARP_SCRIPT}"},
+        {"call": "selecting", "reply": f"{REASONS}\n\n<choice>A</choice>"},
+        {"call": "choosing", "reply": f"{REASONS}\n\n<choice>A</choice>"},
+        {"call": "reproduction", "reply": TEST_FILE},
+    ]
+    for number, edit in enumerate(edits):
+        script = tests.get(number, GOOD_SCRIPT)
+        reasoned += [
+            {"call": f"testing/{number}", "turn": 0, "reply": script},
+            {"call": f"editing/{number}", "turn": 0, "reply": f"{REASONS}\n\n{edit}"},
+        ]
+    return [*reasoned, {"call": "testing", "reply": APPROVE}, {"call": "editing", "reply": APPROVE}]
+
+
+async def received(
+    shop: Shop, kind: Kind, edits: Sequence[str], **options: object
+) -> dict[str, list[ReceivedRequest]]:
+    """What the service receives in one run, by call."""
+    said = answers(*edits, tests={1: WEAK_SCRIPT})
+    server = RecordedServer(recording(*said), key=KEY)
+    set_ = {"samples": len(edits), "rankings": 1, "informed": 0, **options}
+    async with server.serve() as url:
+        model = client(kind, url)
+        solver = Solver(
+            models=Models(solver=model, scout=model),
+            sandbox=shop.sandbox,
+            codebase=shop.codebase,
+            store=DirStore(shop.folder / "store"),
+            options=Options.model_validate(set_),
+        )
+        try:
+            result = await solver.solve(ISSUE)
+        finally:
+            await model.aclose()
+    assert isinstance(result, Selection), result
+    calls: dict[str, list[ReceivedRequest]] = {}
+    for request in server.requests:
+        calls.setdefault(request.call, []).append(request)
+    return calls
+
+
+EDITS = (ABSOLUTE_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT)
+
+
+async def test_every_turn_reasons_first_and_executions_count_for_more_than_reading(
+    shop: Shop,
+) -> None:
+    asked = await received(shop, "openai", EDITS, selection="machine")
+    testing = asked["testing/0"][1].last_user_message
+    editing = asked["editing/0"][1].last_user_message
+    write, review = (request.last_user_message for request in asked["selecting"])
+    for turn in (testing, editing, write, review):
+        assert "First talk through" in turn
+    assert "The script may be wrong, it is no oracle" in editing
+    assert "The script may be wrong, it is no oracle" in review
+    assert "Decide by executions, not by\nreading" in review
+    assert "the simpler one wins" in review
+    for call in ("testing/0", "editing/0", "selecting"):
+        assert "Print much" in asked[call][0].system
+        assert "the verdict last" in asked[call][0].system
+
+
+async def test_who_chooses_by_reading_is_told_that_the_simpler_edit_wins(shop: Shop) -> None:
+    asked = await received(shop, "openai", EDITS, selection="model")
+    (question,) = asked["choosing"]
+    assert "the simpler one wins" in question.last_user_message
+    assert question.temperature == 0
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_choices_are_greedy_where_the_service_takes_a_temperature(
+    shop: Shop, kind: Kind
+) -> None:
+    asked = await received(shop, kind, EDITS, selection="machine")
+    greedy = {r.temperature for call in ("ranking/0", "selecting") for r in asked[call]}
+    assert greedy == ({0.0} if kind == "openai" else {None})
+
+
+async def test_approaches_are_drawn_with_the_code_in_view_and_what_all_edits_begin_with(
+    shop: Shop,
+) -> None:
+    asked = await received(shop, "openai", EDITS)
+    (drawing,) = asked["approaches"]
+    first = asked["editing/0"][0]
+    shared, _, _ = drawing.last_user_message.partition("Before anybody writes an edit")
+    assert "result -= price" in shared
+    assert first.last_user_message.startswith(shared.rstrip())
+    assert drawing.system == first.system
+
+
+async def test_one_sample_of_the_first_wave_and_one_of_the_second_are_plain(shop: Shop) -> None:
+    edits = (*EDITS, GOOD_EDIT, GOOD_EDIT, GOOD_EDIT)
+    asked = await received(shop, "openai", edits, adaptive=False, informed=1)
+    plain = {
+        number
+        for number in range(6)
+        if "<approach>" not in (text := asked[f"editing/{number}"][0].last_user_message)
+        and "Others have tried" not in text
+    }
+    assert plain == {0, 4}

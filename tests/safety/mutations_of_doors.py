@@ -1,0 +1,183 @@
+"""Protections on the host: of the web server, of what is parsed, and of git repositories.
+
+Their attacks are tests elsewhere, by their whole paths; none of them needs a container.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.safety.mutation import Protection
+
+DOOR: Final = "bot/server/door.py"
+BUNDLE: Final = "pipeline/bundle/read.py"
+COMMIT: Final = "pipeline/codebase/commit.py"
+EXTERNAL: Final = "pipeline/edits/external.py"
+AT_THE_DOOR: Final = "tests/e2e/webhook/test_door.py"
+OF_BUNDLES: Final = "tests/unit/pipeline/bundle/test_read.py"
+OF_COMMITS: Final = "tests/unit/pipeline/codebase/test_commit.py"
+OF_EDITS: Final = "tests/unit/pipeline/edits/test_external.py"
+OF_RECORDS: Final = "tests/unit/pipeline/regression/test_results.py"
+OF_TEXTS: Final = "tests/unit/bot/admission/test_issue_text.py"
+HOSTILE_FILES: Final = "tests/unit/sandbox/environment/test_hostile_files.py"
+
+
+def wall(name: str, path: str, old: str, new: str, test: str) -> Protection:
+    return Protection(name, "", ((path, old, new),), (test,))
+
+
+DOORS: Final = (
+    wall(
+        "signature before the body",
+        "bot/server/app.py",
+        "            events.check_form(signature)\n",
+        "",
+        f"{AT_THE_DOOR}::test_without_a_well_formed_signature_no_body_is_waited_for",
+    ),
+    wall(
+        "deadline of headers",
+        DOOR,
+        "self.loop.call_later(HEADER_SECONDS,",
+        "self.loop.call_later(86_400,",
+        f"{AT_THE_DOOR}::test_slow_headers_and_bodies_are_cut_off",
+    ),
+    wall(
+        "deadline of bodies",
+        DOOR,
+        "asyncio.timeout(BODY_SECONDS)",
+        "asyncio.timeout(86_400)",
+        f"{AT_THE_DOOR}::test_slow_headers_and_bodies_are_cut_off",
+    ),
+    wall(
+        "memory of bodies",
+        DOOR,
+        "        if size > self._left:\n",
+        "        if False:\n",
+        f"{AT_THE_DOOR}::test_many_large_bodies_take_no_more_memory_than_there_is_for_them",
+    ),
+    wall(
+        "limit of connections",
+        DOOR,
+        "if len(self.connections) > MAX_CONNECTIONS:",
+        "if False:",
+        f"{AT_THE_DOOR}::test_a_full_server_lets_go_of_the_one_that_waits_longest",
+    ),
+    wall(
+        "settings in a process",
+        "bot/repo_config/untrusted.py",
+        "    if len(text) <= SMALL:\n",
+        "    if True:\n",
+        "tests/unit/bot/repo_config/test_model.py"
+        "::test_a_file_of_mistakes_is_described_in_part_and_in_little_time",
+    ),
+    wall(
+        "records in a process",
+        "pipeline/regression/runner.py",
+        "if await asyncio.to_thread(_is_small, execution, mark):",
+        "if True:",
+        f"{OF_RECORDS}::test_records_that_cost_too_much_tell_no_test_apart",
+    ),
+    wall(
+        "size of a section",
+        "pipeline/regression/results.py",
+        "reader.decompress(packed, max(most, 1))",
+        "reader.decompress(packed)",
+        f"{OF_RECORDS}::test_a_section_that_unpacks_without_end_is_dropped",
+    ),
+    wall(
+        "bytes of a commit",
+        COMMIT,
+        "            if left < 0:\n",
+        "            if False:\n",
+        f"{OF_COMMITS}::test_a_commit_that_unpacks_without_end_is_refused_before_it_is_held",
+    ),
+    wall(
+        "size of a file",
+        COMMIT,
+        "    if file.size > LARGEST_FILE:\n",
+        "    if False:\n",
+        f"{OF_COMMITS}::test_a_commit_that_unpacks_without_end_is_refused_before_it_is_held",
+    ),
+    wall(
+        "size of a branch's diff",
+        EXTERNAL,
+        "if await _measure(git_dir, blobs) > LARGEST:",
+        "if False:",
+        f"{OF_EDITS}::test_commits_whose_files_are_too_large_are_not_even_compared",
+    ),
+    wall(
+        "files of a branch's diff",
+        EXTERNAL,
+        "if len(blobs) > 2 * MOST_FILES:",
+        "if False:",
+        f"{OF_EDITS}::test_a_branch_is_measured_by_its_paths",
+    ),
+    wall(
+        "headers of a bundle",
+        BUNDLE,
+        "        if info.size > _EXTENSION:\n",
+        "        if False:\n",
+        f"{OF_BUNDLES}::test_a_header_that_unpacks_without_end_is_refused_before_it_is_read",
+    ),
+    wall(
+        "documents of a bundle",
+        BUNDLE,
+        "if size > LARGEST_DOCUMENT or left < 0 or len(found) >= MOST_DOCUMENTS:",
+        "if False:",
+        f"{OF_BUNDLES}::test_a_document_of_unreasonable_size_is_refused_before_it_is_read",
+    ),
+    wall(
+        "hidden text",
+        "bot/visible_text.py",
+        "    clean = nh3.clean(\n",
+        "    return text\n    clean = nh3.clean(\n",
+        f"{OF_TEXTS}::test_what_a_reader_does_not_see_the_model_does_not_see",
+    ),
+    wall(
+        "references between settings of tox",
+        "sandbox/environment/tox_nox.py",
+        "MOST_DEPTH = 5\n",
+        "MOST_DEPTH = 3\nMOST_LINES = 10**9\n",
+        f"{HOSTILE_FILES}::test_reading_takes_time_in_proportion_to_the_file",
+    ),
+    wall(
+        "arguments of a Dockerfile",
+        "sandbox/environment/dockerfile.py",
+        "if len(instruction.rest) > MOST_CHARACTERS:",
+        "if False:",
+        f"{HOSTILE_FILES}::test_arguments_of_a_dockerfile_do_not_multiply",
+    ),
+)
+"""A whole path of a test begins with `tests/`."""
+
+BY_EDITS: Final = (
+    Protection(
+        "nonce of a script and controls",
+        "",
+        (
+            (
+                "sandbox/execution/verdict.py",
+                'if execution.exit_code == 0 and "0" not in reached:',
+                "if False:",
+            ),
+            (
+                "pipeline/selection/controls.py",
+                "        kept = [c for c, result in enumerate(results) if not result.problem]\n",
+                "        results = [ControlResult()] * len(results)\n"
+                "        kept = [c for c, result in enumerate(results) if not result.problem]\n",
+            ),
+        ),
+        (
+            "tests/e2e/cli/test_select_attacks.py"
+            "::test_an_edit_that_ends_the_interpreter_does_not_beat_the_repair",
+        ),
+    ),
+    wall(
+        "an edit's own test does not decide",
+        "pipeline/selection/own_tests.py",
+        "if test.text not in independent and own and passing and passing <= own:",
+        "if False:",
+        "tests/e2e/cli/test_select_attacks.py::test_the_test_that_an_edit_brings_does_not_choose_it",
+    ),
+)
+"""These attacks need Docker, and prepare their own environment."""

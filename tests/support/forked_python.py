@@ -1,0 +1,85 @@
+"""Runs Python programs in forks of one process that has pytest loaded: each starts at once."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from tests.support import fork_server
+
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ours take a second to load
+    "PYTHONHASHSEED": "0",
+}
+
+
+@cache
+def _start_server() -> socket.socket:
+    """Start the process that forks; it ends with this one. Returns the connection to it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        server = subprocess.Popen(
+            [sys.executable, fork_server.__file__, str(theirs.fileno())],
+            env=ENVIRONMENT,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def stop() -> None:
+        ours.close()
+        server.wait()
+
+    atexit.register(stop)
+    return ours
+
+
+async def run_forked(
+    argv: Sequence[str], folder: Path, seconds: float, env: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """Run `argv` in `folder`; return its exit code (a signal's is negative) and output.
+
+    Raises:
+        TimeoutError: it took more than `seconds`, and was killed.
+    """
+    request = os.memfd_create("request")
+    os.write(request, json.dumps({"argv": argv, "folder": str(folder), "env": env}).encode())
+    os.lseek(request, 0, os.SEEK_SET)
+    (output, writing), (status, reporting) = os.pipe(), os.pipe()
+    socket.send_fds(_start_server(), [b"."], [request, writing, reporting])
+    for fd in (request, writing, reporting):
+        os.close(fd)
+    (report, closing), (found, ending) = await _open(status), await _open(output)
+    try:
+        pid = int(await report.readline())
+        try:
+            async with asyncio.timeout(seconds):
+                data = await found.read()
+                return int(await report.readline()), data
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            await report.readline()
+            raise
+    finally:
+        closing.close()
+        ending.close()
+
+
+async def _open(fd: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0)
+    )
+    return reader, transport

@@ -1,0 +1,119 @@
+"""Fails the test in which code of ours keeps the event loop from everything else for too long.
+
+Counted is the processor time of the loop's thread, so that a busy machine fails no test. What the
+test itself, the stand-ins and first imports take does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Generator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from bot.watchdog import STALL_SECONDS
+
+_ROOT = Path(__file__).parents[2]
+_OURS = tuple(f"{_ROOT / room}/" for room in ("bot", "pipeline", "sandbox", "prompts"))
+_OTHERS = tuple(
+    f"{_ROOT / room}/" for room in ("tests", "bot/localhub", "bot/recorded", "bot/demo", ".venv")
+)
+_SAMPLE_SECONDS = 0.05
+
+
+class LoopWatch:
+    """What each step of the loop costs; `stalls` are those of ours that took too long."""
+
+    def __init__(self) -> None:
+        self.stalls: list[str] = []
+        self._last: float | None = None
+        """The thread's clock at the last sample of the present step."""
+        self._ours = 0.0
+        self._gc_began: float | None = None
+        self._stack = ""
+
+    def run(self, original: Any, handle: asyncio.Handle) -> None:
+        """One step of the loop."""
+        if self._last is not None or threading.current_thread() is not threading.main_thread():
+            original(handle)
+            return
+        self._last, self._ours, self._stack = time.thread_time(), 0.0, ""
+        try:
+            original(handle)
+        finally:
+            self._last = None
+            if self._ours > STALL_SECONDS:
+                self.stalls.append(f"{self._ours:.2f} s of processor time in\n{self._stack}")
+
+    def leave_out_gc(self, phase: str, _info: dict[str, int]) -> None:
+        """Garbage collection is nobody's: its time depends on all tests of the process."""
+        if self._last is None or threading.current_thread() is not threading.main_thread():
+            return
+        if phase == "start":
+            self._gc_began = time.thread_time()
+        elif self._gc_began is not None:
+            self._last += time.thread_time() - self._gc_began
+            self._gc_began = None
+
+    def sample(self, _signal: int, frame: FrameType | None) -> None:
+        """Give the time since the last sample to the code that runs now."""
+        if self._last is None or self._gc_began is not None:
+            return
+        clock = time.thread_time()
+        if _is_ours(frame):
+            self._ours += clock - self._last
+            self._stack = "".join(traceback.format_stack(frame)[-8:])
+        self._last = clock
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    blamed: bool | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if "importlib" in file:
+            return False
+        if blamed is None and file.startswith(_OURS) and not file.startswith(_OTHERS):
+            blamed = True
+        elif blamed is None and file.startswith(_OTHERS[:-1]):
+            blamed = False
+        frame = frame.f_back
+    return bool(blamed)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    steps: Any = asyncio.Handle
+    watch, original = LoopWatch(), steps._run
+
+    def step(handle: asyncio.Handle) -> None:
+        watch.run(original, handle)
+
+    steps._run = step
+    gc.callbacks.append(watch.leave_out_gc)
+    before = signal.signal(signal.SIGPROF, watch.sample)
+    signal.setitimer(signal.ITIMER_PROF, _SAMPLE_SECONDS, _SAMPLE_SECONDS)
+    try:
+        found = yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        steps._run = original
+        gc.callbacks.remove(watch.leave_out_gc)
+    if watch.stalls and not item.get_closest_marker("blocks_loop"):
+        pytest.fail("The event loop stood still:\n" + "\n".join(watch.stalls), pytrace=False)
+    return found
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: no garbage collection needs to look at it again."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,91 @@
+"""An engine whose plan and builds a test decides; what runs in its sandboxes is real."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
+from sandbox.environment.attempt import Attempt
+from sandbox.environment.installation import Installation
+from sandbox.environment.recipe import Recipe
+from sandbox.errors import EnvironmentFailed
+from sandbox.execution.session import SandboxSession
+from sandbox.tree import Tree
+from tests.support.data.directory_trees import tree_of_directory
+from tests.support.fakes import SubprocessSandbox
+
+
+def tree_of(files: Mapping[str, str]) -> Tree:
+    """A tree with these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tree_of_directory(Path(folder))
+
+
+@dataclass
+class PlannedEngine:
+    """Builds nothing: an attempt, or the lines of `setup`, lead to files that stand for an image.
+
+    What leads nowhere fails as an installation does.
+    """
+
+    plans: tuple[str, ...]
+    """The names of the attempts, in order."""
+    images: Mapping[str, Mapping[str, str]]
+    """By the name of an attempt, or by setup lines joined by `;`: the checkout there."""
+    only: bool = False
+    log: str = ""
+    """What a failed installation printed."""
+    built: list[str] = field(default_factory=list[str])
+    opened: list[str] = field(default_factory=list[str])
+    pythons: list[str] = field(default_factory=list[str])
+
+    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
+        recipe = Recipe(())
+        return tuple(Attempt(n, f"Attempt {n}.", recipe, self.only) for n in self.plans)
+
+    async def prepare(
+        self,
+        request: EnvironmentRequest,
+        attempt: Attempt | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str:
+        name = attempt.name if attempt else ";".join(request.setup)
+        self.built.append(name)
+        self.pythons.append(request.python)
+        if name not in self.images:
+            raise EnvironmentFailed(
+                f"{name} fails.", command=f"install {name}", log=self.log or f"log {name}"
+            )
+        return name
+
+    async def read_installation(self, image: str) -> Installation | None:
+        return Installation(attempt=image, version="1.2", distributions=("pytest==5.4", "../evil"))
+
+    @asynccontextmanager
+    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession]:
+        self.opened.append(image)
+        yield SubprocessSandbox(tree_of(self.images[image]))  # pyright: ignore[reportReturnType] - it does what a session does
+
+    async def check(self) -> str:
+        return ""
+
+    async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
+        return 0
+
+    async def collect(self, *, max_bytes: int) -> int:
+        return 0
+
+    async def clean(self, *, live_runs: Collection[str]) -> CleanupResult:
+        return CleanupResult()
+
+    async def close(self) -> None:
+        return

@@ -1,0 +1,156 @@
+"""Real Redis servers in the forms that operators run them: Sentinels, a cluster, TLS with users."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+from redis import Redis
+from redis.crc import key_slot
+from redis.exceptions import RedisError
+
+from bot.demo.redis_server import find_free_port
+
+START_SECONDS: Final = 30
+SERVICE: Final = "capuchin"
+PASSWORD: Final = "pass:word+/@"
+
+
+@contextmanager
+def run_server(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]]:
+    """A redis-server, or a Sentinel, with its files in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(["redis-server", *options], cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until(is_true: Callable[[], object]) -> None:
+    """Ask until the answer is true; a server that does not answer yet counts as false."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if is_true():
+                return
+        except (RedisError, OSError):
+            pass
+        assert time.monotonic() < deadline, "Redis does not come up"
+        time.sleep(0.02)
+
+
+@contextmanager
+def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes], int]]:
+    """Three Sentinels, a primary and its replica: the address, and the primary with its port."""
+    with ExitStack() as stack:
+        first, second = find_free_port(), find_free_port()
+        common = ("--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0", "--save", "")
+        primary = stack.enter_context(run_server(folder / "primary", "--port", str(first), *common))
+        follow = ("--replicaof", f"127.0.0.1 {first}")
+        stack.enter_context(run_server(folder / "replica", "--port", str(second), *common, *follow))
+        replication = Redis(port=first)
+        wait_until(lambda: f"{_info(replication)['connected_slaves']}" == "1")
+        wait_until(
+            lambda: cast("dict[str, Any]", _info(replication)["slave0"])["state"] == "online"
+        )
+        replication.close()
+        sentinels = [find_free_port() for _ in range(3)]
+        for port in sentinels:
+            config = folder / f"sentinel-{port}" / "sentinel.conf"
+            config.parent.mkdir()
+            config.write_text(
+                f"port {port}\nbind 127.0.0.1\n"
+                f"sentinel monitor {SERVICE} 127.0.0.1 {first} 2\n"
+                f"sentinel down-after-milliseconds {SERVICE} 800\n"
+            )
+            stack.enter_context(run_server(config.parent, str(config), "--sentinel"))
+        for port in sentinels:
+            asked = Redis(port=port)
+            wait_until(lambda client=asked: _knows_all(client))
+            asked.close()
+        places = ",".join(f"127.0.0.1:{port}" for port in sentinels)
+        yield f"redis+sentinel://{places}/{SERVICE}/0", primary, first
+
+
+@contextmanager
+def run_cluster(folder: Path) -> Generator[tuple[str, list[int]]]:
+    """A Redis Cluster of three: its address, and the ports of its nodes."""
+    with ExitStack() as stack:
+        ports, buses = ([find_free_port() for _ in range(3)] for _ in range(2))
+        for port, bus in zip(ports, buses, strict=True):
+            options = ("--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes")
+            more = ("--cluster-port", str(bus), "--save", "")
+            stack.enter_context(run_server(folder / str(port), *options, *more))
+        clients = [Redis(port=port) for port in ports]
+        for number, client in enumerate(clients):
+            stack.callback(client.close)
+            wait_until(cast(Any, client).ping)
+            slots = (number * 5462, min(number * 5462 + 5461, 16383))
+            cast(Any, client).execute_command("CLUSTER ADDSLOTSRANGE", *slots)
+            meet = ("CLUSTER MEET", "127.0.0.1", ports[0], buses[0])
+            cast(Any, client).execute_command(*meet) if number else None
+        for client in clients:
+            wait_until(lambda client=client: _is_whole(client))
+        yield "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports), ports
+
+
+def move_slot(key: str, source: int, target: int) -> None:
+    """Move the slot of `key` and all that is in it from one node of a cluster to another."""
+    nodes = [cast(Any, Redis(port=port, decode_responses=True)) for port in (source, target)]
+    old, new = nodes
+    slot = key_slot(key.encode())
+    old_id, new_id = (node.execute_command("CLUSTER MYID") for node in nodes)
+    new.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", old_id)
+    old.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", new_id)
+    while keys := old.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
+        old.execute_command("MIGRATE", "127.0.0.1", target, "", 0, 5000, "KEYS", *keys)
+    for node in (new, old):
+        node.execute_command("CLUSTER SETSLOT", slot, "NODE", new_id)
+        node.close()
+
+
+@contextmanager
+def run_with_tls(folder: Path) -> Generator[tuple[str, Path]]:
+    """A Redis that takes only TLS and one user: `HOST:PORT`, and the certificate to trust."""
+    folder.mkdir(exist_ok=True)
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+         "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    users = folder / "users.acl"
+    allowed = "~capuchin:* ~arq:*:capuchin:* +@all -@admin -flushall -flushdb"
+    users.write_text(f"user default off\nuser capuchin on >{PASSWORD} {allowed}\n")
+    port = find_free_port()
+    with run_server(
+        folder / "data", "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
+        "--tls-cert-file", str(key.with_name("certificate.pem")), "--tls-key-file", str(key),
+        "--tls-auth-clients", "no", "--aclfile", str(users), "--save", "",
+    ):  # fmt: skip
+        login: dict[str, Any] = {"username": "capuchin", "password": PASSWORD}
+        options = login | {"ssl": True, "ssl_ca_certs": str(certificate)}
+        with cast(Any, Redis)(port=port, **options) as client:
+            wait_until(client.ping)
+        yield f"127.0.0.1:{port}", certificate
+
+
+def _info(client: Redis) -> dict[str, Any]:
+    return cast("dict[str, Any]", client.info("replication"))
+
+
+def _knows_all(sentinel: Redis) -> bool:
+    state = cast("dict[str, Any]", cast(Any, sentinel).sentinel_master(SERVICE))
+    return state["num-slaves"] == 1 and state["num-other-sentinels"] == 2
+
+
+def _is_whole(client: Redis) -> bool:
+    state = cast("dict[str, str]", cast(Any, client).execute_command("CLUSTER INFO"))
+    return state["cluster_state"] == "ok" and state["cluster_known_nodes"] == "3"

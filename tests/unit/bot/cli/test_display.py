@@ -1,0 +1,179 @@
+"""What a command shows while it works: on a terminal, in a pipe, for a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.cli.display.base import parse_count, print_progress
+from bot.cli.display.open import open_display
+from bot.cli.display.time_left import FILE, Pace, estimate_run, load_expected, save_duration
+from bot.storage.progress import Progress
+from bot.types import now, replace
+
+RUN = """
+import time
+from bot.cli.display.base import print_progress
+from bot.cli.display.open import open_display
+from bot.storage.progress import Progress
+from bot.types import now
+
+with open_display() as display:
+    print_progress("Working on the last commit.")
+    began = {"environment": now(), "context": now()}
+    for done in (100, 700, 1400):
+        doing = f"The scout has read {done:,} of 1,400 files."
+        display.show(Progress(doing=doing, stages=began, dollars=0.25), 10.0)
+        time.sleep(0.4)
+    began["edits"] = now()
+    long = "Python 3.14, the newest packages: " + "shop can be imported; " * 9
+    doing = "\\x1b[2Jwriting"
+    progress = Progress(doing=doing, stages=began, edits=2, dollars=0.5, environment=long)
+    display.show(progress, 10.0)
+    time.sleep(0.4)
+    print("the result")
+    display.end(0, {"outcome": "fix"})
+    print_progress("Fix: it adds.")
+"""
+
+
+def run_on_terminal(**env: str) -> str:
+    """What `RUN` writes to a terminal of 100 columns."""
+    leader, follower = pty.openpty()
+    usual = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}  # noqa: TID251 - of the program under test
+    written = bytearray()
+
+    def read() -> None:
+        while True:
+            try:
+                data = os.read(leader, 65536)
+            except OSError:  # the other side is closed
+                return
+            written.extend(data)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN],
+        env={**usual, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **env},
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        check=False,
+        timeout=60,
+    )
+    os.close(follower)
+    reader.join(10)
+    os.close(leader)
+    assert ended.returncode == 0, written.decode()
+    assert ended.stdout == b"the result\n", "what may be a file gets the result alone"
+    return written.decode()
+
+
+def test_a_terminal_shows_stages_counts_cost_and_time_in_place() -> None:
+    text = run_on_terminal()
+    assert "\x1b[?25l" in text, "the cursor is hidden"
+    assert "\x1b[?25h" in text, "and shown again"
+    assert "\x1b[1A" in text, "lines are drawn anew"
+    assert "\\x1b[2Jwriting" in text, "what a repository wrote cannot control the terminal"
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+    assert "700 of 1,400" in plain
+    assert re.search(r"0:0\d so far · \$0\.25 of at most \$10\.00", plain)
+    last = plain[plain.rindex("✔ Install the repository") :]
+    assert re.search(r"✔ Find the code that matters\s+0:01", last)
+    assert re.search(r"✔ Write edits and scripts\s+2 edits", last)
+    assert "· Run the tests and choose" in last
+    assert last.rstrip().endswith("Fix: it adds.")
+    assert plain.startswith("Working on the last commit.")
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_a_terminal_that_cannot_or_shall_not_redraw_gets_lines(env: dict[str, str]) -> None:
+    assert run_on_terminal(**env).splitlines() == [
+        "Working on the last commit.",
+        "The scout has read 700 of 1,400 files.",
+        "The scout has read 1,400 of 1,400 files.",
+        "\\x1b[2Jwriting",
+        "Fix: it adds.",
+    ]
+
+
+def test_a_program_reads_an_event_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with open_display(json=True) as display:
+        print_progress("Working on\nit.")
+        progress = Progress(doing="Preparing.", stages={"environment": now()})
+        display.show(progress, 10.0)
+        for done in (1, 2, 3):
+            doing = f"The scout has read {done} of 40 files."
+            stages = {**progress.stages, "context": now()}
+            progress = replace(progress, doing=doing, stages=stages, dollars=done / 100)
+            display.show(progress, 10.0)
+        display.end(3, {"outcome": "no fix", "dollars": 0.03, "out": "/out"})
+        print_progress("No fix.")
+    out, err = capsys.readouterr()
+    events = [json.loads(line) for line in err.splitlines()]
+    assert out == ""
+    assert [each["event"] for each in events] == [
+        "message", "stage", "progress", "stage", "progress", "message", "end",
+    ]  # fmt: skip
+    assert events[0]["text"] == "Working on\nit."
+    latest = events[4]
+    assert (latest["stage"], latest["done"], latest["total"]) == ("context", 3, 40)
+    assert (latest["dollars"], latest["budget"]) == (0.03, 10.0)
+    assert {"exit_code": 3, "outcome": "no fix", "out": "/out"}.items() <= events[-1].items()
+
+
+def test_what_is_interrupted_says_so_to_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), open_display(json=True):
+        raise KeyboardInterrupt
+    end = json.loads(capsys.readouterr().err)
+    assert (end["event"], end["exit_code"], end["outcome"]) == ("end", None, "interrupted")
+
+
+def test_a_log_gets_each_tenth_of_the_files_and_all_counts_of_tests() -> None:
+    counts = [parse_count(f"The scout has read {n} of 300 files.") for n in range(0, 301, 3)]
+    assert sum(count.at_tenth for count in counts if count) == 11
+    tests = parse_count("Running this repository's tests with an edit: 455 of 911 tests.")
+    assert tests == (455, 911, "tests")
+    assert tests is not None
+    assert tests.at_tenth
+    assert parse_count("Preparing the environment.") is None
+
+
+def test_the_time_left_follows_the_pace_once_there_is_one() -> None:
+    clock = [0.0]
+    pace = Pace(lambda: clock[0])
+    pace.read("The scout has read 0 of 100 files.")
+    assert pace.seconds_left is None
+    clock[0] = 10.0
+    pace.read("The scout has read 20 of 100 files.")
+    assert pace.seconds_left == 40
+    clock[0] = 12.0
+    assert pace.seconds_left == 38
+    pace.read("Running this repository's tests with an edit: 0 of 911 tests.")
+    assert pace.seconds_left is None
+
+
+def test_three_runs_of_a_repository_tell_how_long_the_next_takes(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for seconds in (300, 360, 420):
+        assert load_expected(data, "/repo") is None
+        save_duration(data, "/repo", seconds)
+    expected = load_expected(data, "/repo")
+    assert expected == (330, 390)
+    assert load_expected(data, "/other") is None
+    began = now() - timedelta(seconds=60)
+    low, high = estimate_run(Progress(expected=expected, stages={"environment": began})) or (0, 0)
+    assert (round(low), round(high)) == (270, 330)
+    late = now() - timedelta(seconds=400)
+    assert estimate_run(Progress(expected=expected, stages={"environment": late})) is None
+    (data / FILE).write_text("[broken")
+    assert load_expected(data, "/repo") is None

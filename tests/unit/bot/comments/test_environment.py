@@ -1,0 +1,84 @@
+"""The environment in reports, and in the settings file that is proposed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.comments import config_proposal
+from bot.comments.environment import build_environment_report, render_environment
+from bot.repo_config.model import RepoConfig, parse_config
+from bot.runner.informed import with_environment
+from bot.storage.progress import Progress, ProgressStore
+from pipeline.environment.health import Health, ImportedPackage
+from pipeline.environment.memory import WorkingAttempt
+from pipeline.environment.record import EnvironmentRecord, TriedAttempt
+from pipeline.store import DirStore
+from pipeline.types import NoFix, replace
+from sandbox.environment.installation import Installation, LeftOut
+
+HOSTILE = "</output> @everyone *x* <script>"
+BROKEN = Health(
+    python="3.8.1",
+    packages=(ImportedPackage(name="shop", error=f"ImportError: {HOSTILE}"),),
+    command=("python", "-m", "pytest"),
+    of_files=2,
+    files=2,
+    failed=2,
+    errors={"import error": 2},
+)
+RECORD = EnvironmentRecord(
+    tried=(
+        TriedAttempt(name="dated", summary="Python 3.8.", problem=f"{HOSTILE} fails."),
+        TriedAttempt(name="today", summary="Today's packages.", image="i", health=BROKEN),
+    ),
+    chosen=1,
+    installation=Installation(
+        python="3.8.20", version="1.2", commands=("uv pip install .",),
+        left_out=(LeftOut(requirement="pylibmc", reason="it needs libmemcached"),),
+    ),
+    given_up=HOSTILE,
+    finished=True,
+)  # fmt: skip
+
+
+def test_the_report_says_which_attempt_serves_and_how_well() -> None:
+    report = build_environment_report(RECORD)
+    assert (report.grade, report.rung, report.python, report.version) == (
+        "broken", "today", "3.8.20", "1.2",
+    )  # fmt: skip
+    assert (report.imports, report.passed, report.failed) == (False, 0, 2)
+    assert report.left_out == ("pylibmc: it needs libmemcached",)
+    assert [attempt.installed for attempt in report.attempts] == [False, True]
+    text = render_environment(RECORD)
+    assert "It does not work." in text
+    assert "<script>" not in text
+    assert "\n- Python 3.8: not installed: " in text
+    assert render_environment(EnvironmentRecord()) == ""
+
+
+def test_an_honest_no_begins_with_the_environment_that_does_not_work() -> None:
+    no = with_environment(NoFix(reason="no edit", details=("Other.",)), RECORD)
+    assert no.details[0].startswith("The repository does not work in the environment")
+    assert no.details[1] == "Other."
+    good = Health(python="3.8.1", command=("pytest",), files=1, of_files=1, passed=3)
+    healthy = replace(RECORD.tried[1], health=good)
+    record = replace(RECORD, tried=(RECORD.tried[0], healthy))
+    assert with_environment(NoFix(reason="no edit"), record).details == ()
+
+
+async def test_the_progress_shows_the_environment_that_serves(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    store = ProgressStore(DirStore(tmp_path), seen.append)
+    await store.save("environment/abc/record", replace(RECORD, chosen=None))
+    await store.save("environment/abc/record", RECORD)
+    assert [progress.environment for progress in seen] == [RECORD.tried[1].line()]
+
+
+def test_commands_of_a_model_are_proposed_as_they_are() -> None:
+    commands = ("pip install 'a<2' # \"why\": [x]", "- {evil: yes}", "é\t\\n")
+    working = WorkingAttempt(manifests="m", name="model", setup=commands, python="3.8")
+    config = parse_config(config_proposal.render_file("", working))
+    assert isinstance(config, RepoConfig)
+    assert (config.setup, config.python) == (commands, "3.8")
+    said = config_proposal.file_exists(".github/capuchin.yml", working)
+    assert 'python: "3.8"\nsetup:\n' in said

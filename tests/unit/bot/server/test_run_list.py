@@ -1,0 +1,53 @@
+"""Days, pictures and pages of the list of runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from bot.server.charts import HEIGHT, WIDTH, draw_days
+from bot.server.run_list import DAYS, PER_PAGE, RunFilter, list_runs, summarize_days
+from bot.types import Run, RunStatus, now
+from tests.support.data.publishing import a_run
+
+TODAY = date(2026, 3, 1)
+
+
+def ended(days: float, minutes: float, status: RunStatus = RunStatus.NO_FIX) -> Run:
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC) - timedelta(days=days)
+    return a_run(
+        status=status, started_at=at - timedelta(minutes=minutes), finished_at=at, dollars=1.5
+    )
+
+
+def test_a_day_counts_ends_dollars_and_the_median_of_answers_only() -> None:
+    opened = RunStatus.OPENED_PULL_REQUEST
+    runs = [ended(0, 2), ended(0, 4, opened), ended(0, 99, RunStatus.STOPPED), ended(1, 7, opened),
+            ended(DAYS, 1), a_run()]  # fmt: skip
+    days = summarize_days(runs, TODAY)
+    assert len(days) == DAYS
+    last = days[-1]
+    assert (last.opened, last.no_fix, last.failed, last.others) == (1, 1, 0, 1)
+    assert (last.minutes, last.dollars) == (3, 4.5)
+    assert (days[0].day, days[0].ended, days[0].minutes) == (date(2026, 1, 31), 0, None)
+    charts = draw_days(days)
+    assert [chart.name for chart in charts] == ["ends", "minutes", "dollars"]
+    assert charts[2].text.endswith("the most, $4.50, on 2026-03-01.")
+    for bar in (bar for chart in charts for bar in chart.bars):
+        assert 0 <= bar.x <= bar.x + bar.width <= WIDTH
+        assert 0 <= bar.y < bar.y + bar.height <= HEIGHT
+
+
+def test_pages_keep_the_filter_and_a_cut_is_said() -> None:
+    runs = [a_run(status=RunStatus.NO_FIX, finished_at=now()) for _ in range(PER_PAGE + 1)]
+    wanted = RunFilter.parse({"person": "@Alice", "page": "2", "state": "no fix"})
+    listing = list_runs(runs, wanted, most=len(runs))
+    assert (len(listing.runs), listing.pages, listing.found) == (1, 2, PER_PAGE + 1)
+    assert listing.since is not None
+    assert list_runs(runs, wanted, most=2000).since is None
+    assert wanted.to_query(page=1) == "?state=no+fix&person=Alice"
+    assert wanted.to_query(page=3) == "?state=no+fix&person=Alice&page=3"
+
+
+def test_no_run_makes_empty_pictures() -> None:
+    charts = draw_days(list_runs([], RunFilter(), most=10).days)
+    assert [(chart.bars, chart.text) for chart in charts] == [((), "Nothing in these days.")] * 3

@@ -1,0 +1,53 @@
+"""A blocked loop: the log shows where, and a test with one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bot.watchdog import watch_loop
+
+ROOT = Path(__file__).parents[3]
+STALL = """
+import time
+from bot.repo_config.yaml import YamlFile
+
+async def test_it() -> None:
+    YamlFile.parse("x: [" + "1," * 30_000 + "]")
+"""
+
+
+def stand_still(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+async def test_a_stall_is_logged_with_its_stack_and_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING, logger="bot.watchdog")
+    async with watch_loop(seconds=0.05):
+        await asyncio.sleep(0.1)
+        assert caplog.messages == []
+        stand_still(0.5)
+        await asyncio.sleep(0.3)
+    assert "stand_still" in caplog.messages[0]
+    assert "resumed after" in caplog.messages[1]
+
+
+@pytest.mark.slow
+def test_a_test_that_makes_the_loop_stand_still_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_stall.py").write_text(STALL)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p"]
+    command += ["tests.support.loop_watch", "-c", "pyproject.toml", "--rootdir", str(tmp_path)]
+    done = subprocess.run(
+        [*command, str(tmp_path / "test_stall.py")], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 1, done.stdout
+    assert "The event loop stood still" in done.stdout
+    assert "bot/repo_config/yaml.py" in done.stdout

@@ -1,0 +1,145 @@
+"""What is looked at in an environment: packages, a sample of the tests, and how they are graded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.codebase.commit import File
+from pipeline.environment.check import HealthCheck, parse_collection
+from pipeline.environment.health import Grade, Health, ImportedPackage
+from pipeline.environment.machine import parse_commands
+from pipeline.environment.packages import find_packages
+from pipeline.environment.sample import choose_sample, find_test_files
+from pipeline.options import Options
+from pipeline.replies import Malformed
+from pipeline.store import DirStore
+from tests.support.data.repositories import make_codebase
+from tests.support.fakes import SubprocessSandbox
+from tests.support.planned_engine import tree_of
+
+
+@pytest.mark.parametrize(
+    ("paths", "manifest", "names"),
+    [
+        (["src/shop/__init__.py", "tools/__init__.py"], "", ("shop",)),
+        (["shop/__init__.py", "tests/__init__.py", "shop/a/__init__.py"], "", ("shop",)),
+        (["shop_ext/__init__.py", "shop/__init__.py"], "", ("shop", "shop_ext")),
+        (["six.py", "setup.py"], "py_modules=['six', 'missing']", ("six",)),
+        (["src/a-b/__init__.py", "import/__init__.py", "x.py"], "", ()),
+        ([], "", ()),
+    ],
+)
+def test_packages_are_found_by_the_tree(
+    paths: list[str], manifest: str, names: tuple[str, ...]
+) -> None:
+    assert find_packages(paths, {"setup.py": manifest}) == names
+
+
+def test_a_sample_is_spread_over_folders() -> None:
+    paths = [f"tests/unit/test_{n:02}.py" for n in range(30)]
+    paths += [f"tests/api/test_{n}.py" for n in range(3)]
+    paths += ["tests/integration/test_db.py", "tests/data.py", "shop/till.py"]
+    files = find_test_files(File(path, "100644", 500, path) for path in paths)
+    assert len(files) == 34
+    sample = choose_sample(files, 6)
+    assert [path.split("/")[1] for path in sample] == ["api"] * 3 + ["unit"] * 3
+    assert choose_sample(files[-1:]) == ("tests/integration/test_db.py",)
+
+
+def health(**fields: object) -> Health:
+    known: dict[str, object] = {
+        "python": "3.11.2",
+        "packages": (ImportedPackage(name="shop"),),
+        "command": ("pytest",),
+        "of_files": 3,
+        "files": 3,
+    }
+    return Health.model_validate({**known, **fields})
+
+
+BAD = (ImportedPackage(name="shop", error="ImportError: x"),)
+
+
+@pytest.mark.parametrize(
+    ("seen", "grade"),
+    [
+        (health(passed=5), Grade.HEALTHY),
+        (health(passed=95, failed=5), Grade.USABLE),
+        (health(passed=95, problem="It ended early."), Grade.USABLE),
+        (health(passed=110, failed=4), Grade.USABLE),
+        (health(passed=11, failed=53), Grade.BROKEN),
+        (health(passed=80, failed=20, errors={"network": 20}), Grade.USABLE),
+        (health(passed=2, failed=1, errors={"assertion": 1}), Grade.USABLE),
+        (health(failed=1, errors={"assertion": 1}), Grade.USABLE),
+        (health(passed=4, failed=16, errors={"assertion": 16}), Grade.BROKEN),
+        (health(), Grade.BROKEN),
+        (health(passed=5, packages=BAD), Grade.USABLE),
+        (health(packages=BAD), Grade.BROKEN),
+        (health(command=(), of_files=0, files=0), Grade.UNTESTED),
+        (health(command=(), of_files=0, packages=BAD), Grade.BROKEN),
+        (Health(), Grade.BROKEN),
+    ],
+)
+def test_the_rule(seen: Health, grade: Grade) -> None:
+    assert seen.grade is grade
+
+
+COLLECTED = {
+    "3.6": "collected 2 items / 1 error\n<Module 'tests/test_a.py'>\n  <Function 'test_x'>\n"
+    "=== ERRORS ===\n___ ERROR collecting tests/test_b.py ___\nERROR tests/test_b.py",
+    "5.4": "collected 2 items\n<Package /testbed/tests>\n  <Module test_a.py>\n"
+    "  <Module test_b.py>",
+    "8": "collected 2 items\n\n<Dir testbed>\n  <Dir tests>\n    <Module test_a.py>\n"
+    "      <Function test_x>\n    <Module test_b.py>\n",
+    "-q": "tests/test_a.py::test_x\ntests/test_b.py::test_y\n\n2 tests collected in 0.01s",
+    "-qq": "tests/test_a.py: 1\ntests/test_b.py: 1\n\n2 tests collected in 0.01s",
+}
+
+
+@pytest.mark.parametrize("version", COLLECTED)
+def test_what_pytest_collects_is_read_in_the_form_of_any_version(version: str) -> None:
+    paths = ["tests/test_a.py", "tests/test_b.py", "tests/examples/test_a.py", "shop/test_b.py"]
+    found = parse_collection(COLLECTED[version], paths)
+    assert (found.tests, found.files) == (2, {"tests/test_a.py", "tests/test_b.py"})
+
+
+async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path) -> None:
+    files = {f"tests/test_{n}.py": "def test_a():\n    pass\n" for n in range(3)}
+    files |= {"tests/data/test_bad.py": "def test_bad():\n    assert False\n", "shop.py": ""}
+    files["pytest.ini"] = "[pytest]\nnorecursedirs = tests/data\n"
+    sandbox = SubprocessSandbox(tree_of(files))
+    check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
+    found = await check.check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.collected) == (3, 0, 3)
+
+
+async def test_the_whole_is_counted_where_a_sample_runs(tmp_path: Path) -> None:
+    files = {f"tests/test_{n}.py": "def test_a():\n    pass\n" for n in range(14)}
+    files |= {"shop/__init__.py": "import os\nos.write(1, b'printed')\n", "conftest.py": ""}
+    sandbox = SubprocessSandbox(tree_of(files))
+    check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
+    store = DirStore(tmp_path / "image")
+    found = await check.check(sandbox, store)
+    assert (found.files, found.of_files, found.passed, found.collected) == (10, 14, 10, 14)
+    assert found.summary() == "shop can be imported. 10 of 10 tests (a sample of 14) pass."
+    ran = len(sandbox.runs)
+    assert await check.check(sandbox, store) == found
+    assert len(sandbox.runs) == ran, "what is known of an image is not looked at again"
+
+
+@pytest.mark.parametrize(
+    ("body", "commands"),
+    [
+        ("pip install \\\n  a\n\n# why\npytest", ("pip install a", "pytest")),
+        ("", None),
+        ("# nothing", None),
+        ("echo \x1b[2J", None),
+        ("true\n" * 41, None),
+        ("x" * 2001, None),
+    ],
+)
+def test_commands_are_read_line_by_line(body: str, commands: tuple[str, ...] | None) -> None:
+    found = parse_commands(body)
+    assert isinstance(found, Malformed) if commands is None else found == commands

@@ -1,0 +1,72 @@
+"""Kinds of failures, in what test runners print."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pipeline.environment.failures import count_kinds
+
+PYTEST = """\
+=================================== FAILURES ===================================
+__________________________________ test_total __________________________________
+
+    def test_total():
+>       assert total([1]) == 2
+E       assert 1 == 2
+E        +  where 1 = total([1])
+
+tests/test_till.py:5: AssertionError
+________________ ERROR at setup of TestPlugin.test_with_fixture ________________
+file /testbed/tests/test_till.py, line 9
+E       fixture 'mocker' not found
+>       available fixtures: cache, capfd
+
+tests/test_till.py:9
+_______________ ERROR collecting tests/test_other.py _______________
+ImportError while importing test module '/testbed/tests/test_other.py'.
+tests/test_other.py:1: in <module>
+    from jinja2 import environmentfilter
+E   ImportError: cannot import name 'environmentfilter' from 'jinja2'
+"""
+UNITTEST = """\
+======================================================================
+ERROR: test_get (tests.test_net.NetTest)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/testbed/tests/test_net.py", line 4, in test_get
+    urlopen("https://example.org")
+urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>
+
+======================================================================
+FAIL: test_sum (tests.test_net.NetTest)
+----------------------------------------------------------------------
+AssertionError: 1 != 2
+
+----------------------------------------------------------------------
+Ran 2 tests in 0.002s
+"""
+CRASH = "INTERNALERROR> pluggy._manager.PluginValidationError: unknown hook 'pytest_namespace'"
+
+
+@pytest.mark.parametrize(
+    ("output", "kinds"),
+    [
+        (PYTEST, {"assertion": 1, "fixture or plugin": 1, "import error": 1}),
+        (UNITTEST, {"network": 1, "assertion": 1}),
+        (CRASH, {"fixture or plugin": 1}),
+        ("/opt/env/bin/python: No module named pytest", {"missing module": 1}),
+        ("12 passed in 0.10s", {}),
+        ("", {}),
+    ],
+)
+def test_failures_are_counted_by_kind(output: str, kinds: dict[str, int]) -> None:
+    assert count_kinds(output) == kinds
+
+
+@pytest.mark.parametrize("line", ["_" * 20, "a." * 20_000 + "Error", "E " * 20_000, "=" * 50_000])
+def test_hostile_output_takes_no_time(line: str) -> None:
+    began = time.perf_counter()
+    count_kinds(f"{line}\n" * 20)
+    assert time.perf_counter() - began < 5

@@ -1,0 +1,89 @@
+"""File, function and chunk: what a run named against what the reference edit changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.evaluation.bundles import FinishedRun
+from pipeline.evaluation.scoring import LocationScore
+from pipeline.evaluation.search.localisation import (
+    ANY,
+    BEST,
+    find_spots,
+    render_localisation,
+    score_localisation,
+)
+from pipeline.types import Context, Located, Place, SearchRecord, SuspectFile, VoteTable
+
+REFERENCE = """\
+--- a/shop/till.py
++++ b/shop/till.py
+@@ -2,4 +2,4 @@ def total(prices):
+     result = 0
+     for price in prices:
+-        result -= price
++        result += price
+     return result
+@@ -20,2 +20,3 @@
+ a = 1
++b = 2
+ c = 3
+--- /dev/null
++++ b/shop/new.py
+@@ -0,0 +1 @@
++x = 1
+"""
+
+
+def place(first: int, last: int, function: tuple[int, int] | None = None) -> Place:
+    return Place(path="shop/till.py", first=first, last=last, function=function)
+
+
+def run(*answers: tuple[Place, ...], path: str = "shop/till.py") -> FinishedRun:
+    located = tuple(Located(files=(SuspectFile(path=path),), places=places) for places in answers)
+    context = Context(files=(), search=SearchRecord(width=2, located=located))
+    table = VoteTable(candidates=(), tests=(), base=(), runs=())
+    return FinishedRun("one", "", table, {}, {}, context=context)
+
+
+def scores(*answers: tuple[Place, ...], path: str = "shop/till.py") -> dict[str, LocationScore]:
+    return score_localisation([run(*answers, path=path)], {"one": REFERENCE})
+
+
+def test_a_spot_is_what_changes_of_the_old_file_and_an_insertion_the_lines_around_it() -> None:
+    assert [tuple(spot)[:3] for spot in find_spots(REFERENCE)] == [
+        ("shop/till.py", 4, 4),
+        ("shop/till.py", 20, 21),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("places", "file", "function", "chunk"),
+    [
+        ((place(3, 4), place(21, 21)), 100, 100, 100),
+        ((place(5, 5, (1, 6)), place(21, 21)), 100, 100, 0),  # the function, not its lines
+        ((place(5, 5), place(21, 21)), 100, 0, 0),
+        ((place(3, 4),), 100, 0, 0),  # one of two places
+        ((), 100, 0, 0),
+    ],
+)
+def test_every_place_of_the_reference_has_to_be_found(
+    places: tuple[Place, ...], file: float, function: float, chunk: float
+) -> None:
+    found = scores(places)[BEST]
+    assert (found.file, found.function, found.chunk) == (file, function, chunk)
+
+
+def test_the_best_answer_and_any_are_told_apart_and_other_files_do_not_count() -> None:
+    found = scores((place(9, 9),), (place(4, 4), place(20, 20)))
+    assert (found[BEST].chunk, found[ANY].chunk) == (0, 100)
+    assert scores((), path="shop/names.py")[BEST].file == 0
+    assert "| any answer of the search | 1 instance | 100.0 | 100.0 | 100.0 |" in (
+        render_localisation(found)
+    )
+
+
+def test_without_a_search_a_choice_or_a_reference_nothing_is_claimed() -> None:
+    assert score_localisation([run()], {"one": REFERENCE}) == {}
+    assert score_localisation([run((place(4, 4),))], {}) == {}
+    assert render_localisation({}) == []

@@ -1,0 +1,139 @@
+"""Verdicts by a benchmark's tests, run for real."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.evaluation.dataset import BadData
+from pipeline.evaluation.grading import (
+    GradedInstance,
+    Grader,
+    InstanceGrade,
+    build_grade_report,
+    drop_files,
+    normalise_name,
+    read_graded,
+)
+from pipeline.options import Options
+from pipeline.store import DirStore
+from tests.support.data.solver_shop import Shop, open_shop
+
+SOURCE = "def count(prices):\n    return 7\n"
+TESTS = "from till import count\n\ndef test_kept():\n    assert count\n"
+FILES = {"till.py": SOURCE, "tests/test_till.py": TESTS, "conftest.py": ""}
+GOLD = """\
+diff --git a/till.py b/till.py
+--- a/till.py
++++ b/till.py
+@@ -1,2 +1,2 @@
+ def count(prices):
+-    return 7
++    return len(prices)
+"""
+TEST_PATCH = """\
+diff --git a/tests/test_till.py b/tests/test_till.py
+--- a/tests/test_till.py
++++ b/tests/test_till.py
+@@ -3,2 +3,5 @@
+ def test_kept():
+     assert count
++
++def test_fixed():
++    assert count([1]) == 1
+"""
+CHEAT = """\
+diff --git a/tests/test_till.py b/tests/test_till.py
+--- a/tests/test_till.py
++++ b/tests/test_till.py
+@@ -1,4 +1,2 @@
+-from till import count
+-
+ def test_kept():
+-    assert count
++    assert 1
+"""
+FIXED, KEPT = "tests/test_till.py::test_fixed", "tests/test_till.py::test_kept"
+
+
+def an_instance(**fields: object) -> GradedInstance:
+    row = {
+        "instance_id": "a__b-1",
+        "repo": "a/b",
+        "base_commit": "0" * 40,
+        "patch": GOLD,
+        "test_patch": TEST_PATCH,
+        "FAIL_TO_PASS": json.dumps([FIXED]),
+        "PASS_TO_PASS": [KEPT],
+    }
+    return GradedInstance.model_validate(row | fields)
+
+
+async def grade(folder: Path, diff: str, **fields: object) -> InstanceGrade:
+    shop: Shop = await open_shop(folder, FILES)
+    store = DirStore(folder / "store")
+    return await Grader(an_instance(**fields), shop.codebase, shop.sandbox, store, Options()).grade(
+        diff
+    )
+
+
+@pytest.mark.slow
+async def test_the_reference_resolves_and_others_do_not(tmp_path: Path) -> None:
+    right = await grade(tmp_path / "right", GOLD)
+    assert (right.resolved, right.cannot_tell, right.fixed, right.kept) == (True, "", 1, 1)
+    assert (await grade(tmp_path / "cheat", GOLD + CHEAT)).resolved
+    empty = await grade(tmp_path / "empty", "")
+    assert (empty.resolved, empty.cannot_tell, empty.note) == (False, "", "The edit is empty.")
+    wrong = await grade(tmp_path / "wrong", GOLD.replace("len(prices)", "8"))
+    assert (wrong.resolved, wrong.cannot_tell, wrong.fixed) == (False, "", 0)
+    assert FIXED in wrong.note
+    torn = await grade(tmp_path / "torn", GOLD.replace("return 7", "return 9"))
+    assert torn.note.startswith("The edit does not apply")
+
+
+@pytest.mark.slow
+async def test_an_environment_that_cannot_tell_says_why(tmp_path: Path) -> None:
+    useless = GOLD.replace("len(prices)", "8")
+    one = await grade(tmp_path / "one", useless, patch=useless)
+    assert one.cannot_tell.startswith("Does not pass with the edit: tests/test_till.py::test_fixed")
+    two = await grade(tmp_path / "two", GOLD, FAIL_TO_PASS=[KEPT])
+    assert two.cannot_tell == f"Passes without any edit: {KEPT}."
+    both = await grade(tmp_path / "both", GOLD, FAIL_TO_PASS=[FIXED, KEPT], PASS_TO_PASS=[])
+    assert (both.resolved, both.cannot_tell, both.to_fix, both.to_keep) == (True, "", 1, 1)
+    three = await grade(tmp_path / "three", GOLD, PASS_TO_PASS=[KEPT, "tests/test_till.py::gone"])
+    assert three.cannot_tell.startswith("1 of 2 tests do not pass here without any edit")
+    report = build_grade_report([one, await grade(tmp_path / "four", GOLD)])
+    assert (report.score, report.resolved, list(report.cannot_tell)) == (
+        100.0,
+        ("a__b-1",),
+        ["a__b-1"],
+    )
+
+
+NAMES = {
+    "test_a (m.C)": "m.C.test_a",
+    "test_a (m.C.test_a)": "m.C.test_a",
+    "t.py::C::()::test_a": "t.py::C::test_a",
+    "t.py::test_a[x y]": "t.py::test_a[x",
+    "t.py::test_a[/tmp/a/b.txt]": "t.py::test_a[/b.txt]",
+    "A title of a test": "A title of a test",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_all_versions_are_made_the_same(name: str) -> None:
+    assert normalise_name(name) == (NAMES[name],)
+
+
+def test_the_benchmarks_tests_take_the_place_of_an_edits_own() -> None:
+    assert drop_files(GOLD + CHEAT, ["tests/test_till.py"]) == GOLD
+    assert drop_files(CHEAT, ["tests/test_till.py"]) == ""
+
+
+def test_instances_without_tests_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "i.jsonl"
+    path.write_text(json.dumps({"instance_id": "a", "repo": "a/b", "base_commit": "1"}))
+    with pytest.raises(BadData, match="line 1"):
+        read_graded(path)

@@ -1,0 +1,139 @@
+"""Splits without leaks, pairs, and the way from public predictions to rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bot.cli import main
+from pipeline.learning.filtering import count_leaks, filter_data, read_filtered
+from pipeline.learning.locations import hits_places
+from pipeline.learning.records import Attempt, LearningData, SolvedIssue
+from pipeline.learning.rows import outcome_rows
+from pipeline.learning.splits import split_issues
+from pipeline.types import replace
+from tests.support.data.diffs import diff_of
+
+BEFORE = "".join(f"line {n} of the module\n" for n in range(40))
+
+
+def edit(line: int, text: str, path: str = "shop/a.py") -> str:
+    return diff_of(BEFORE, BEFORE.replace(f"line {line} of the module\n", text), path)
+
+
+def solved(number: int, repository: str, **changes: object) -> SolvedIssue:
+    return SolvedIssue.model_validate(
+        {
+            "id": f"{repository.replace('/', '__')}-{number}",
+            "repository": repository,
+            "title": f"Problem {number} of {repository}",
+            "body": f"It fails at step {number} with the message {repository * 3}.",
+            "closed": f"2024-{number:02}-01T00:00:00Z",
+            "reference": edit(number, f"return {repository} {number} + 1 or else\n"),
+            "source": "pulls",
+            **changes,
+        }
+    )
+
+
+ISSUES = [solved(n, f"owner{r}/repo{r}") for r in range(10) for n in (2, 5, 9)]
+
+
+def attempts(issue: SolvedIssue) -> list[Attempt]:
+    wrong = edit(30, f"raise {issue.id} to the caller at once, or to nobody\n")
+    return [
+        Attempt(issue=issue.id, source="a", diff=issue.reference, resolved=True),
+        Attempt(issue=issue.id, source="b", diff=wrong, resolved=False),
+    ]
+
+
+def data(issues: list[SolvedIssue]) -> LearningData:
+    return LearningData(tuple(issues), tuple(a for issue in issues for a in attempts(issue)))
+
+
+def test_a_place_is_hit_near_it_or_in_its_definition() -> None:
+    reference = edit(20, "b\n")
+    assert hits_places(edit(22, "other\n"), reference)
+    assert not hits_places(edit(35, "other\n"), reference)
+    assert not hits_places(edit(20, "b\n", "shop/b.py"), reference)
+    named = diff_of("".join(f"x{n}\n" for n in range(9)), "".join(f"x{n}\n" for n in range(8)))
+    headed = named.replace(" @@", " @@ def total():", 1)
+    far = headed.replace("@@ -", "@@ -9", 1)
+    assert hits_places(far, headed)
+
+
+def test_repositories_and_times_are_kept_apart() -> None:
+    split = split_issues(ISSUES)
+    sides = {one.repository: set[str]() for one in ISSUES}
+    for one in ISSUES:
+        if one.id in split.sides:
+            sides[one.repository].add(split.sides[one.id])
+            later = one.closed >= split.until
+            assert later == (split.sides[one.id] == "test")
+    assert sorted("".join(sorted(side)) for side in sides.values()) == ["test"] * 2 + ["train"] * 8
+    fork = split_issues(
+        [*ISSUES, *(replace(i, id=f"f{i.id}", repository="me/Repo3") for i in ISSUES[9:12])]
+    )
+    assert fork.sides.get("fowner3__repo3-2") == fork.sides.get("owner3__repo3-2")
+
+
+def test_near_duplicates_leave_training_and_no_leak_is_left() -> None:
+    found, report = filter_data(data(ISSUES))
+    assert report.leaks == 0
+    test = next(row for row in found.candidates if row.split == "test" and row.right)
+    train = next(row for row in found.candidates if row.split == "train")
+    copied = [
+        replace(one, reference=test.diff.replace("or else", "or then")) if one.id == train.issue
+        else one
+        for one in ISSUES
+    ]  # fmt: skip
+    _, again = filter_data(LearningData(tuple(copied), data(ISSUES).attempts))
+    assert again.leaks == 0
+    assert again.left_out["near duplicate of a test issue or edit"] == 1
+    found.candidates.append(replace(train, diff=test.diff))
+    assert count_leaks(found) == 1
+
+
+def test_pairs_are_near_in_length_and_use_each_edit_once() -> None:
+    rows = outcome_rows(ISSUES[0], "train", ["r" * 10, "r" * 100], ["w" * 90, "w" * 12, "w" * 500])
+    pairs = [(len(row.chosen[0].content), len(row.rejected[0].content)) for row in rows]
+    assert pairs == [(10, 12), (100, 90)]
+
+
+def test_public_predictions_become_rows_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"instance_id": i.id, "repo": i.repository, "base_commit": "a" * 40, "patch": i.reference,
+         "problem_statement": f"{i.title}\n{i.body}", "created_at": i.closed}
+        for i in ISSUES
+    ]  # fmt: skip
+    (tmp_path / "instances.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "predictions").mkdir()
+    for member in "ab":
+        lines = [
+            {"instance_id": a.issue, "model_patch": a.diff}
+            for a in data(ISSUES).attempts
+            if a.source == member
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"predictions/{member}.jsonl").write_text(text)
+    labels = {"a": [issue.id for issue in ISSUES], "b": []}
+    (tmp_path / "labels.json").write_text(json.dumps(labels))
+    folder, out = str(tmp_path / "data"), tmp_path / "rows"
+    words = ["--instances", "instances.jsonl", "--predictions", "predictions", "--labels"]
+    words = [str(tmp_path / word) if "--" not in word else word for word in [*words, "labels.json"]]
+    assert main(["learn", "collect", folder, *words]) == 0
+    assert main(["learn", "filter", folder, "--out", str(out)]) == 0
+    assert "leakage: 0" in capsys.readouterr().out
+    found = read_filtered(out)
+    assert {row.completion[0].content for row in found.process} == {"+", "-"}
+    assert all("owner" in row.chosen[0].content for row in found.outcome)
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    words = ["learn", "train", "orm", str(out), "--base", str(model), "--out", str(tmp_path / "o")]
+    assert main(words) == 2
+    assert "has no torch, trl" in capsys.readouterr().err

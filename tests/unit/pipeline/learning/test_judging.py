@@ -1,0 +1,57 @@
+"""What a reward model gains is measured in pairs, and said only where it is beyond chance."""
+
+from __future__ import annotations
+
+import random
+
+from pipeline.learning.filtering import CandidateRow, FilteredData
+from pipeline.learning.judging import judge, list_score_requests, render_gains, score_key
+from pipeline.learning.records import SolvedIssue
+from tests.support.data.diffs import diff_of
+
+
+def judged() -> FilteredData:
+    """Forty issues of two repositories, each with four edits, of which one is right."""
+    draw, found = random.Random(1), FilteredData()
+    for number in range(40):
+        name, repository = f"i{number}", f"a/r{number % 2}"
+        found.issues.append(
+            SolvedIssue(
+                id=name, repository=repository, title="Sum", body="It subtracts.",
+                reference=diff_of("a\n", "b\n"), source="pulls",
+            )
+        )  # fmt: skip
+        right = draw.randrange(4)
+        found.candidates += [
+            CandidateRow(
+                issue=name, repository=repository, split="test", source=str(one),
+                diff=diff_of("a\n", f"b{number}x{one}\n"), right=one == right, files=True,
+                places=one == right,
+            )
+            for one in range(4)
+        ]  # fmt: skip
+    return found
+
+
+def test_a_model_that_knows_gains_and_one_that_guesses_does_not() -> None:
+    data, draw = judged(), random.Random(2)
+    knowing = {score_key("edits", row): float(bool(row.right)) for row in data.candidates}
+    (gain,) = judge(data, knowing, ["edits"])
+    assert (gain.model, gain.pairs, gain.random) == (100, 100, 25)
+    assert gain.is_measured
+    guessing = {score_key("edits", row): draw.random() for row in data.candidates}
+    (none,) = judge(data, guessing, ["edits"])
+    assert not none.is_measured
+    assert "no gain measured" in render_gains([none], "the ORM")
+
+
+def test_the_questions_are_those_that_are_served() -> None:
+    data = judged()
+    outcome = list_score_requests(data, "orm")
+    assert len(outcome) == len(data.candidates)
+    assert outcome[0]["answer"] == data.candidates[0].diff
+    process = list_score_requests(data, "prm")
+    assert len(process) == 2 * len(data.candidates)
+    assert {str(one["key"]) for one in process} == {
+        score_key(level, row) for row in data.candidates for level in ("files", "places")
+    }

@@ -1,0 +1,19 @@
+"""Of edits that behave alike, the one that does all that a maintainer expects is the best."""
+
+from __future__ import annotations
+
+from pipeline.selection.scoring.extent import measure_extent
+
+CODE = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a\n+b\n"
+TEST = "--- a/tests/test_shop.py\n+++ b/tests/test_shop.py\n@@ -1 +1,2 @@\n a\n+b\n"
+NEWS = "--- a/CHANGES.rst\n+++ b/CHANGES.rst\n@@ -1 +1,2 @@\n a\n+b\n"
+NO_TEST = "--- a/tests/test_shop.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+
+
+def test_a_test_and_a_changelog_entry_count_for_more_than_a_test() -> None:
+    found = [measure_extent(CODE + more).companions for more in ("", TEST, NEWS, TEST + NEWS)]
+    assert found == [0, 1, 1, 2]
+
+
+def test_an_edit_that_deletes_a_test_brings_nothing() -> None:
+    assert measure_extent(CODE + NO_TEST + NEWS).companions == 0

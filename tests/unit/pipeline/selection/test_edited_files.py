@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.edits.patches import create_patch
+from pipeline.selection.edited_files import AROUND, MAX_CHARACTERS, read_edited_files
+from tests.support.data.repositories import make_codebase
+
+LINES = [f"value_{number} = {number}\n" for number in range(5000)]
+assert len("".join(LINES)) > MAX_CHARACTERS
+
+
+async def test_a_long_file_is_shown_around_its_changes_and_a_new_one_not(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"long.py": "".join(LINES), "x.py": "1\n"})
+    edited = [*LINES]
+    edited[2500] = "value_2500 = 0\n"
+    changes = {"long.py": "".join(edited).encode(), "x.py": b"2\n", "new.py": b"3\n"}
+    diff = (await create_patch(codebase, changes)).diff
+    long, short = sorted(await read_edited_files(codebase, [diff, diff]), key=lambda f: f.path)
+    assert (long.path, long.partial, short.text, short.partial) == ("long.py", True, "1\n", False)
+    assert "value_2500 = 2500\n" in long.text
+    assert f"value_{2500 - AROUND} = " in long.text
+    assert "value_0 = " not in long.text
+    assert long.text.startswith("[... lines 1 to ")
+    assert long.text.rstrip().endswith("to 5000 left out ...]")

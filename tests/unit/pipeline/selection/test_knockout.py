@@ -1,0 +1,100 @@
+"""Finalists meet in pairs, and what a run shows counts for more than the order they are read in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from pipeline.selection.finalists import Finalists
+from pipeline.selection.knockout import Settled, settle
+from pipeline.selection.machines.discriminate import DiscriminatingState, Round
+from pipeline.state import Phase
+from pipeline.types import VoteTable
+from sandbox.base import Ending, Execution
+
+Talk = tuple[str | None, Sequence[str]]
+"""The letter chosen (None: none was named), and by script the letters that pass it."""
+
+
+def run_with(code: int) -> Execution:
+    return Execution(ending=Ending.EXIT, exit_code=code, output="", seconds=0.1)
+
+
+class Referee:
+    def __init__(self, talks: Mapping[str, Talk], failing: Sequence[str] = ()) -> None:
+        self._talks = talks
+        self._failing = failing
+        """Finalists with which a script that is run on them alone reports the issue."""
+        self.asked: list[str] = []
+        self.ran: list[tuple[str, int]] = []
+
+    async def ask(self, pair: Finalists) -> DiscriminatingState:
+        order = "".join(pair.letters)
+        self.asked.append(order)
+        chosen, scripts = self._talks[order]
+        rounds = [
+            Round(
+                script=f"{order} {number}",
+                base=run_with(2),
+                runs=tuple(run_with(0 if letter in passing else 2) for letter in pair.letters),
+            )
+            for number, passing in enumerate(scripts)
+        ]
+        phase = Phase.APPROVED if chosen else Phase.OUT_OF_ATTEMPTS
+        at = pair.letters.index(chosen) if chosen else 0
+        return DiscriminatingState(pending="", phase=phase, rounds=rounds, chosen=at)
+
+    async def run(self, script: str, candidate: int) -> Execution:
+        self.ran.append((script, candidate))
+        return run_with(2 if "ABC"[candidate] in self._failing else 0)
+
+    async def settle(self, letters: str) -> Settled:
+        table = VoteTable(candidates=(), tests=(), base=(), runs=())
+        indices = ["ABC".index(letter) for letter in letters]
+        finalists = Finalists(table=table, indices=indices, letters=list(letters))
+        return await settle(finalists, self.ask, self.run)
+
+
+async def test_a_choice_that_a_run_carries_is_not_asked_for_again() -> None:
+    referee = Referee({"AB": ("B", ["B"])})
+    settled = await referee.settle("AB")
+    assert (settled.chosen, settled.rounds, settled.asked) == (1, 1, True)
+    assert referee.asked == ["AB"]
+
+
+TWICE: list[tuple[Talk, Talk, int]] = [
+    (("A", []), ("A", []), 0),
+    (("B", []), ("B", []), 1),
+    # Both times the one read first: it is the order that chose.
+    (("A", []), ("B", []), 0),
+    (("A", []), ("B", ["B"]), 1),
+    (("B", ["A"]), ("A", []), 0),
+    ((None, ["B"]), ("B", []), 1),
+    ((None, ["B"]), (None, []), 1),
+    ((None, []), (None, []), 0),
+]
+
+
+@pytest.mark.parametrize(("first", "again", "chosen"), TWICE)
+async def test_the_other_order_is_asked_where_no_run_carries_the_choice(
+    first: Talk, again: Talk, chosen: int
+) -> None:
+    referee = Referee({"AB": first, "BA": again})
+    settled = await referee.settle("AB")
+    assert referee.asked == ["AB", "BA"]
+    assert settled.chosen == chosen
+    assert settled.asked == (None not in (first[0], again[0]))
+
+
+async def test_the_winner_meets_the_next() -> None:
+    referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
+    assert (await referee.settle("ABC")).chosen == 2
+    assert referee.asked == ["AB", "BC"]
+    assert referee.ran == [("AB 0", 2)]
+
+
+async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
+    referee = Referee({"AB": ("A", ["A"])}, failing="C")
+    settled = await referee.settle("ABC")
+    assert (settled.chosen, referee.asked) == (0, ["AB"])

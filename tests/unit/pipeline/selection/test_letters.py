@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pipeline.selection.letters import assign_letters, rank_edits, to_letter, to_rank
+from pipeline.types import Candidate, Patch, TestScript, VoteTable
+from sandbox.base import Ending, Execution
+
+
+def run(code: int) -> Execution:
+    return Execution(exit_code=code, output="", seconds=0, ending=Ending.EXIT)
+
+
+def test_the_order_comes_first_and_equal_diffs_share_a_letter() -> None:
+    diffs = ("worst", "same", "best", "same")
+    table = VoteTable(
+        candidates=tuple(Candidate(sample=n, patch=Patch(diff=d)) for n, d in enumerate(diffs)),
+        tests=(TestScript(text="t"),),
+        base=(run(2),),
+        runs=((run(2),), (run(0),), (run(0),), (run(0),)),
+    )
+    assert rank_edits(table, (2,)) == (2, 1, 0)
+    assert assign_letters(table, (2,)) == ("C", "B", "A", "B")
+    assert rank_edits(table) == (1, 2, 0)
+
+
+def test_a_letter_names_a_rank_and_a_rank_a_letter() -> None:
+    assert [to_letter(n) for n in (0, 1, 25, 26, 27, 99)] == ["A", "B", "Z", "AA", "AB", "CV"]
+    assert all(to_rank(to_letter(n)) == n for n in range(702))
+    assert (to_rank(" b "), to_rank("1"), to_rank(""), to_rank("ABC"), to_rank("Ä")) == (
+        1,
+        None,
+        None,
+        None,
+        None,
+    )

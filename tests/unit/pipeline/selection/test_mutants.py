@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pipeline.selection.mutants import MOST_MUTANTS, spoil
+
+HEAD = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
+ONE = "@@ -1,2 +1,2 @@\n def f(a):\n-    return a\n+    return a == 1\n"
+TWO = "@@ -9,2 +9,2 @@\n def g(a):\n-    pass\n+    go(a)\n"
+
+
+def test_an_added_line_says_another_thing() -> None:
+    (spoilt,) = spoil(HEAD.format("a.py") + ONE)
+    assert spoilt == (HEAD.format("a.py") + ONE).replace("==", "!=")
+
+
+def test_each_of_several_hunks_is_left_out_and_so_is_a_file_without_any() -> None:
+    diff = HEAD.format("a.py") + TWO + HEAD.format("b.py") + TWO + TWO.replace("9", "30")
+    spoilt = spoil(diff)
+    assert HEAD.format("b.py") + TWO + TWO.replace("9", "30") in spoilt
+    assert HEAD.format("a.py") + TWO + HEAD.format("b.py") + TWO in spoilt
+    assert len(spoilt) <= MOST_MUTANTS
+
+
+def test_what_cannot_be_spoilt_has_no_mutants() -> None:
+    assert spoil(HEAD.format("a.txt") + ONE) == ()
+    assert spoil(HEAD.format("a.py") + TWO) == ()
+    assert spoil("") == ()

@@ -1,0 +1,101 @@
+"""What a repository expects of an edit, read from a real history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.codebase.commit import Codebase
+from pipeline.shown import Habits
+from pipeline.types import Context, SourceFile
+from pipeline.workflows.habits import read_habits
+from tests.support.data.local_git import committed, repository
+
+TEST = b"def test_total():\n    assert total() == 1\n"
+
+
+async def habits_after(
+    folder: Path, first: Mapping[str, bytes], *commits: Mapping[str, bytes], exclude: str = ""
+) -> Habits:
+    sha = repository(folder / "git", first)
+    for one in commits:
+        sha = committed(folder / "git", one)
+    codebase = await Codebase.open(folder / "git" / ".git", sha)
+    shown = SourceFile(path="shop/till.py", text="", tokens=0)
+    context = Context(files=(shown,), scanned=1)
+    return await read_habits(codebase, context, (exclude,) if exclude else ())
+
+
+FIRST = {
+    "shop/till.py": b"x = 0\n",
+    "tests/test_till.py": TEST,
+    "examples/test_till.py": TEST,
+    "docs/CHANGES.rst": b"Next\n----\n\n- Totals add up.\n" + b"- old\n" * 500,
+}
+
+
+def fixes(count: int, *also: str) -> list[dict[str, bytes]]:
+    """Commits that change the code, and the files `also`."""
+    return [dict.fromkeys(("shop/till.py", *also), b"# %d\n" % n + TEST) for n in range(count)]
+
+
+async def test_a_changelog_that_fixes_change_is_shown_under_its_path(tmp_path: Path) -> None:
+    told = await habits_after(tmp_path, FIRST, *fixes(6, "docs/CHANGES.rst", "tests/test_till.py"))
+    assert told.changelog == (
+        "Changes that users notice are noted in docs/CHANGES.rst. "
+        "7 of the last 7 commits that change code change it."
+    )
+    assert [file.path for file in told.newest] == ["docs/CHANGES.rst"]
+    assert told.tests.startswith("7 of the last 7")
+    assert told.nearest is not None
+    assert told.nearest.path == "tests/test_till.py"
+
+
+async def test_a_changelog_that_only_releases_change_is_not_mentioned(tmp_path: Path) -> None:
+    first = {"docs/CHANGES.rst": FIRST["docs/CHANGES.rst"]}
+    code = {path: text for path, text in FIRST.items() if path not in first}
+    told = await habits_after(tmp_path, first, code, *fixes(6))
+    assert (told.changelog, told.newest) == ("", ())
+
+
+async def test_fragments_are_shown_one_by_one_and_cut_between_lines(tmp_path: Path) -> None:
+    first = {**FIRST, "changelog/1.bugfix.rst": b"Old.\n"}
+    del first["docs/CHANGES.rst"]
+    notes = [{f"changelog/{n}.bugfix.rst": b"A fix.\n" * 300} for n in (2, 3, 4)]
+    told = await habits_after(tmp_path, first, *fixes(3), *notes)
+    assert "in files of their own in changelog." in told.changelog
+    assert [file.path for file in told.newest] == [f"changelog/{n}.bugfix.rst" for n in (4, 3, 2)]
+    assert all(f.text.endswith("A fix.\n[... more is not shown ...]\n") for f in told.newest)
+
+
+async def test_too_few_commits_tell_nothing_and_excluded_tests_are_not_shown(
+    tmp_path: Path,
+) -> None:
+    told = await habits_after(tmp_path, FIRST, *fixes(1), exclude="tests/")
+    assert told.tests == ""
+    assert told.nearest is not None
+    assert told.nearest.path == "examples/test_till.py"
+
+
+async def test_fragments_are_known_by_their_names_where_no_history_shows_them(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "CHANGELOG.rst": b"The change log is elsewhere.\n",
+        "changelog/README.rst": b"How to write one.\n",
+        "changelog/_template.rst": b"{{ text }}\n",
+        "changelog/7389.trivial.rst": b"Rename.\n",
+        "changelog/7491.bugfix.rst": b"Keep the order.\n",
+        "src/a.py": b"",
+    }
+    habits = await habits_after(tmp_path, files)
+    assert "files of their own in changelog." in habits.changelog
+    assert [one.path for one in habits.newest] == [
+        "changelog/7389.trivial.rst",
+        "changelog/7491.bugfix.rst",
+    ]
+
+
+async def test_what_explains_the_change_log_is_no_example_of_it(tmp_path: Path) -> None:
+    files = {"doc/whatsnew/index.rst": b"x\n", "doc/whatsnew/summary_explanation.rst": b"x\n"}
+    assert (await habits_after(tmp_path, files)).changelog == ""

@@ -1,0 +1,132 @@
+"""The ladder of attempts for a tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.environment.record import NO_INDEX, TriedAttempt
+from sandbox.environment.attempt import UV_STEP, Attempt, make_plan
+from sandbox.environment.python_version import find_python_at
+from tests.support.docker import make_tree
+
+TOX = """\
+[tox]
+envlist = py{36,37,38}-{plain,django}, py37, lint
+[base]
+deps = six
+[testenv]
+extras = qa
+deps =
+    {[base]deps}
+    py{36,37,38}: -rtests/requirements/py3.txt
+    py36: dataclasses
+    django: django
+    !py37: other
+commands = pytest
+"""
+CLASSIFIERS = "".join(f"Programming Language :: Python :: 3.{n}\n" for n in (6, 7, 8))
+FILES = {
+    "setup.py": f"setup(name='shop', extras_require={{'qa': []}})\n{CLASSIFIERS}",
+    "tox.ini": TOX,
+    "tests/requirements/py3.txt": "pytest\n",
+    "tests-min.txt": "",
+}
+OLD = date(2019, 7, 20)
+
+
+def plan_of(attempt: Attempt) -> dict[str, Any]:
+    return json.loads(dict(attempt.recipe.files)["plan.json"])
+
+
+def test_an_old_commit_is_installed_as_of_its_day_first(tmp_path: Path) -> None:
+    plan = make_plan(make_tree(tmp_path, FILES), as_of=OLD, described="v1.2-3-gabc")
+    assert [attempt.name for attempt in plan] == ["dated", "undated", "other", "today"]
+    assert plan[0].summary == (
+        "Python 3.7, packages of the commit's time (2019-07-20), tox's requirements."
+    )
+    first = plan_of(plan[0])
+    assert (first["as_of"], plan_of(plan[1])["as_of"]) == ("2019-07-20", "")
+    # The environment of Python 3.7 with the fewest factors, and the lines of its factors.
+    assert first["extras"] == ["qa"]
+    assert first["files"] == ["tests/requirements/py3.txt"]
+    assert first["requirements"] == ["six"]
+    assert plan[0].recipe.version == "1.3.dev3"
+
+
+def test_a_young_commit_has_no_attempt_twice(tmp_path: Path) -> None:
+    files = {"pyproject.toml": "[project]\nname = 'shop'\n", "a.py": ""}
+    plan = make_plan(make_tree(tmp_path, files), as_of=datetime.now(UTC).date())
+    assert [attempt.name for attempt in plan] == ["undated", "today"]
+
+
+def test_the_maintainers_word_is_the_only_attempt(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path, {**FILES, "Dockerfile": "FROM capuchin/base\n"})
+    for given in ({"setup": ["make install"]}, {"dockerfile": "Dockerfile"}):
+        (only,) = make_plan(tree, as_of=OLD, **given)  # pyright: ignore[reportArgumentType]
+        assert only.only
+        assert only.name == next(iter(given))
+
+
+def test_a_lock_file_that_is_too_large_is_reported_and_not_read(tmp_path: Path) -> None:
+    files = {"pyproject.toml": "[project]\nname='x'\n", "a.py": "", "poetry.lock": "x" * 9_000_000}
+    plan = make_plan(make_tree(tmp_path, files))
+    assert "poetry.lock is larger than 8 MB and is not read." in plan[0].summary
+    assert "lock" not in [attempt.name for attempt in plan]
+
+
+@pytest.mark.parametrize(
+    ("files", "day", "minors"),
+    [
+        # Declared and mature: 3.8 came out in October 2019.
+        (FILES, date(2020, 1, 1), (7, 6, 8)),
+        (FILES, date(2020, 7, 1), (8, 7, 6)),
+        # Older than any: the oldest declared one is the nearest.
+        (FILES, date(2013, 1, 1), (6, 7, 8)),
+        ({"setup.py": "python_requires='>=3.7,<3.10'"}, date(2020, 7, 1), (8, 7)),
+        ({".python-version": "3.9.1", **FILES}, date(2021, 7, 1), (9,)),
+        ({".travis.yml": "python:\n  - 3.6\n  - '3.7'\n"}, date(2019, 7, 1), (7, 6)),
+    ],
+)
+def test_python_is_the_newest_that_was_mature_on_that_day(
+    files: dict[str, str], day: date, minors: tuple[int, ...]
+) -> None:
+    assert find_python_at(files, day).wanted[: len(minors)] == minors
+
+
+class BadGateway(BaseHTTPRequestHandler):
+    """The cache of the index, where the index itself is out of reach."""
+
+    def do_GET(self) -> None:
+        self.send_error(502)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BadGateway)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/simple"
+    python = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
+    environment = {"PATH": python, "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": os.devnull}
+    line = UV_STEP.replace("/opt/tools", str(tmp_path))
+    done = subprocess.run(
+        ["sh", "-c", line], env=environment, capture_output=True, text=True, check=False
+    )
+    server.shutdown()
+    server.server_close()
+    tried = TriedAttempt(
+        name="dated", summary="Python 3.8.", problem="A step failed.", log=done.stderr + done.stdout
+    )
+    assert done.returncode != 0
+    assert tried.line() == f"Python 3.8: not installed: {NO_INDEX}"

@@ -1,0 +1,92 @@
+"""What CI files install, read with limits and never run."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sandbox.environment.ci import find_ci_recipe
+from sandbox.environment.plain_yaml import entries, parse_yaml, walk_scalars
+
+WORKFLOW = """\
+on: push
+jobs:
+  docs:
+    steps:
+      - run: pip install sphinx && pytest docs
+  test:
+    strategy:
+      matrix:
+        deps: ["numpy==1.26", "numpy"]
+    steps:
+      - uses: actions/checkout@v4
+      - run: |
+          sudo apt-get update
+          sudo apt-get install -y libxml2-dev texlive-full 'evil;id' --fix-missing
+          python -m pip install --upgrade pip "tox>4"
+          python -m pip install -e ".[test]" -r requirements/ci.txt \\
+            "${{ matrix.deps }}" --index-url http://e.org/simple $EXTRA
+          pip install ./wheel.whl git+https://e.org/x 'six; python_version<"3"'
+      - run: pytest -q
+"""
+GITLAB = """\
+.base: &base
+  before_script:
+    - pip install -r dev.txt
+tests:
+  <<: *base
+  script:
+    - !reference [.base, script]
+    - python -m unittest
+"""
+
+
+def test_a_workflow_says_what_its_test_job_installs() -> None:
+    path = ".github/workflows/ci.yml"
+    found = find_ci_recipe(["requirements/ci.txt"], {path: WORKFLOW})
+    assert found.needs.extras == ("test",)
+    assert found.needs.files == ("requirements/ci.txt",)
+    assert found.needs.requirements == ("numpy==1.26", 'six; python_version<"3"')
+    assert found.system_packages == ("libxml2-dev",)
+    assert path in found.needs.source
+
+
+def test_gitlab_says_it_with_merged_keys_and_tags() -> None:
+    found = find_ci_recipe(["dev.txt"], {".gitlab-ci.yml": GITLAB})
+    assert found.needs.files == ("dev.txt",)
+
+
+def test_a_development_container_says_it_too() -> None:
+    text = '{// a comment\n"postCreateCommand": "pip3 install pytest-asyncio"}'.replace(
+        "// a", "\n// a"
+    )
+    found = find_ci_recipe([], {".devcontainer/devcontainer.json": text})
+    assert found.needs.requirements == ("pytest-asyncio",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)).replace(
+            "[*a0, *a0, *a0, *a0, *a0, *a0, *a0, *a0, *a0]", "[lol]"
+        ),
+        "".join(
+            f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 9)}]\n" if n else "a0: &a0 {k: v}\n"
+            for n in range(25)
+        ),
+        "[" * 30_000,
+        "jobs: {test: {steps: [{run: '" + ";" * 60_000 + "pytest'}]}}",
+        "- " * 20_000,
+        "\0",
+    ],
+    ids=["aliases", "merges", "depth", "separators", "lists", "null"],
+)
+def test_a_hostile_ci_file_takes_no_time_and_says_nothing(text: str) -> None:
+    begun = time.process_time()
+    found = find_ci_recipe([], {".github/workflows/ci.yml": text})
+    parsed = parse_yaml(text)
+    assert sum(1 for _ in walk_scalars(parsed)) <= 20_000
+    assert entries(parsed) is not None
+    assert found.needs.is_empty
+    assert time.process_time() - begun < 10

@@ -1,0 +1,57 @@
+"""Files of a repository that once stopped the worker that read them, or ended its run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.regression.routines import tox_lines
+from sandbox.environment.dockerfile import check_dockerfile
+from sandbox.environment.manifests import parse_ini, parse_toml
+from sandbox.environment.tox_nox import NO_ROUTINE, nox_routine, tox_routine
+from sandbox.errors import EnvironmentFailed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "9" * 5_000, "a = " + "[" * 100_000, "a" + ".a" * 20_000 + " = 1"],
+    ids=["a number of 5,000 digits", "nested arrays", "a key of 20,000 parts"],
+)
+def test_toml_that_cannot_be_read_is_empty(text: str) -> None:
+    assert parse_toml(text) == {}
+    assert list(tox_lines("", text)) == []
+
+
+def test_a_noxfile_that_pythons_parser_cannot_hold_has_no_routine() -> None:
+    assert nox_routine({"noxfile.py": "x=" + "-" * 100_000 + "1\n"}) == NO_ROUTINE
+
+
+LOOP = "[testenv]\ndeps =\n" + "    {[testenv]deps}\n" * 50
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: tox_routine({"tox.ini": LOOP}, 9),
+        lambda: tox_routine({"tox.ini": "[testenv]\ndeps =\n    " + "a," * 50_000 + "\n"}, 9),
+        lambda: parse_ini("[a]\n" + "x\n" * 100_000),
+    ],
+    ids=["settings that name each other", "a long condition", "lines that are no settings"],
+)
+def test_reading_takes_time_in_proportion_to_the_file(read: Callable[[], object]) -> None:
+    began = time.thread_time()
+    read()
+    assert time.thread_time() - began < 1
+
+
+def test_conditions_of_tox_are_still_understood() -> None:
+    deps = "    py{38,39} , other: new\n    !py39: old\n    https://example.com/x.zip\n"
+    routine = tox_routine({"tox.ini": f"[testenv]\ndeps =\n{deps}"}, 9)
+    assert routine.installs == (("new",), ("https://example.com/x.zip",))
+
+
+def test_arguments_of_a_dockerfile_do_not_multiply() -> None:
+    with pytest.raises(EnvironmentFailed, match="a FROM is too long"):
+        check_dockerfile("ARG A=" + "x" * 30_000 + "\nFROM " + "$A" * 30_000 + "\n")

@@ -1,0 +1,108 @@
+"""What lock files say, as requirements that any index can serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sandbox.environment.locks import read_lock
+from sandbox.environment.recipe import read_manifests
+from tests.support.docker import make_tree
+
+PROJECT = "[project]\nname = 'x'\n"
+POETRY = """\
+[tool.poetry]
+name = "x"
+[tool.poetry.dependencies]
+python = "^3.8"
+a = {version = "^1", extras = ["fast"]}
+old = {version = "*", python = "<3.9", markers = "python_version < '3.9'"}
+later = {version = "*", optional = true}
+[tool.poetry.extras]
+test = ["later"]
+[tool.poetry.group.test.dependencies]
+t = "*"
+[tool.poetry.group.docs]
+optional = true
+[tool.poetry.group.docs.dependencies]
+d = "*"
+"""
+LOCK = """\
+[[package]]
+name = "a"
+version = "1.2"
+python-versions = ">=3.8"
+files = [{file = "a.whl", hash = "sha256:0a"}, {file = "a2.whl", hash = "x; rm -rf"}]
+[package.dependencies]
+b = {version = "*", optional = true}
+win = {version = "*", markers = "sys_platform == 'win32'"}
+[package.extras]
+fast = ["b (>=1)"]
+[[package]]
+name = "b"
+version = "2"
+files = [{file = "b.whl", hash = "sha256:0b"}]
+[[package]]
+name = "win"
+version = "3"
+files = []
+[[package]]
+name = "old"
+version = "4"
+files = []
+[[package]]
+name = "later"
+version = "5"
+files = []
+[[package]]
+name = "t"
+version = "6"
+files = []
+[package.source]
+type = "git"
+url = "https://e.org/t.git"
+resolved_reference = "f00"
+[[package]]
+name = "d"
+version = "7"
+files = []
+[[package]]
+name = "evil\\n--index-url=http://e.org"
+version = "8"
+files = []
+"""
+
+
+def test_poetry_locks_the_chosen_groups_and_extras_for_this_python(tmp_path: Path) -> None:
+    files = {"x.py": "", "pyproject.toml": POETRY, "poetry.lock": LOCK}
+    lock = read_lock(read_manifests(make_tree(tmp_path, files)), 11)
+    assert lock
+    assert lock.requirements.splitlines() == [
+        "a==1.2 --hash=sha256:0a",
+        "b==2 --hash=sha256:0b",
+        "later==5",
+        "t @ git+https://e.org/t.git@f00",
+    ]
+
+
+def test_pdm_locks_its_groups_with_hashes(tmp_path: Path) -> None:
+    lock = (
+        '[[package]]\nname = "a"\nversion = "1"\nmarker = "os_name == \'posix\'"\n'
+        'files = [{file = "a.whl", hash = "sha256:0a"}, {url = "u", hash = "x; rm -rf"}]\n'
+        '[[package]]\nname = "b"\ngit = "https://e.org/b"\nrevision = "f00"\nfiles = []\n'
+        '[[package]]\nname = "c"\nversion = "2"\ngroups = ["docs"]\n'
+    )
+    files = {"a.py": "", "pyproject.toml": PROJECT, "pdm.lock": lock}
+    found = read_lock(read_manifests(make_tree(tmp_path, files)), 11)
+    assert found
+    assert found.requirements == (
+        "a==1 ; os_name == 'posix' --hash=sha256:0a\nb @ git+https://e.org/b@f00\n"
+    )
+
+
+def test_uv_exports_its_own_lock_with_the_group_for_tests(tmp_path: Path) -> None:
+    project = PROJECT + "[dependency-groups]\ndev = []\ntest = []\n[tool.uv]\npackage = false\n"
+    files = {"a.py": "", "pyproject.toml": project, "uv.lock": ""}
+    found = read_lock(read_manifests(make_tree(tmp_path, files)), 11)
+    assert found
+    assert found.uv_export[-2:] == ("--group", "test")
+    assert not found.package

@@ -1,0 +1,215 @@
+"""The rules of the installer, on what uv prints and what files hold."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.guest.installer import index, package, resolve
+from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
+from sandbox.guest.installer.index import version_in
+from sandbox.guest.installer.main import explain_lock
+from sandbox.guest.installer.plan import Plan, latest_day
+from sandbox.guest.installer.requirements import flatten, without
+from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
+
+BUILD = """\
+  × Failed to build `pylibmc==1.6.3`
+  ├─▶ The build backend returned an error
+      fatal error: libmemcached/memcached.h: No such file or directory
+  hint: this is about something else
+"""
+MISSING = """\
+  × No solution found when resolving dependencies:
+  ╰─▶ Because there are no versions of nonsense and you require nonsense>=3, we can conclude that
+      your requirements are unsatisfiable.
+  hint: `atomicwrites` was filtered by `exclude-newer` to only include packages uploaded before X
+"""
+RELEASED = [["3.6", "2016-12-23"], ["3.8", "2019-10-14"]]
+
+
+def test_uv_names_what_it_cannot_have() -> None:
+    assert find_culprits(BUILD) == {"pylibmc"}
+    assert find_culprits(MISSING) == {"nonsense"}
+    assert FILTERED.findall(MISSING) == ["atomicwrites"]
+    assert last_line(MISSING) == "your requirements are unsatisfiable."
+
+
+@pytest.mark.parametrize(
+    ("output", "lacks"),
+    [
+        (BUILD, "the header libmemcached/memcached.h"),
+        ("x.h\nfatal error: Python.h: No such file", "the headers of Python (python3-dev)"),
+        ("error: command 'gcc' failed: No such file or directory", "the program gcc"),
+        ("../meson.build:1:0: ERROR: Unknown compiler(s): [['cc'], ['gcc']]", "a C compiler"),
+        ('ERROR: Dependency "openblas" not found, tried pkgconfig', "the library openblas"),
+        ("Rust not found, installing into a temporary directory", "Rust (cargo)"),
+        ("rustc, the rust compiler, is not installed or not in PATH", "Rust (cargo)"),
+        ("error: can't find Rust compiler", "Rust (cargo)"),
+        ("Could not find CMake with version >=3.15", "the program cmake"),
+        ("Problem with the CMake installation, aborting build.", "the program cmake"),
+        ("-- No CMAKE_CXX_COMPILER could be found.", "a C compiler"),
+        ("SyntaxError: invalid syntax", ""),
+        (
+            "error: [Errno 2] No such file or directory: 'x86_64-linux-gnu-gcc'",
+            "the program x86_64-linux-gnu-gcc",
+        ),
+    ],
+)
+def test_what_a_build_lacks_is_a_few_words(output: str, lacks: str) -> None:
+    assert find_lacking(output).startswith(lacks)
+    assert bool(find_lacking(output)) == bool(lacks)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "python", "latest"),
+    [
+        ("2020-12-27", "3.8.18", "2021-01-10"),
+        # No package older than the wheels for this Python.
+        ("2013-01-24", "3.6.15", "2017-09-19"),
+        ("", "3.8.18", None),
+        (str(datetime.datetime.now(datetime.UTC).date()), "3.8.18", None),
+    ],
+)
+def test_nothing_counts_that_is_newer_than_the_commit(
+    as_of: str, python: str, latest: str | None
+) -> None:
+    found = latest_day(Plan(as_of=as_of, released=RELEASED), python)
+    assert (str(found) if found else None) == latest
+
+
+def test_setuptools_has_dates_of_its_own() -> None:
+    uv = Uv(datetime.date(2018, 5, 1), {})
+    uv.later["atomicwrites"] = "2022-08-07"
+    assert uv.dates(SETUPTOOLS_FOR_EDITABLE)[2:4] == [
+        "--exclude-newer-package",
+        "setuptools=2022-09-30",
+    ]
+    assert "setuptools=2019-04-15" in uv.dates(SETUPTOOLS_FOR_UV)
+    assert uv.dates(None)[-1] == "atomicwrites=2022-08-07"
+    assert Uv(None, {}).dates(SETUPTOOLS_FOR_UV) == []
+
+
+def test_requirement_files_are_read_flat_and_without_options(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/a.txt").write_text(
+        "-r ../b.txt  # more\n-r a.txt\n--index-url http://e.org\nsix >= 1 \\\n  , < 2\n"
+        "-e git+https://e.org/x#egg=x\n-e .\n./local\n"
+    )
+    (tmp_path / "b.txt").write_text("flask==1 --hash=sha256:00\n# nothing\n")
+    found = flatten(["tests/a.txt", "none.txt"], tmp_path)
+    assert found[0] == "flask==1"
+    assert found[-2:] == ["six >= 1    , < 2", "x @ git+https://e.org/x"]
+    assert not any(line.startswith("-") for line in found)
+    assert without(["Foo.Bar[x]>1", "baz"], ["foo-bar"]) == (["baz"], ["Foo.Bar[x]>1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "version"),
+    [
+        ("my.Pkg", "my_pkg-1.2.tar.gz", "1.2"),
+        ("numpy", "numpy-1.26.4-cp311-cp311-manylinux_2_17_x86_64.whl", "1.26.4"),
+        ("zope.interface", "zope.interface-5.0-py3.6-linux.egg", "5.0"),
+        ("a", "ab-1.tar.gz", ""),
+    ],
+)
+def test_a_files_name_says_its_version(name: str, file: str, version: str) -> None:
+    assert version_in(name, file) == version
+
+
+@pytest.mark.parametrize(
+    ("until", "newest"),
+    [
+        ("2020-07-13", "6.0.0rc1"),  # announced after the last final release
+        ("2020-06-15", "5.4.3"),  # an abandoned pre-release of long ago says nothing
+        ("2020-08-01", "6.0.0.post1"),
+        ("2010-01-01", ""),
+    ],
+)
+def test_a_pre_release_counts_where_it_is_the_latest(
+    monkeypatch: pytest.MonkeyPatch, until: str, newest: str
+) -> None:
+    days = {
+        "9.0a1": "2015-01-01",
+        "5.4.3": "2020-06-02",
+        "5.4.10.dev1": "2020-06-01",
+        "6.0.0rc1": "2020-07-08",
+        "6.0.0b2": "2020-07-09",
+        "6.0.0": "2020-07-28",
+        "6.0.0.post1": "2020-07-29",
+    }
+    files = [{"filename": f"p-{v}.tar.gz", "upload-time": f"{d}T0:0:0Z"} for v, d in days.items()]
+
+    def read(_: str) -> list[dict[str, Any]]:
+        return files
+
+    monkeypatch.setattr(index, "read_files", read)
+    assert index.newest_release("p", until) == newest
+
+
+def test_a_file_that_is_not_the_locked_one_is_named() -> None:
+    mismatch = "  × Failed to download `a==1`\n  ╰─▶ Hash mismatch for `a==1`\n\n  Expected:\n"
+    assert explain_lock(mismatch) == (
+        "The index's files of a==1 do not have the hashes that the lock file names, so nothing of "
+        "the lock file is installed. The maintainers can lock again."
+    )
+
+
+def test_a_build_that_does_not_end_is_killed_and_reported() -> None:
+    with pytest.raises(TookTooLong, match=r"sleep 60.*took longer than"):
+        Uv(None, {}).run(["sleep", "60"], seconds=0.2)
+
+
+class Recorded(Uv):
+    """Answers with what uv printed, in order."""
+
+    def __init__(self, *answers: tuple[bool, str], latest: datetime.date | None = None) -> None:
+        super().__init__(latest, {})
+        self.answers = list(answers)
+        self.asked: list[list[str]] = []
+
+    def install(self, words: Sequence[str], **_: Any) -> tuple[bool, str]:
+        self.asked.append(Path(words[-1]).read_text().splitlines())
+        return self.answers.pop(0)
+
+
+def test_a_test_requirement_that_cannot_be_built_goes_by_its_name() -> None:
+    uv = Recorded((False, BUILD), (True, ""))
+    resolver = resolve.Resolver(uv)
+    assert resolver.install(["asgiref"], ["pylibmc; os_name == 'posix'", "pytz"])
+    assert uv.asked[-1] == ["asgiref", "pytz"]
+    assert list(resolver.left_out) == ["pylibmc; os_name == 'posix'"]
+
+
+def test_one_package_alone_may_be_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    day = datetime.date(2019, 8, 3)
+    uv = Recorded((False, MISSING), (True, ""), latest=day)
+
+    def next_upload(name: str, after: datetime.date) -> datetime.date:
+        assert (name, after) == ("atomicwrites", day)
+        return datetime.date(2022, 7, 8)
+
+    monkeypatch.setattr(resolve, "next_upload", next_upload)
+    assert resolve.Resolver(uv).install(["atomicwrites"], ["nonsense>=3"])
+    assert uv.later == {"atomicwrites": "2022-08-07"}
+    assert uv.asked[-1] == ["atomicwrites", "nonsense>=3"]
+
+
+def test_metadata_give_what_a_package_and_its_extras_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "lib/python3.8/site-packages"
+    (site / "Shop-1.0.dist-info").mkdir(parents=True)
+    (site / "Shop-1.0.dist-info/METADATA").write_text(
+        "Name: Shop\nRequires-Dist: six (>=1)\nRequires-Dist: shop[deep]; extra == 'test'\n"
+        "Requires-Dist: nose ; extra == 'deep'\nRequires-Dist: sphinx; extra == 'docs'\n\nText\n"
+    )
+    monkeypatch.setattr(package, "ENVIRONMENT", str(tmp_path))
+    assert package.read_requirements("shop", ["test"]) == [
+        "six (>=1)",
+        'nose ; python_version >= "0"',
+    ]

@@ -1,0 +1,99 @@
+"""The proxy that is a build's way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sandbox.guest.network.destinations import Destinations
+from sandbox.guest.network.egress import listen
+from sandbox.guest.network.proxy import Proxy, read_request
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[int]:
+    """The port of a server that sends back what it got."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(1000))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+
+
+async def ask(head: str, *permitted: str, then: bytes = b"", parent: str = "") -> bytes:
+    """What the proxy answers to `head`; `then` is sent through a tunnel."""
+    listener = listen(0)
+    listener.setblocking(False)
+    serving = asyncio.create_task(Proxy(Destinations(permitted), parent).serve(listener))
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(head.replace("\n", "\r\n").encode())
+    answer = await reader.readuntil(b"\r\n\r\n") if then else b""
+    writer.write(then)
+    answer += await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    await writer.wait_closed()
+    serving.cancel()
+    await asyncio.wait([serving])
+    return answer
+
+
+async def test_a_tunnel_leads_to_a_permitted_host(echo: int) -> None:
+    head = f"CONNECT localhost:{echo} HTTP/1.1\n\n"
+    answer = await ask(head, f"localhost:{echo}", then=b"words")
+    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\nwords"
+
+
+async def test_a_request_goes_on_without_what_is_the_proxys(echo: int) -> None:
+    url = f"http://localhost:{echo}/a?b=c"
+    head = f"GET {url} HTTP/1.1\nHost: other\nProxy-Connection: keep-alive\nAccept: x\n\n"
+    answer = await ask(head, "localhost")
+    lines = ["GET /a?b=c HTTP/1.1", f"Host: localhost:{echo}", "Connection: close", "Accept: x"]
+    assert answer.decode().split("\r\n")[:-2] == lines
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("CONNECT 169.254.169.254:80 HTTP/1.1\n\n", "403 169.254.169.254 is private: builds"),
+        ("GET http://localhost/ HTTP/1.1\n\n", "403 localhost is private"),
+        ("CONNECT [::ffff:7f00:1]:80 HTTP/1.1\n\n", "403 ::ffff:7f00:1 is private"),
+        ("CONNECT nowhere HTTP/1.1\n\n", "400 this proxy"),
+        ("GET / HTTP/1.1\n\n", "400 this proxy"),
+        ("GET file:///etc/passwd HTTP/1.1\n\n", "400 this proxy"),
+        ("CONNECT a:99999 HTTP/1.1\n\n", "400 this proxy"),
+        ("\n\n", "400 this proxy"),
+        (f"GET http://{'a' * 70_000}/ HTTP/1.1\n\n", "400 this proxy"),
+        (f"CONNECT {'a' * 300}:80 HTTP/1.1\n\n", "502 "),
+    ],
+)
+async def test_the_rest_is_refused_with_the_reason(head: str, status: str) -> None:
+    assert (await ask(head)).decode().startswith(f"HTTP/1.1 {status}")
+
+
+def test_a_header_cannot_forge_the_host() -> None:
+    _, _, request = read_request(b"GET http://u:p@a.org:81/x HTTP/1.1\r\nHOST : b\r\n\r\n")
+    assert request == b"GET /x HTTP/1.1\r\nHost: a.org:81\r\nConnection: close\r\n\r\n"
+
+
+async def test_all_goes_through_the_operators_own_proxy(echo: int) -> None:
+    parent, permitted = f"http://me:p%40ss@localhost:{echo}", f"localhost:{echo}"
+    login = "Proxy-Authorization: Basic bWU6cEBzcw=="
+    for head, first in (
+        ("CONNECT nowhere.invalid:443 HTTP/1.1\nA: b\n\n", "CONNECT nowhere.invalid:443 HTTP/1.1"),
+        (
+            "GET http://nowhere.invalid/x HTTP/1.1\nA: b\n\n",
+            "GET http://nowhere.invalid/x HTTP/1.1",
+        ),
+    ):
+        lines = (await ask(head, permitted, parent=parent)).decode().split("\r\n")
+        assert lines[0] == first
+        assert login in lines
+        assert "A: b" in lines
+    refused = await ask("CONNECT 10.0.0.1:443 HTTP/1.1\n\n", permitted, parent=parent)
+    assert b"403 10.0.0.1 is private" in refused

@@ -1,0 +1,66 @@
+"""A fork does what a new process does."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.fakes import run_process
+from tests.support.fork_server import is_program
+from tests.support.forked_python import ENVIRONMENT, run_forked
+
+FILES = {
+    "test_a.py": "def test_a():\n    print(__file__)\n    assert 1 == 2\n",
+    "script.py": "import sys\nprint(sys.argv, __file__, sys.path[0], __name__)\n1 / 0\n",
+}
+NESTED = """\
+import subprocess, sys
+print("before")
+child = subprocess.Popen([sys.executable, "-m", "pytest", "-q"], start_new_session=True)
+sys.exit(child.wait() + 10)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-c", "import sys; print(sys.argv, sys.path, __name__); sys.exit(3)", "x"),
+        ("-I", "-c", "import os, sys; print(sys.path, sorted(os.environ)); sys.exit('words')"),
+        ("-c", "import atexit; atexit.register(print, 'bye'); 1 / 0"),
+        ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+        ("script.py", "x"),
+        ("-m", "missing"),
+        ("-c", NESTED),
+    ],
+    ids=lambda arguments: " ".join(arguments)[:24],
+)
+async def test_a_fork_does_what_a_new_process_does(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    found: list[tuple[int, str]] = []
+    for run in (run_process, run_forked):
+        folder = tmp_path / run.__name__
+        folder.mkdir()
+        for name, text in FILES.items():
+            (folder / name).write_text(text)
+        env = {**ENVIRONMENT, "PYTHONPATH": str(folder)}
+        code, output = await run([sys.executable, *arguments], folder, 100, env)
+        text = output.decode().replace(str(folder), "FOLDER")
+        found.append((code, re.sub(r"in \d+\.\d+s", "in a moment", text)))
+    assert found[1] == found[0]
+
+
+async def test_a_fork_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
+    program = "import time; print('began', flush=True); time.sleep(1000)"
+    with pytest.raises(TimeoutError):
+        await run_forked([sys.executable, "-c", program], tmp_path, 0.2, ENVIRONMENT)
+
+
+def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
+    assert is_program(["python", "-I", "-c", "1"], ENVIRONMENT)
+    assert not is_program(["python", "-S", "-c", "1"], ENVIRONMENT)
+    assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONHASHSEED": "1"})
+    assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONUTF8": "0"})

@@ -1,0 +1,116 @@
+"""Every regular expression takes time in proportion to its text, no matter who wrote it.
+
+All calls of `re` in the source are found. Each pattern is tried on texts made from its own
+structure (`tests/support/patterns.py`): 64 KB first, in proportion to a second for 1 MB, and where
+that is too slow the text is tried at 1 MB, which must take less than a second of processor time.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from tests.support.patterns import Pattern, list_patterns, list_texts
+
+SMALL: Final = 64_000
+LARGE: Final = 1_000_000
+SECONDS: Final = 1.0
+PATH: Final = "a path of a repository: at most 4,096 bytes"
+IN_BUILD: Final = "runs in the build container, on that build's own output"
+SHORT_TEXTS: Final = {
+    "bot/settings_table.py::_MARKS": "documents of our own",
+    "pipeline/environment/machine.py::_LOCKS": PATH,
+    "pipeline/selection/normalise/irrelevant_files.py::_SCRATCH": PATH,
+    "sandbox/environment/recipe.py::DEPENDENCY_FILES": PATH,
+    "sandbox/environment/node.py::is_in_range": "cut at LONGEST_RANGE",
+    "sandbox/environment/node.py::is_in_range#2": "cut at LONGEST_RANGE",
+    "sandbox/environment/versions.py::DESCRIBED": "the name of a tag: git's limit",
+    "pipeline/evaluation/grading.py::_PATH_PARAMETER": "names of tests: cut at LONGEST; offline",
+    "sandbox/guest/installer/failures.py::DEPENDENT": IN_BUILD,
+    "sandbox/guest/installer/failures.py::LACKS#7": IN_BUILD,
+    "sandbox/guest/installer/failures.py::LACKS#8": IN_BUILD,
+    "sandbox/guest/installer/index.py::read_files": IN_BUILD,
+    "sandbox/guest/installer/requirements.py::read_lines#2": IN_BUILD,
+    "sandbox/guest/network/pages.py::LINK": "pages of the operator's package index",
+}
+"""Patterns that need more, by place, and why their texts are always short."""
+PATTERNS: Final = {pattern.place: pattern for pattern in list_patterns()}
+
+
+class TooLong(Exception):
+    pass
+
+
+@contextmanager
+def limit(seconds: float) -> Generator[None]:
+    """Raise `TooLong` after so much processor time: the matcher looks for signals."""
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def measure(pattern: Pattern, text: str, most: float) -> float:
+    """Seconds that the pattern takes for the text; `most` if it takes longer."""
+    source: Any = pattern.text.encode("latin-1") if pattern.binary else pattern.text
+    subject: Any = text.encode() if pattern.binary else text
+    compiled: Any = re.compile(source, pattern.flags)
+    began = time.thread_time()
+    try:
+        with limit(most):
+            if pattern.function in ("match", "fullmatch"):
+                getattr(compiled, pattern.function)(subject)
+            else:
+                collections.deque(compiled.finditer(subject), maxlen=0)
+    except TooLong:
+        return most
+    return time.thread_time() - began
+
+
+def find_slow_text(pattern: Pattern) -> str:
+    """A text for which the pattern takes more than a second for 1 MB; empty if none is found."""
+    small = list_texts(pattern, SMALL)
+    share = SECONDS * SMALL / LARGE
+    for number, text in enumerate(small):
+        if measure(pattern, text, share * 2) > share:
+            large = list_texts(pattern, LARGE)[number]
+            if measure(pattern, large, SECONDS * 1.5) > SECONDS:
+                return text[:60]
+    return ""
+
+
+def test_all_expressions_are_found() -> None:
+    assert len(PATTERNS) > 350
+    assert sum(pattern.text == "x" for pattern in PATTERNS.values()) < 12
+
+
+def test_every_exception_still_exists() -> None:
+    assert SHORT_TEXTS.keys() <= PATTERNS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["bot", "pipeline", "sandbox/environment", "sandbox", "prompts"])
+def test_every_pattern_takes_time_in_proportion_to_its_text(room: str) -> None:
+    slow = {
+        place: found
+        for place, pattern in PATTERNS.items()
+        if place.startswith(f"{room}/")
+        and (room != "sandbox" or not place.startswith("sandbox/environment/"))
+        and place not in SHORT_TEXTS
+        and (found := find_slow_text(pattern))
+    }
+    assert slow == {}
