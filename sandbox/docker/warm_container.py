@@ -76,13 +76,21 @@ def end_container(client: docker.APIClient, container: str, attached: AttachedSt
     for by_force, seconds in ((False, EXIT_SECONDS), (True, REMOVE_SECONDS)):
         try:
             if by_force:
-                client.remove_container(container, force=True, v=True)
+                _remove(client, container)
             client.wait(container, timeout=seconds, condition="removed")
         except NotFound:
             return
         except (DockerException, OSError) as error:
-            # It removes itself as well: the second removal gets this error.
-            if by_force and "already in progress" not in str(error):
+            if by_force:
                 log.warning("Container %s was not removed: %s", container[:12], error)
         else:
             return
+
+
+def _remove(client: docker.APIClient, container: str) -> None:
+    try:
+        client.remove_container(container, force=True, v=True)
+    except APIError as error:
+        # It removes itself as well. Where that has begun and is not done, we wait for its end.
+        if "already in progress" not in str(error):
+            raise

@@ -35,6 +35,7 @@ from tests.support.phone_readability import find_unreadable
 
 SECONDS = 600
 """Longer than any run takes on a busy machine: only a run that hangs reaches it."""
+REMOVAL_SECONDS = 60
 
 
 class BotHarness(People):
@@ -286,12 +287,15 @@ class BotHarness(People):
                 assert not await self.redis.exists(self.storage.keys.lease(run.id))
         if self._llm is not None:
             assert self._llm.unexpected == []
-            self._assert_no_containers()
+            await self._assert_no_containers()
 
-    def _assert_no_containers(self) -> None:
+    async def _assert_no_containers(self) -> None:
+        """Docker may still be busy to remove what a run has ended."""
         daemon = connect(None)
         try:
-            assert all(containers_of(daemon, run.id) == [] for run in self._seen)
+            async with asyncio.timeout(REMOVAL_SECONDS):
+                while any(containers_of(daemon, run.id) for run in self._seen):
+                    await asyncio.sleep(0.1)
         finally:
             daemon.close()
 
