@@ -16,7 +16,7 @@ import pytest
 
 from tests.doors.outside import ROOT, free_port, redis, running, serve
 
-SECONDS: Final = 60
+SECONDS: Final = 120
 PROMETHEUS: Final = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: [rules.yml]

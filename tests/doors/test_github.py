@@ -124,7 +124,7 @@ def faces(comment: Comment) -> list[str]:
 
 def ended(server: str) -> dict[str, int]:
     """How many runs that were asked for ended in which way."""
-    with urllib.request.urlopen(f"{server}/metrics", timeout=30) as page:
+    with urllib.request.urlopen(f"{server}/metrics", timeout=120) as page:
         text = page.read().decode()
     counts = re.findall(r'(?m)^capuchin_runs_ended_total\{end="([^"]+)"\} (\d+)$', text)
     return {end: int(count) for end, count in counts if count != "0" and end != "tended"}

@@ -47,7 +47,7 @@ class Client:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self._address + path, body, named, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as found:
+            with urllib.request.urlopen(request, timeout=120) as found:
                 return Answer(found.status, dict(found.headers.items()), found.read())
         except urllib.error.HTTPError as error:
             with error:

@@ -29,7 +29,7 @@ from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 SEED = 20261121
 KILLS = ("worker", "container", "container", "daemon", "worker", "container", "daemon", "worker")
-MOST_SECONDS = 180
+MOST_SECONDS = 600
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ class Tab:
         await self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         await self.call("Page.navigate", url=url)
         there = f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
-        await self.wait_for(there, seconds=30)
+        await self.wait_for(there, seconds=120)
 
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
@@ -73,7 +73,7 @@ class Tab:
             raise PageError(f"{expression}: {found}")
         return found["result"].get("value")
 
-    async def wait_for(self, expression: str, *, seconds: float = 15) -> None:
+    async def wait_for(self, expression: str, *, seconds: float = 120) -> None:
         """Wait until the expression is true, also across a reload."""
         async with asyncio.timeout(seconds):
             while True:
@@ -96,7 +96,7 @@ class Tab:
         if self._session:
             message["sessionId"] = self._session
         await self._socket.send(json.dumps(message))
-        answer = await asyncio.wait_for(waiting, 30)
+        answer = await asyncio.wait_for(waiting, 120)
         if "error" in answer:
             raise PageError(f"{method}: {answer}")
         return answer["result"]
@@ -135,7 +135,7 @@ async def open_tab(headers: dict[str, str] | None = None) -> AsyncGenerator[Tab]
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 address = await _read_address(browser)
             async with connect(address, max_size=64 * 1024 * 1024, proxy=None) as socket:
                 tab = Tab(socket)

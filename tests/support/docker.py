@@ -160,14 +160,14 @@ async def wait_until_idle(daemon: docker.APIClient, container: str) -> None:
 
     An execution is answered while the kernel still frees its resources.
     """
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while processes_of(daemon, container) != 2:
             await asyncio.sleep(0.02)
 
 
 async def wait_until_started(daemon: docker.APIClient, run_id: str) -> str:
     """The container of `run_id`, as soon as it runs."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             for container in containers_of(daemon, run_id, status="running"):
                 return container

@@ -40,7 +40,7 @@ def local_registry(folder: Path) -> Generator[str]:
 
 
 def wait_until_answering(url: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
             httpx.get(url)

@@ -20,7 +20,7 @@ from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
 from sandbox.errors import SandboxUnavailable
 
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 class OwnDaemon:

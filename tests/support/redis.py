@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 
 from bot.demo.redis_server import find_free_port
 
-DISCONNECT_SECONDS: Final = 30
+DISCONNECT_SECONDS: Final = 120
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""
 
 
@@ -43,7 +43,7 @@ class RedisServer:
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from bot.demo.redis_server import find_free_port
 
-START_SECONDS: Final = 30
+START_SECONDS: Final = 120
 SERVICE: Final = "capuchin"
 PASSWORD: Final = "pass:word+/@"
 

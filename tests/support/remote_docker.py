@@ -135,7 +135,7 @@ def docker_behind_ssh(folder: Path) -> Generator[str]:
 
 
 def wait_for_port(port: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return

@@ -203,7 +203,7 @@ async def test_killed_between_the_sending_of_a_batch_and_the_keeping_of_its_id_i
             str(tmp_path),
             cwd=Path(__file__).parents[3],
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while len(server.requests) < others + 2:
                 await asyncio.sleep(0.02)
         worker.kill()

@@ -65,7 +65,7 @@ async def until_taken_away(daemon: docker.APIClient, run_id: str) -> None:
     container = await wait_until_started(daemon, run_id)
     with contextlib.suppress(APIError):  # a lane removes itself at the same time
         daemon.remove_container(container, force=True)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while container in containers_of(daemon, run_id):
             await asyncio.sleep(0.02)
 
@@ -180,7 +180,7 @@ async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
         host.wait()
     try:
         with contextlib.suppress(NotFound):  # a lane is gone altogether
-            assert daemon.wait(container, timeout=60)["StatusCode"] != 0
+            assert daemon.wait(container, timeout=120)["StatusCode"] != 0
     finally:
         with contextlib.suppress(APIError):
             daemon.remove_container(container, force=True)

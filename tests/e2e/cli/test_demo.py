@@ -66,7 +66,7 @@ def read_until(process: subprocess.Popen[str], pattern: str) -> tuple[str, re.Ma
 
 def visit(url: str, **values: str) -> str:
     """The page; with `values`, after its form with them was sent."""
-    with httpx.Client(follow_redirects=True, timeout=60) as http:
+    with httpx.Client(follow_redirects=True, timeout=120) as http:
         text = http.get(url).text
         if values:
             token = re.search(r'name="token" value="([^"]+)"', text)

@@ -9,7 +9,7 @@ import time_machine
 from bot.types import Failure, Run, now
 from tests.e2e.harness import BotHarness
 
-STEP_SECONDS: Final = 60.0
+STEP_SECONDS: Final = 120.0
 """By how much a clock is moved at once, at least."""
 
 

@@ -72,7 +72,7 @@ async def send(port: int, data: bytes) -> tuple[asyncio.StreamReader, asyncio.St
 async def read_status(reader: asyncio.StreamReader) -> bytes:
     """The status of the answer; empty where the connection ended without one."""
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             line = await reader.readline()
     except ConnectionError:
         return b""
@@ -107,7 +107,7 @@ async def test_slow_headers_and_bodies_are_cut_off(
         assert await read_status(silent) == b""
         assert await read_status(begun) == b""
         assert await read_status(slow) == b"408"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await reader.read()
 
 
@@ -118,7 +118,9 @@ async def test_many_large_bodies_take_no_more_memory_than_there_is_for_them(
     async with serving(settings) as port:
         sent = [await send(port, head(FORGED, 1_200_000) + b"a" * 1_100_000) for _ in range(3)]
         answers = [asyncio.ensure_future(read_status(reader)) for reader, _ in sent]
-        done, waiting = await asyncio.wait(answers, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        done, waiting = await asyncio.wait(
+            answers, timeout=120, return_when=asyncio.FIRST_COMPLETED
+        )
         assert len(done) == 1
         assert done.pop().result() == b"503"
         assert await deliver_honestly(port) == b"202"

@@ -13,7 +13,7 @@ from bot.types import Lane, Login, Mode, RepoRef, Run, RunId, RunStatus, Stop, S
 from bot.worker import Worker
 from tests.support.handlers import handlers_of
 
-SECONDS = 60
+SECONDS = 120
 
 
 class GatedHandler:

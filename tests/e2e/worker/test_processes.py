@@ -68,7 +68,7 @@ class Bench:
         """What the work said next, and which process said it."""
         found = cast(
             Awaitable[tuple[bytes, bytes] | None],
-            self.redis.blpop([f"{self._prefix}events"], timeout=60),
+            self.redis.blpop([f"{self._prefix}events"], timeout=120),
         )
         answer = await found
         assert answer is not None, "no worker said anything"
@@ -80,7 +80,7 @@ class Bench:
             await cast(Awaitable[int], self.redis.rpush(f"{self._prefix}gate", "go"))
 
     async def ended(self, run_id: str) -> Run:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while True:
                 run = await self.runs.get(RunId(run_id))
                 if run is not None and run.status.final:
@@ -99,7 +99,7 @@ async def said(worker: Process, words: str) -> list[str]:
     """The lines of the worker's log up to the one with `words`."""
     assert worker.stderr
     lines: list[str] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not lines or words not in lines[-1]:
             line = await worker.stderr.readline()
             assert line, "\n".join(lines)
@@ -174,7 +174,7 @@ async def test_workers_of_two_releases_share_the_queue_and_no_run_is_lost(bench:
     newer = await bench.start_worker(number=FORMAT + 1)
     assert await bench.event() == ("1", newer.pid)
     await bench.let_go(2)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while await bench.runs.list_active():
             await asyncio.sleep(0.02)
     ended = json.loads(await bench.redis.get(bench.storage.keys.run(RunId(run_id))) or b"")

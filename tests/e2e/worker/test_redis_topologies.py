@@ -63,12 +63,12 @@ class Bench:
         async with self.open_storage() as storage:
             asked = await storage.runs.create(REPO, 7, asked_by=Login("ann"), delivery="guid")
             await Nudges(storage).send(asked.run_id, 0)
-        await asyncio.wait_for(self.saved.wait(), 20)
+        await asyncio.wait_for(self.saved.wait(), 120)
         return asked.run_id
 
     async def finish(self, run_id: RunId) -> Run:
         self.go_on.set()
-        async with self.open_storage() as storage, asyncio.timeout(20):
+        async with self.open_storage() as storage, asyncio.timeout(120):
             while True:
                 try:
                     run = await storage.runs.get(run_id)

@@ -138,7 +138,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     run_id = await ask(runs)
     worker = Worker(settings, handlers_of(unlucky, told))
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not (run := await runs.get(RunId(run_id))) or run.not_before is None:
             await asyncio.sleep(0.02)
     await asyncio.sleep(3 * settings.timings.sweep_seconds)
@@ -324,7 +324,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
     often = replace(settings, timings=Timings(missed_seconds=0.2))
     worker = Worker(often, handlers_of(counted, told), sweep_actions=SweepActions(labelled_once))
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)  # two more turns: the label stays on, and is not answered again
@@ -348,7 +348,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
     )
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     worker.stop()

@@ -68,7 +68,7 @@ def run_on_terminal(**env: str) -> str:
         stdout=subprocess.PIPE,
         stderr=follower,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     os.close(follower)
     reader.join(10)

@@ -44,7 +44,7 @@ def capuchin(
     *words: str, cwd: Path = ROOT, env: Mapping[str, str] = NOTHING
 ) -> tuple[int, str, str]:
     process = start(*words, cwd=cwd, env=env)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
 
@@ -124,7 +124,7 @@ def test_a_closed_output_causes_no_traceback() -> None:
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=120) == 1
 
 
 def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
@@ -132,7 +132,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
     process = start("serve", "--port", port, env=env)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
@@ -143,7 +143,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
                 time.sleep(0.05)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == 0
 
 

@@ -35,7 +35,7 @@ async def test_a_task_that_talks_to_redis_can_be_cancelled_at_any_moment(
             for _ in range(turns):
                 await asyncio.sleep(0)
             talking.cancel()
-            done, _ = await asyncio.wait([talking], timeout=30)
+            done, _ = await asyncio.wait([talking], timeout=120)
             assert done, f"still talking after a cancellation at turn {turns}"
 
 
@@ -44,10 +44,10 @@ async def test_a_server_that_ends_closes_its_connections(
 ) -> None:
     last = int(await redis.client_id())
     async with serve_app(create_app(settings), "127.0.0.1", 0) as server:
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
             assert (await client.get(f"{server}/readyz")).status_code == 200
         assert redis_server.clients_since(last)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while redis_server.clients_since(last):
             await asyncio.sleep(0.01)
 
@@ -84,6 +84,6 @@ async def test_a_waiting_client_can_be_cancelled_during_an_outage(
         asked = asyncio.create_task(read(waiting_client(waiting_client(redis))))
         await asyncio.wait([asked], timeout=0.2)
         asked.cancel()
-        done, _ = await asyncio.wait([asked], timeout=30)
+        done, _ = await asyncio.wait([asked], timeout=120)
         assert done
         assert asked.cancelled()

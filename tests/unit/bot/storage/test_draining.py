@@ -8,7 +8,7 @@ from bot.storage.draining import InFlightWork
 
 
 async def test_with_nothing_under_way_it_is_drained() -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         await InFlightWork().wait_until_idle()
 
 
@@ -32,7 +32,7 @@ async def test_a_paid_step_under_way_is_waited_for_and_none_begins_after_it() ->
     await asyncio.sleep(0.2)
     assert not draining.done()
     ends.set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         await draining
     assert log == ["first begins", "saved"]
     assert not running.done()
@@ -72,7 +72,7 @@ async def test_an_answer_that_is_not_saved_yet_is_waited_for() -> None:
     await asyncio.sleep(0.3)
     assert not draining.done()
     reads.set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         await draining
     running[0].cancel()
     await asyncio.wait(running)

@@ -35,7 +35,7 @@ async def ask(head: str, *permitted: str, then: bytes = b"", parent: str = "") -
     writer.write(head.replace("\n", "\r\n").encode())
     answer = await reader.readuntil(b"\r\n\r\n") if then else b""
     writer.write(then)
-    answer += await asyncio.wait_for(reader.read(), 10)
+    answer += await asyncio.wait_for(reader.read(), 120)
     writer.close()
     await writer.wait_closed()
     serving.cancel()
