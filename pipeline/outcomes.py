@@ -42,7 +42,7 @@ class SuiteReport(Frozen):
 
     command: tuple[str, ...]
     before: SuiteRun
-    """Its passed tests include only those that were also run with the edit."""
+    """Its passed and failed tests include only those that were also run with the edit."""
     after: SuiteRun
     whole: int = 0
     """How many tests pass without the edit, as far as known; 0 if not counted."""

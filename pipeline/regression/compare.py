@@ -45,6 +45,7 @@ async def compare_runs(
     flaky = set(found.flaky)
     passed = {*after.suite.passed, *found.passed} - flaky
     counted = set(names) - flaky
+    seen = passed.union(after.suite.failed)
     if not counted - passed and diff and await is_forged(runner, base, diff):
         counted.add(CONTROL)
     return SuiteReport(
@@ -52,7 +53,7 @@ async def compare_runs(
         before=SuiteRun(
             execution=base.suite.execution,
             passed=tuple(sorted(counted)),
-            failed=base.suite.failed,
+            failed=tuple(name for name in base.suite.failed if name in seen),
             offline=base.suite.offline,
         ),
         after=SuiteRun(

@@ -371,6 +371,18 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     assert files == [("tests/test_a.py", "tests/test_till.py")]
 
 
+async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_path: Path) -> None:
+    tests = {"tests/test_till.py": f"{COUNT}\n\ndef test_kept():\n    assert False\n"}
+    tests |= {"tests/test_old.py": "def test_old():\n    assert False\n"}
+    diff = (
+        "diff --git a/tests/test_old.py b/tests/test_old.py\ndeleted file mode 100644\n"
+        "--- a/tests/test_old.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n"
+        "-def test_old():\n-    assert False\n"
+    )
+    report = await compared(await opened(tmp_path, tests), diff)
+    assert report.before.failed == report.after.failed == ("tests/test_till.py::test_kept",)
+
+
 @pytest.mark.slow
 async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_z.py": "def test_z():\n    pass\n"}
