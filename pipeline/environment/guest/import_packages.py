@@ -17,6 +17,12 @@ MOST_PACKAGES = 6
 MOST_DISTRIBUTIONS = 400
 LONGEST = 600
 """Characters of an error that are sent."""
+LAYOUTS = (".", "src", "lib")
+FIND = """
+import importlib.util, sys
+found = importlib.util.find_spec(sys.argv[1])
+sys.stdout.write("\\n" + (found and found.origin or ""))
+"""
 PRIVATE = ("tests", "test", "testing", "docs", "examples", "setup")
 
 
@@ -85,12 +91,54 @@ def import_package(name: str, end: float) -> str:
         process.communicate()
         return "the import did not end within {} s".format(int(seconds))
     if process.returncode == 0:
-        return ""
+        return find_other(name, seconds)
     lines = [line for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     last = lines[-1].strip() if lines else "it printed nothing"
     if process.returncode < 0:
         last = "killed by signal {}: {}".format(-process.returncode, last)
     return last[:LONGEST]
+
+
+def find_other(name: str, seconds: float) -> str:
+    """Say what hides the checkout's own code from its tests; empty where nothing does.
+
+    Python looks first in the folder that it starts in, but `pytest` and other commands do not.
+    """
+    here, elsewhere = (find_copy(name, folder, seconds) for folder in (os.getcwd(), "/"))
+    if here or (elsewhere and is_release(elsewhere)):
+        site = sysconfig.get_paths()["purelib"]
+        return "{} comes from {}, a copy that hides the checkout's own code".format(name, site)
+    return ""
+
+
+def find_copy(name: str, folder: str, seconds: float) -> str:
+    """The path in site-packages of what a Python started in `folder` imports, if the checkout has
+    a file of that path too."""
+    try:
+        found = subprocess.check_output(
+            [sys.executable, "-c", FIND, name],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            cwd=folder,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    origin = found.decode("utf-8", "replace").rpartition("\n")[2]
+    site = sysconfig.get_paths()["purelib"] + os.sep
+    inside = origin[len(site) :] if origin.startswith(site) else ""
+    own = inside and any(os.path.exists(os.path.join(layout, inside)) for layout in LAYOUTS)
+    return inside if own else ""
+
+
+def is_release(inside: str) -> bool:
+    """Whether the file `inside` site-packages came from a package index (PEP 610)."""
+    site = sysconfig.get_paths()["purelib"]
+    for path in glob.glob(os.path.join(site, "*.dist-info", "RECORD")):
+        with open(path, errors="replace") as record:
+            if any(line.startswith(inside + ",") for line in record):
+                return not os.path.exists(os.path.join(os.path.dirname(path), "direct_url.json"))
+    return False
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from sandbox.guest.installer.index import newest_release
 from sandbox.guest.installer.package import (
     CHECKOUT,
     build_package,
+    expand_own,
     name_in,
     read_requirements,
 )
@@ -93,6 +94,9 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         install_locked(plan, uv)
     name = install_package(plan, uv, minor, version) if plan.package else ""
     needs = read_requirements(name, plan.extras) if name and not locked else []
+    if name:
+        tests = expand_own(name, tests)
+        uv.keep_own(name)
     if not resolver.install(needs, tests):
         raise Failed(explain("What the package needs could not be installed", resolver.output))
     if plan.optional:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sandbox.guest.installer.index import normalise_name
 from sandbox.guest.installer.plan import ENVIRONMENT, Plan
+from sandbox.guest.installer.requirements import name_of
 from sandbox.guest.installer.uv import (
     SETUPTOOLS_FOR_EDITABLE,
     SETUPTOOLS_FOR_UV,
@@ -119,6 +120,17 @@ def own_extras(name: str, requirement: str, extras: Sequence[str]) -> list[str]:
         return []
     more = [one.strip() for one in match[2].split(",") if one.strip() not in extras]
     return read_requirements(name, more) if more else []
+
+
+def expand_own(name: str, requirements: Sequence[str]) -> list[str]:
+    """`requirements` with what extras of `name` stand for in place of `name` itself."""
+    found: list[str] = []
+    for one in requirements:
+        if name_of(one) == normalise_name(name):
+            found += own_extras(name, one, ())
+        else:
+            found.append(one)
+    return found
 
 
 def link_checkout(name: str) -> None:

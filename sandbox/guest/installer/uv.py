@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -34,6 +35,7 @@ class Uv:
         self.later: dict[str, str] = {}
         """Packages of which newer files count, each with its day."""
         self.commands: list[str] = []
+        self._overrides: list[str] = []
         self._environment = dict(os.environ)  # noqa: TID251 - the build container's own
         self._environment.update(variables)
 
@@ -50,8 +52,15 @@ class Uv:
         `tools` is the day as of which setuptools and wheel count, where that is later than the
         date of everything; None is any day.
         """
-        argv = [UV, "pip", "install", "--python", PYTHON, *self.dates(tools), *words]
+        argv = [UV, "pip", "install", "--python", PYTHON, *self.dates(tools)]
+        argv += [*self._overrides, *words]
         return self.run(argv, variables=variables, seconds=seconds)
+
+    def keep_own(self, name: str) -> None:
+        """Never replace the repository's own package by a release of it, whatever asks for one."""
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as overrides:
+            overrides.write(f"{name} ; python_version < '0'\n")
+        self._overrides = ["--overrides", overrides.name]
 
     def dates(self, tools: datetime.date | None) -> list[str]:
         """The options that leave out what is too new."""

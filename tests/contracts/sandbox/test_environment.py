@@ -62,6 +62,25 @@ async def test_setup_lines_replace_detection_and_progress_is_reported(
     assert containers_of(daemon, run_id) == []
 
 
+async def test_a_release_never_replaces_the_repositorys_own_package(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    setup = "import setuptools\nsetuptools.setup(name='idna', version='0.1', packages=['idna'])\n"
+    tree = make_tree(
+        tmp_path,
+        {
+            "setup.py": setup,
+            "idna/__init__.py": "OWN = True\n",
+            "test-requirements.txt": "requests==2.32.*\n",  # which needs a newer idna
+        },
+    )
+    image = await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
+    code = "import idna, importlib.metadata as m; print(idna.OWN, m.version('requests')[:5])"
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(Program(["python", "-I", "-c", code]))
+    assert run.output == "True 2.32.\n"
+
+
 async def test_a_new_tree_with_the_same_dependencies_reuses_them(
     engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:
