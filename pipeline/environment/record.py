@@ -16,6 +16,8 @@ MODEL_ATTEMPT: Final = "model"
 """The name of attempts whose commands a model wrote."""
 LADDER_SECONDS: Final = 1800.0
 """After this time of building and checking, no further attempt begins."""
+MANY_TESTS: Final = 200
+"""Of so many tests one in a hundred may fail, and no further attempt begins."""
 REMEMBERED_ATTEMPT: Final = "remembered"
 """The name of the attempt that served an earlier run of the repository."""
 
@@ -144,10 +146,17 @@ def is_enough(record: EnvironmentRecord) -> bool:
     unseen = any(attempt.image and attempt.health is None for attempt in record.tried)
     if unseen or max(grades, default=Grade.BROKEN) > Grade.USABLE:
         return True
-    if fail_alike(record.tried):
+    if fail_alike(record.tried) or any(_is_nearly_healthy(one.health) for one in record.tried):
         return True
     # A few tests fail: one more attempt shows whether they fail everywhere.
     return Grade.USABLE in grades[:-1]
+
+
+def _is_nearly_healthy(health: Health | None) -> bool:
+    """Whether so few of so many tests fail that they are likely to fail everywhere."""
+    if health is None or health.grade < Grade.USABLE or health.passed < MANY_TESTS:
+        return False
+    return health.imports and 100 * health.failed <= health.passed
 
 
 def fail_alike(tried: tuple[TriedAttempt, ...]) -> bool:

@@ -107,7 +107,7 @@ def find_other(name: str, seconds: float) -> str:
     here, elsewhere = (find_copy(name, folder, seconds) for folder in (os.getcwd(), "/"))
     if here or (elsewhere and is_release(elsewhere)):
         site = sysconfig.get_paths()["purelib"]
-        return "{} comes from {}, a copy that hides the checkout's own code".format(name, site)
+        return "a copy in {} hides the checkout's own code".format(site)
     return ""
 
 

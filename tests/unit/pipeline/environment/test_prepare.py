@@ -115,6 +115,14 @@ async def test_with_few_failures_one_more_attempt_is_made_and_the_best_kept(
     assert (health.grade, health.errors) == (Grade.USABLE, {"assertion": 1})
 
 
+async def test_of_many_tests_a_few_may_fail(tmp_path: Path) -> None:
+    more = "".join(f"    def test_{n}(self):\n        assert {n} != 3\n" for n in range(203))
+    nearly = {**GOOD, "tests/test_till.py": TEST + more}
+    engine = PlannedEngine(("nearly", "good"), {"nearly": nearly, "good": GOOD})
+    environment = await Case(tmp_path, engine).prepare({})
+    assert (environment.image, engine.built) == ("nearly", ["nearly"])
+
+
 async def test_a_model_writes_the_commands_where_no_attempt_works(tmp_path: Path) -> None:
     case = Case(tmp_path, PlannedEngine(("bad",), {"bad": BROKEN, SETUP_NAME: GOOD}))
     environment = await case.prepare({"environment": ["<setup>\nfalse\n</setup>", SETUP]})
