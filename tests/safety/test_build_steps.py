@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Any, cast
 
 import docker
 import pytest
@@ -15,7 +14,7 @@ from sandbox.errors import EnvironmentFailed
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.program import Program
 from tests.support.attack_scripts import ESCAPE_FROM_A_BUILD
-from tests.support.docker import containers_of, make_tree
+from tests.support.docker import containers_of, gateway_of, make_tree
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +46,7 @@ async def test_a_build_reaches_no_host_private_network_or_metadata(
     engine: DockerEngine, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     """As code of the repository, and as root in its Dockerfile; the index answers all the same."""
-    facts = cast(dict[str, Any], cast(Any, daemon).inspect_network("bridge"))
-    gateway = str(facts["IPAM"]["Config"][0]["Gateway"])
+    gateway = gateway_of(daemon, "bridge")
     # A Dockerfile does not get the certificates of this machine.
     trust = "--trusted-host pypi.org --trusted-host files.pythonhosted.org"
     fetch = f"pip download {trust} --quiet --no-deps --dest /tmp/got colorama"

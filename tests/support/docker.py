@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, cast
 
@@ -147,6 +148,13 @@ def containers_of(daemon: docker.APIClient, run_id: str, **filters: str) -> list
         daemon.containers(all=True, filters={"label": f"{LABEL_RUN}={run_id}", **filters}),
     )
     return [container["Id"] for container in found]
+
+
+def gateway_of(daemon: docker.APIClient, network: str) -> str:
+    """The host's address on a network; Docker leaves it out of the first start's facts."""
+    facts = cast(dict[str, Any], cast(Any, daemon).inspect_network(network))
+    config: dict[str, str] = facts["IPAM"]["Config"][0]
+    return config.get("Gateway") or str(next(ip_network(config["Subnet"]).hosts()))
 
 
 def processes_of(daemon: docker.APIClient, container: str) -> int:

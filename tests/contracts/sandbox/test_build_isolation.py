@@ -18,7 +18,14 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program
-from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+from tests.support.docker import (
+    OWNER,
+    PACKAGE,
+    any_engine,
+    containers_of,
+    gateway_of,
+    make_tree,
+)
 
 __all__ = ["any_engine"]
 
@@ -84,8 +91,7 @@ async def test_a_build_reaches_the_private_hosts_that_the_operator_names(
     ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
 ) -> None:
     """Also the index on a private address, without an entry; both on the operator's network."""
-    facts = cast(dict[str, Any], cast(Any, daemon).inspect_network("bridge"))
-    gateway = str(facts["IPAM"]["Config"][0]["Gateway"])
+    gateway = gateway_of(daemon, "bridge")
     tree = make_tree(tmp_path, {"a.py": ""})
     with socket.create_server((gateway, 0)) as host:
         port = host.getsockname()[1]
