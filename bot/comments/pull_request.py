@@ -20,6 +20,7 @@ from bot.comments.status import pull_marker
 from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
+from pipeline.edits.suspicious import find_suspicious
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.types import Account, Reproduction, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
@@ -242,6 +243,8 @@ def _limits_section(selection: Selection) -> str:
     ]
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
+    for words in find_suspicious(selection.candidate.patch.diff):
+        text.append(f"The edit {prose(words, 300)}")
     if selection.evidence.suite is None:
         text.append("I ran none of the repository's own tests.")
     if selection.evidence.context.dropped:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
+from pipeline.codebase.isolated import IsolatedFailure, call_isolated
 from pipeline.types import TestScript
 
 MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
+WRITE_SECONDS: Final = 10.0
+WRITE_MEMORY: Final = 512 * 1024 * 1024
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
+_GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
 _SCRIPT: Final = '''\
 """Writes test files into the checkout and runs them.
 
@@ -70,6 +75,72 @@ def to_test_script(
     path = conventions.fresh_path(name.removeprefix("test_"), taken)
     script, _ = build_test_script({path: text.encode("utf-8", "replace")}, conventions)
     return script or TestScript(text=text)
+
+
+async def build_failing_script(text: str, nonce: str) -> str:
+    """Build a script of `build_test_script` anew with every test in it made to fail.
+
+    Files and tests keep their names, so code that runs with them cannot tell which of both runs.
+    Empty if `text` is no such script, or a file is not Python as we know it.
+    """
+    given = read_given(text)
+    if given is None:
+        return ""
+    question = json.dumps({"given": given, "nonce": nonce}).encode()
+    try:
+        answer = await call_isolated(
+            __name__, "write_failing_tests", question, seconds=WRITE_SECONDS, memory=WRITE_MEMORY
+        )
+    except IsolatedFailure:
+        return ""
+    return _SCRIPT.format(given=answer.decode())
+
+
+def read_given(text: str) -> dict[str, Any] | None:
+    """What a script of `build_test_script` writes and runs; None for any other script."""
+    match = _GIVEN.search(text)
+    if not match:
+        return None
+    try:
+        given = ast.literal_eval(match[1])
+        parsed: dict[str, Any] = json.loads(given)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return parsed if text == _SCRIPT.format(given=given) else None
+
+
+def write_failing_tests(data: bytes) -> bytes:
+    """Make the tests of a script's files fail, from JSON to JSON.
+
+    Raises:
+        SyntaxError: a file is not Python of this version.
+    """
+    question: dict[str, Any] = json.loads(data)
+    given, nonce = question["given"], question["nonce"]
+    for path, content in given["files"].items():
+        source = base64.b64decode(content)
+        if _is_test_file(path, source):
+            failing = ast.unparse(_Failing(nonce).visit(ast.parse(source)))
+            given["files"][path] = base64.b64encode(failing.encode("utf-8", "replace")).decode()
+    return json.dumps(given).encode()
+
+
+class _Failing(ast.NodeTransformer):
+    """Makes every test raise when it has run, however it ends."""
+
+    def __init__(self, nonce: str) -> None:
+        self._fail = ast.parse(f"raise AssertionError({nonce!r})").body
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._fail_at_end(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._fail_at_end(node)
+
+    def _fail_at_end(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        if node.name.startswith("test"):
+            node.body = [ast.Try(body=node.body, handlers=[], orelse=[], finalbody=self._fail)]
+        return ast.fix_missing_locations(node)
 
 
 def _is_test_file(path: str, data: bytes) -> bool:

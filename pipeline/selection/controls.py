@@ -4,13 +4,14 @@ nothing that ran with that edit counts."""
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions, is_test
 from pipeline.concurrency import gather_bounded
-from pipeline.edits.external_tests import build_test_script
+from pipeline.edits.external_tests import build_failing_script, build_test_script
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.store import Store
 from pipeline.types import Candidate, Frozen, RejectedEdit, VoteTable, replace
@@ -31,12 +32,22 @@ for name in {modules!r}:
         importlib.import_module(name)
     except BaseException:
         pass
+names = {{"__name__": "__main__", "__file__": __file__}}
 try:
-    exec(compile({text!r}, __file__, "exec"), {{"__name__": "__main__", "__file__": __file__}})
+    exec(compile({text!r}, __file__, "exec"), names)
 except BaseException:
     pass
-sys.exit(2)  # {nonce}
+exec(compile({end!r}, __file__, "exec"), names)  # {nonce}
 """
+_ENDS = {
+    "raise SystemExit": "raise SystemExit(2)",
+    "os._exit": "import os; os._exit(2)",
+    "sys.exit": "import sys; sys.exit(2)",
+    "exit": "exit(2)",
+    "quit": "quit(2)",
+}
+"""Ways to end a script, by how one is written: a control ends as the script does."""
+_END = re.compile(r"\braise SystemExit\b|\bos\._exit\b|\bsys\.exit\b|\bexit\b|\bquit\b")
 _TEST = """\
 import importlib
 
@@ -120,7 +131,13 @@ class Controls:
             )
         modules = _list_modules(candidate.patch.diff)
         for text in texts:
-            script = _SCRIPT.format(modules=modules, text=text, nonce=secrets.token_hex(8))
+            if failing := await build_failing_script(text, secrets.token_hex(8)):
+                if await self._run(failing, candidate.patch.diff) == 0:
+                    return "Nothing that ran with it counts: tests that were made to fail passed."
+                continue
+            end = _ENDS[(_END.findall(text) or ["sys.exit"])[-1]]
+            nonce = secrets.token_hex(8)
+            script = _SCRIPT.format(modules=modules, text=text, end=end, nonce=nonce)
             code = await self._run(script, candidate.patch.diff)
             # Code that ends the interpreter without the edit, too, is not the edit's forgery.
             if code not in (None, 2) and await self._run(script, "") == 2:

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from bot.cli import local_run
-from tests.e2e.cli.desk import RIGHT, SCRIPT, TILL, Desk
+from tests.e2e.cli.desk import RIGHT, SCRIPT, TEST_FILE, TILL, Desk
 
 ENDS_WITH_0 = "import atexit, os\natexit.register(os._exit, 0)\n"
 ENDS_AT_ONCE = "import os\nos._exit(0)\n"
@@ -40,6 +40,45 @@ async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
     assert await desk.select("--branch", "forged", *test) == local_run.NO_FIX
     rejected = cast(list[dict[str, str]], desk.report()["rejected"])
     assert "a control" in rejected[0]["why"]
+
+
+QUIET_EXIT = """\
+import builtins
+
+
+class Quiet(SystemExit):
+    def __init__(self, code=0):
+        super().__init__(0)
+        self.code = 0
+
+
+builtins.SystemExit = Quiet
+"""
+"""It turns `raise SystemExit(2)` into a success, and leaves `sys.exit(2)` alone."""
+RAISES = "from shop.till import total\nraise SystemExit(0 if total(1, 2) == 3 else 2)\n"
+KNOWS_THE_FILE = """\
+import os, sys
+if any("test_t" in word.lower() for word in sys.argv):
+    os._exit(0)
+"""
+"""It forges where the test's own file runs, and no other."""
+
+
+@pytest.mark.parametrize(
+    ("forged", "test", "why"),
+    [
+        (QUIET_EXIT, RAISES, "a control script that must exit with 2 exited with 0"),
+        (KNOWS_THE_FILE, TEST_FILE, "tests that were made to fail passed"),
+    ],
+)
+async def test_an_edit_that_knows_how_its_test_ends_is_not_chosen(
+    desk: Desk, forged: str, test: str, why: str
+) -> None:
+    desk.branch("forged", {"shop/till.py": forged + TILL})
+    asked = ("--test", desk.file("T.py", test), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", *asked) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert why in rejected[0]["why"]
 
 
 async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) -> None:

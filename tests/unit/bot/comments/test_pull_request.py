@@ -8,7 +8,7 @@ from bot.comments.status import pull_marker
 from bot.types import RunId
 from pipeline.types import Context, RejectedEdit, Standing
 from sandbox.frozen import replace
-from tests.support.data.publishing import ACCOUNTS, a_run, a_selection
+from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
 
 SPLIT = "\u200b"
 
@@ -44,6 +44,14 @@ def test_the_table_shows_the_unedited_code_first() -> None:
         "| **A (chosen)** | ✅ | ✅ | 2 |",
         "| B | 💥 | ⏱ | 0 |",
     ]
+
+
+def test_a_person_is_told_what_could_forge_the_results() -> None:
+    hook = "--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+import atexit\n"
+    body = pull_request.pull_body(a_run(), a_selection(fix=FIX + hook), ACCOUNTS)
+    limits = body.partition("## Limits")[2]
+    assert "\n- The edit changes `conftest.py`, which runs before any test does.\n" in limits
+    assert "\n- The edit adds `atexit` to `conftest.py`, which can forge results.\n" in limits
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:

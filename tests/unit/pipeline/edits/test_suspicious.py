@@ -1,0 +1,77 @@
+"""What could forge results is named; what honest edits hold is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.edits.suspicious import find_suspicious
+
+
+def added(path: str, *lines: str, new: bool = True) -> str:
+    old = "/dev/null" if new else f"a/{path}"
+    text = "".join(f"+{line}\n" for line in lines)
+    return f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "words"),
+    [
+        ("conftest.py", "x = 1", "runs before any test"),
+        ("a/sitecustomize.py", "x = 1", "runs before any test"),
+        ("a.pth", "import os", "runs before any test"),
+        ("pytest.ini", "[pytest]", "says how tests run"),
+        ("types.py", "x = 1", "in place of its own `types`"),
+        ("src/json/__init__.py", "x = 1", "in place of its own `json`"),
+        ("pytest.py", "x = 1", "in place of its own `pytest`"),
+        ("a.py", "import atexit", "adds `atexit`"),
+        ("a.py", "    os._exit(0)", "adds `os._exit`"),
+        ("a.py", "sys.meta_path.insert(0, Finder())", "adds `sys.meta_path`"),
+        ("a.py", "sys.settrace(look)", "adds `sys.settrace`"),
+        ("a.py", "sys.exit = lambda code: None", "replaces a part of `sys`"),
+        ("a.py", "builtins.SystemExit = Quiet", "replaces a part of `builtins`"),
+        ("a.py", "unittest.TestCase.assertEqual = fine", "replaces a part of `unittest`"),
+        ("a.py", "setattr(builtins, 'exit', fine)", "replaces a part of `builtins`"),
+        ("a.py", "    def __eq__(self, other): return True", "equal to everything"),
+        ("a.py", "    def __ne__(self, other: object) -> bool: return False", "unequal to nothing"),
+    ],
+)
+def test_what_can_forge_results_is_named(path: str, line: str, words: str) -> None:
+    (sentence,) = find_suspicious(added(path, line))
+    assert words in sentence
+    assert f"`{path}`" in sentence
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "tox.ini"])
+def test_settings_of_tests_in_shared_files_are_named(name: str) -> None:
+    (sentence,) = find_suspicious(added(name, "addopts = -p mine", new=False))
+    assert "how tests run" in sentence
+
+
+def test_a_comparison_over_two_lines_is_named() -> None:
+    diff = added("a.py", "class A(int):", "    def __eq__(self, other):", "", "        return True")
+    assert find_suspicious(diff) == (
+        "makes objects of `a.py` equal to everything, so that comparing them shows nothing.",
+    )
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        added("pkg/types.py", "x = 1"),
+        added("types.py", "x = 1", new=False),
+        added("test/__init__.py", "x = 1"),
+        added("a.py", "    def __eq__(self, other):", "        return self.a == other.a"),
+        added("a.py", "    def __bool__(self):", "        return False"),
+        added("a.py", "sys.stdout = io.StringIO()", "sys.path = []", "os.environ = {}"),
+        added("a.py", "if sys.platform == 'win32':", "os.path.join(a)", "sys.exit(1)"),
+        added("pyproject.toml", "dependencies = ['six']", "version = '2'", new=False),
+        "--- a/conf.py\n+++ b/conf.py\n@@ -1 +1 @@\n-os._exit(0)\n+pass\n",
+    ],
+)
+def test_honest_edits_are_not(diff: str) -> None:
+    assert find_suspicious(diff) == ()
+
+
+def test_a_few_sentences_are_enough() -> None:
+    diff = "".join(added(f"{n}/conftest.py", "import atexit") for n in range(50))
+    assert len(find_suspicious(diff)) == 3
