@@ -68,6 +68,7 @@ class Bot:
             make_room=self.make_room,
             announce=build_announcer(self.github, self.settings),
             summarize=partial(write_summaries, self.github),
+            archive=self.archive_runs if self.settings.archive else None,
             polls=self.polls,
         )
 
@@ -84,6 +85,14 @@ class Bot:
         images = await self.runner.evict_images()
         use = DiskUse(kept={"mirrors": mirrors.size}, limits=limits)
         return Housekeeping(use, {"mirrors": mirrors.evicted, "images": images})
+
+    async def archive_runs(self, storage: Storage) -> None:
+        """See `bot.archive.archiver.archive_runs`; also raises `SettingsError`."""
+        from bot.archive.archiver import archive_runs  # few bots have an archive
+        from bot.archive.object_store import ObjectStore
+
+        after = self.settings.timings.archive_after_seconds
+        await archive_runs(storage, ObjectStore(self.settings.archive), after=after)
 
     def find_missed(self, cursors: Cursors) -> AsyncIterator[MissedEvent]:
         """See `find_missed_events`."""

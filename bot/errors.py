@@ -19,7 +19,8 @@ BotError
 ├── SettingsError        the operator, in `bot.settings`
 ├── InvalidSignature, MalformedPayload, BodyTooLarge, BodyTooSlow, TooMuchAtOnce
 │                        the sender of a webhook, in `bot.events` and `bot.server`
-├── BundleTooLarge       who downloads a run's bundle, in `bot.server`
+├── ArchiveUnavailable   the operator, whose object store fails, in `bot.archive`
+├── BundleTooLarge       who downloads a run's bundle, in `bot.archive`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`
 └── WrongUsage, NoRepository, CheckFailed, EnvFileError, DemoFailed
                          the user of the command line, in `bot.cli` and `bot.demo`

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from bot.errors import BotError
+from bot.timings import Timings
 from pipeline.options import Generator, Strategy
 
 _ONE_GOOD_VALUE: Final = "it has one good value now. Delete the line."
@@ -57,34 +58,6 @@ class SettingsError(BotError):
     """Capuchin cannot start in this environment; `str(error)` says what to set."""
 
 
-class Timings(BaseModel):
-    """Intervals in seconds. No variable sets them: each has one good value; tests need others."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sweep_seconds: float = Field(default=5, ge=0.2)
-    """How often each worker looks for runs without a worker and for pull requests that are due; a
-    run whose worker died waits no longer than this after its lease has ended."""
-    missed_seconds: float = Field(default=600, ge=0.2)
-    """How often GitHub is asked for events whose webhook was lost: rarely enough to leave most of
-    an installation's 5,000 calls an hour to the runs."""
-    queue_seconds: float = Field(default=30, ge=0.2)
-    """How often a waiting run's place in the queue is updated for people to see."""
-    no_worker_seconds: float = Field(default=300, ge=0)
-    """For so long no worker may be heard of before the server says so on the issues that wait."""
-    status_seconds: float = Field(default=5, ge=0)
-    """The least time between two edits of a status comment; GitHub allows 80 writes a minute."""
-    reverify_seconds: float = Field(default=600, ge=0)
-    """The least time between two verifications of a pull request whose base branch moves: a busy
-    branch moves every few minutes, and each verification occupies a sandbox."""
-    hourly_writes: int = Field(default=400, ge=2)
-    """Most writes to one repository in an hour: GitHub blocks who creates content 500 times."""
-    hourly_writes_seconds: float = Field(default=3600, ge=0.2)
-    """How long an hour of `hourly_writes` is."""
-    follow_up_seconds: float = Field(default=3600, ge=0.2)
-    """How often an open pull request is checked without an event; webhooks are seldom lost."""
-
-
 class Settings(BaseModel):
     """Each field is `CAPUCHIN_<NAME>`, but Anthropic's, OpenTelemetry's and `timings`."""
 
@@ -108,6 +81,11 @@ class Settings(BaseModel):
     mirrors_mb: int = Field(default=20_000, ge=0)
     """Disk for mirrors on this machine; the least recently used are removed first. Those of active
     runs and of the last hour stay."""
+    archive: str = Field(
+        default="", pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#]*)?)?$"
+    )
+    """`s3://BUCKET/PREFIX`: keep the bundles of ended runs there; their checkpoints leave Redis a
+    day after the end. The `AWS_` variables give address and keys. Empty: off."""
     label: str = "capuchin"
     """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
     `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""

@@ -89,6 +89,7 @@ class Worker:
                 asyncio.create_task(sweep.remove_leftovers()),
                 asyncio.create_task(sweep.announce_positions()),
                 asyncio.create_task(sweep.write_summaries()),
+                asyncio.create_task(sweep.archive_runs()),
                 asyncio.create_task(sweep.follow_up_pulls()),
                 asyncio.create_task(self._consume_requests(storage, nudges)),
             ]

@@ -93,7 +93,8 @@ def write_sbom() -> str:
     uv = "uv" if shutil.which("uv") else str(BUILD / "uv/bin/uv")
     run(
         uv, "export", "--quiet", "--frozen", "--no-dev", "--extra", "kubernetes",
-        "--no-emit-project", "--output-file", str(REQUIREMENTS),
+        "--extra", "s3", "--extra", "traces", "--no-emit-project",
+        "--output-file", str(REQUIREMENTS),
     )  # fmt: skip
     run(
         "cyclonedx-py", "requirements", str(REQUIREMENTS), "--output-reproducible",

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from bot.errors import TryLater
+from bot.errors import BotError, TryLater
 from bot.queue.nudges import Nudges
 from bot.queue.position import Announce, QueueAnnouncer
 from bot.queue.start import request_labeled_run
@@ -32,6 +32,14 @@ FindMissedEvents = Callable[
 
 Raises:
     TryLater: GitHub does not answer.
+"""
+
+Archive = Callable[[Storage], Coroutine[Any, Any, None]]
+"""Brings ended runs into the archive.
+
+Raises:
+    BotError: the object store does not answer.
+    TimeoutError: Redis does not answer.
 """
 
 CleanUp = Callable[[Sequence[RunId]], Awaitable[int]]
@@ -63,6 +71,7 @@ class SweepActions(NamedTuple):
     make_room: MakeRoom | None = None
     announce: Announce | None = None
     summarize: Summarize | None = None
+    archive: Archive | None = None
     polls: bool = False
     """No webhook is expected, so that none is missing."""
 
@@ -89,6 +98,7 @@ class Sweep:
         self._find_missed = actions.find_missed
         self._clean_up = actions.clean_up
         self._summarize = actions.summarize
+        self._archive = actions.archive
         self._make_room = actions.make_room
         self._polls = actions.polls
         self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
@@ -143,6 +153,18 @@ class Sweep:
             except UNREACHABLE as error:
                 await self._outage.wait(error)
             await asyncio.sleep(self._settings.timings.missed_seconds)
+        await asyncio.Event().wait()
+
+    async def archive_runs(self) -> None:
+        """Bring ended runs into the archive; one worker at a time."""
+        seconds = self._settings.timings.archive_seconds
+        while self._archive is not None:
+            try:
+                if await self._storage.turns.take_archive_turn(seconds):
+                    await self._try_once(self._archive(self._storage), "archive ended runs")
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            await asyncio.sleep(seconds / 2)
         await asyncio.Event().wait()
 
     async def follow_up_pulls(self) -> None:
@@ -205,7 +227,7 @@ class Sweep:
         finally:
             task.cancel()
         error = task.exception()
-        if isinstance(error, TryLater):
+        if isinstance(error, (BotError, TimeoutError)):
             logger.warning("Could not %s: %s", what, error)
         elif error:
             logger.error("Could not %s", what, exc_info=error)

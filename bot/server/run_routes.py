@@ -21,6 +21,7 @@ from bot.types import Run, RunId
 from pipeline.errors import UnreadableRecord
 
 if TYPE_CHECKING:
+    from bot.archive.object_store import ObjectStore
     from bot.server.live import LiveStreams
     from bot.server.pages import Pages
 
@@ -89,7 +90,9 @@ class RunRoutes:
 
     async def download_bundle(self, request: Request, run_id: RunId) -> Response:
         """The bundle of a finished run."""
-        from bot.server.download import NAME, BundleTooLarge, build_bundle
+        from bot.archive.archiver import load_bundle
+        from bot.archive.bundle import NAME, BundleTooLarge
+        from bot.archive.object_store import ArchiveUnavailable
 
         found = await self._find_run(request, run_id)
         if isinstance(found, Response):
@@ -100,7 +103,10 @@ class RunRoutes:
             return PlainTextResponse("Another bundle is being packed. Try again.", 503, _BUSY)
         try:
             async with self._packing:
-                data = await build_bundle(self._storage, found)
+                data = await load_bundle(self._storage, self._archive, found)
+        except ArchiveUnavailable as error:
+            logger.warning("A bundle could not be read: %s", error)
+            return PlainTextResponse("The archive does not answer. Try again later.", 503, _BUSY)
         except BundleTooLarge:
             return PlainTextResponse("The run kept more than a download may hold.", 413)
         except (*REDIS_ERRORS, TimeoutError) as error:
@@ -149,6 +155,12 @@ class RunRoutes:
         from bot.server.live import LiveStreams
 
         return LiveStreams(self._storage)
+
+    @functools.cached_property
+    def _archive(self) -> ObjectStore | None:
+        from bot.archive.object_store import ObjectStore
+
+        return ObjectStore(self._settings.archive) if self._settings.archive else None
 
     def _denial(self) -> Response:
         if not self._settings.dashboard_token.get_secret_value():

@@ -93,6 +93,15 @@ class RedisStore:
         found: bytes | None = await self._redis.get(self._redis_key(key))
         return found
 
+    async def drop_archived(self) -> None:
+        """Delete the documents that only its bundle needs, which is in the archive."""
+        names = [key for key in await self.list_documents() if key not in LONG_LIVED_KEYS]
+        for name in names:
+            await self._redis.delete(self._redis_key(name))
+        if names:
+            index = self._keys.documents(self._run_id)
+            await cast("Awaitable[int]", self._redis.srem(index, *names))
+
     def _index_name(self, key: str) -> str:
         """By which name `list_documents` lists the document; empty for not at all."""
         return key

@@ -25,6 +25,9 @@
 | `run:{id}:checkpoints` | how many checkpoints were written | 30 days |
 | `run:{id}:documents` | set of the names of its checkpoints | 30 days |
 | `run:{id}:checkpoint:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
+| `run:{id}:archived` | 1: its bundle is in the archive; 0: it has none | 30 days |
+| `archive:cursor` | when the last run ended that is dealt with for the archive | 30 days |
+| `turn:archive` | the turn of one worker to archive ended runs | the interval |
 | `runs:ended` | sorted set of the ids of finished runs, by when they ended | 30 days |
 | `runs:durations` | how long the last of them took, the latest first | |
 | `runs:totals` | how many ended in which way, and what they spent | |
@@ -89,6 +92,8 @@ class Keys:
         self.owners_served = f"{prefix}owners:served"
         self.queue_turn = f"{prefix}turn:queue-positions"
         self.summaries_turn = f"{prefix}turn:summaries"
+        self.archive_turn = f"{prefix}turn:archive"
+        self.archive_cursor = f"{prefix}archive:cursor"
         self.requests = f"{prefix}requests"
         self.pulls_due = f"{prefix}pulls:due"
         self.missed_webhooks_turn = f"{prefix}turn:missed-webhooks"
@@ -186,6 +191,9 @@ class Keys:
 
     def documents(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:documents"
+
+    def archive_mark(self, run_id: RunId) -> str:
+        return f"{self.run(run_id)}:archived"
 
     def progress_report(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:progress"

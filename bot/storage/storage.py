@@ -20,7 +20,7 @@ from bot.storage.pulls import PullRecords
 from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import Runs
-from bot.storage.turns import Cursors, Turns
+from bot.storage.turns import ArchivedRuns, Cursors, Turns
 from bot.storage.workers import Workers
 from bot.types import Lane, RunId
 
@@ -53,6 +53,7 @@ class Storage:
         self.refusals = Refusals(redis, keys)
         self.cursors = Cursors(redis, keys)
         self.turns = Turns(redis, keys)
+        self.archived_runs = ArchivedRuns(redis, keys)
         self.workers = Workers(redis, keys)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import cast
+from typing import Final, cast
 
 from redis.asyncio import Redis
 
@@ -37,6 +37,10 @@ class Turns:
     async def take_summaries_turn(self, seconds: float) -> bool:
         """True for one caller in `seconds`: the worker that writes monthly summaries."""
         return await self._take(self._keys.summaries_turn, seconds)
+
+    async def take_archive_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that archives ended runs."""
+        return await self._take(self._keys.archive_turn, seconds)
 
     async def is_summary_due(self, repo: RepoRef, month: str) -> bool:
         """Whether nobody has lately looked into the summary of `month` (`YYYY-MM`)."""
@@ -96,3 +100,56 @@ class Cursors:
     async def set(self, repo: RepoRef, cursor: Cursor) -> None:
         """To be called once everything that the search found is dealt with."""
         await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
+
+
+_ARCHIVED: Final = b"1"
+_NOT_ARCHIVED: Final = b"0"
+
+
+class ArchivedRuns:
+    """Which ended runs have been dealt with for the archive, and which are in it.
+
+    Every method raises redis-py's errors.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def list_due(self, ended_by: float, most: int) -> list[tuple[RunId, float]]:
+        """Runs that ended by then and are not dealt with, the oldest first, each with its end; both
+        in seconds since the epoch."""
+        since = (await self._redis.get(self._keys.archive_cursor) or b"-inf").decode()
+        found: list[tuple[RunId, float]] = []
+        start = 0
+        while len(found) < most:
+            batch = cast(
+                "list[tuple[bytes, float]]",
+                await self._redis.zrangebyscore(
+                    self._keys.ended, since, ended_by, start=start, num=most, withscores=True
+                ),
+            )
+            if not batch:
+                break
+            start += len(batch)
+            ids = [RunId(name.decode()) for name, _ in batch]
+            marks = await self._redis.mget([self._keys.archive_mark(run_id) for run_id in ids])
+            ends = (end for _, end in batch)
+            found += [
+                (run_id, end)
+                for run_id, end, mark in zip(ids, ends, marks, strict=True)
+                if mark is None
+            ]
+        return found[:most]
+
+    async def mark_done(self, run_id: RunId, ended: float, *, archived: bool) -> None:
+        """Remember that the run is in the archive, or that nothing of it can be brought there."""
+        mark = _ARCHIVED if archived else _NOT_ARCHIVED
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(self._keys.archive_mark(run_id), mark, ex=RECORD_SECONDS)
+            pipe.set(self._keys.archive_cursor, repr(ended), ex=RECORD_SECONDS)
+            await pipe.execute()
+
+    async def is_archived(self, run_id: RunId) -> bool:
+        """Whether the run's bundle is in the archive."""
+        return await self._redis.get(self._keys.archive_mark(run_id)) == _ARCHIVED

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from bot.settings import Settings, Timings
+from bot.settings import Settings
+from bot.timings import Timings
 from bot.types import RepoRef
 from tests.contracts.github.contract_log import ContractLog
 

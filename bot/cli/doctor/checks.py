@@ -60,6 +60,8 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
     }
     if serving:
         checks["public address"] = github.check_public_url
+    if settings.archive:
+        checks["archive"] = machine.check_archive
     asked = {
         "model": partial(models.check_chat, field="solver_model"),
         "prices": models.check_prices,

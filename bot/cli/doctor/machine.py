@@ -94,5 +94,19 @@ async def check_workers(settings: Settings) -> str:
     return f"{len(living)}, working on {busy} of at most {slots} issues"
 
 
+async def check_archive(settings: Settings) -> str:
+    """Whether the archive takes an object, gives it back and deletes it."""
+    from bot.archive.object_store import ArchiveUnavailable, ObjectStore
+
+    try:
+        await ObjectStore(settings.archive).check()
+    except SettingsError as error:
+        raise CheckFailed(str(error), "Correct CAPUCHIN_ARCHIVE.") from None
+    except ArchiveUnavailable as error:
+        mend = "Check CAPUCHIN_ARCHIVE, and AWS_ENDPOINT_URL, AWS_REGION and the keys beside it."
+        raise CheckFailed(str(error), mend) from None
+    return settings.archive
+
+
 def _open_storage(settings: Settings) -> Storage:
     return Storage.open(settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS)

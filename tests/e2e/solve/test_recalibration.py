@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.archive.bundle import build_bundle
 from bot.cli.learn.outcomes import load_run_outcomes
 from bot.outcomes import recalibration as outcomes
-from bot.server.download import build_bundle
 from bot.types import RunStatus
 from pipeline.learning.records import SolvedIssue
 from pipeline.learning.runs import read_attempts

@@ -15,9 +15,10 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.settings import Settings, Timings
+from bot.settings import Settings
 from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
+from bot.timings import Timings
 from bot.types import Run, RunStatus
 from bot.worker import Worker
 from pipeline import records

@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from redis import Redis
 
 from bot.queue.nudges import Nudges
-from bot.settings import Settings, Timings
+from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
+from bot.timings import Timings
 from bot.types import Login, RepoRef, Run, RunId, RunStatus, replace
 from bot.worker import Worker
 from tests.support.handlers import handlers_of
