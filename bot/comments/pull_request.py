@@ -22,7 +22,7 @@ from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.selection.scoring.recalibration import explain_recalibration
-from pipeline.types import Account, Reproduction, Selection, read_test_outcome
+from pipeline.types import Account, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
 from sandbox.base import Execution
 
@@ -130,7 +130,7 @@ def evidence_sections(
     `commits`: whether the test is a separate commit, as in a pull request.
     """
     shown = (
-        _reproduction_section(selection.evidence.reproduction, characters, commits=commits)
+        _reproduction_section(selection, characters, commits=commits)
         if selection.is_proven
         else unproven_section(selection, characters)
     )
@@ -142,7 +142,8 @@ def evidence_sections(
     )
 
 
-def _reproduction_section(test: Reproduction, characters: int, *, commits: bool) -> str:
+def _reproduction_section(selection: Selection, characters: int, *, commits: bool) -> str:
+    test = selection.evidence.reproduction
     if read_test_outcome(test.after) != "passes":
         return "\n\n".join(
             [
@@ -155,7 +156,7 @@ def _reproduction_section(test: Reproduction, characters: int, *, commits: bool)
     alone = " The first commit holds only the test, so that you can see it fail."
     return "\n\n".join(
         [
-            f"{test_sentence(test)} It {result_words(test.before)} on the original code and "
+            f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
             f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
             f"Run it with {code(' '.join(test.command), 500)}.",

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.codebase.text import pluralize
 from pipeline.selection.methods import behaving_alike
+from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
+from pipeline.types import VoteTable
+from prompts import shorten, strip_ansi
+from sandbox.base import Execution
 
 _MAX_TESTS_NAMED = 10
+_OUTPUT = 1500
 _METHODS = {
     "voting": "The chosen edit passes the most tests.",
     "exec": "The chosen edit is among those that pass their test and break nothing.",
@@ -71,7 +77,8 @@ def explain_skipped(name: str, broken: Sequence[str]) -> str:
 
 def _describe_alike(standings: Standings, candidate: int) -> str:
     """Why this candidate was preferred to others that behave alike; empty if there are none."""
-    diffs = {standings.table.candidates[c].patch.diff for c in behaving_alike(standings, candidate)}
+    group = behaving_alike(standings, candidate)
+    diffs = {standings.table.candidates[c].patch.diff for c in group}
     if len(diffs) < 2:
         return ""
     extents = [measure_extent(diff).companions for diff in diffs]
@@ -81,7 +88,13 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
         rank = "only one" if extents.count(own) == 1 else "smallest"
         what = "tests and documentation" if own > 1 else "tests or documentation"
         which = f"the {rank} that also changes {what}"
-    return f"{len(diffs)} different edits behave alike in every test; of these it is {which}."
+    edits = len({standings.entries[c].same_as for c in group})
+    if edits == 1:
+        return f"{count_edits(len(group), 1)} in different words; of these it is {which}."
+    if edits == len(diffs):
+        return f"{edits} different edits behave alike in every test; of these it is {which}."
+    alike = count_edits(len(group), edits)
+    return f"{alike}, which behave alike in every test; of these it is {which}."
 
 
 def _describe_decision(verdict: Verdict) -> str:
@@ -100,3 +113,34 @@ def _describe_decision(verdict: Verdict) -> str:
             )
         case _:
             return _METHODS.get(verdict.method, _METHODS["voting"])
+
+
+def vote_sentences(table: VoteTable) -> tuple[str, ...]:
+    """How the scripts went on the unedited code, and the best edit with them."""
+    tests = len(table.tests)
+    reporting = sum(run.exit_code == 2 for run in table.base)
+    best = table.order()[0]
+    forms = {normalise(candidate.patch.diff).key for candidate in table.candidates}
+    tried = count_edits(len(table.candidates), len(forms))
+    facts = [
+        f"{reporting} of {tests} scripts report the issue on the code as it is.",
+        f"{tried}; the best passes {table.votes(best)} of {tests} scripts.",
+    ]
+    if table.flaky:
+        facts.append(
+            f"{len(table.flaky)} scripts do not always end the same way, and do not count."
+        )
+    if table.base:
+        facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
+    return tuple(facts)
+
+
+def _outcome_sentence(run: Execution) -> str:
+    how = f"exit code {run.exit_code}" if run.exit_code is not None else run.ending.value
+    return f"{how}.\n{shorten(strip_ansi(run.output).strip(), _OUTPUT)}".strip()
+
+
+def count_edits(samples: int, edits: int) -> str:
+    """So many samples wrote so many edits that differ in more than their wording."""
+    different = "different " if 1 < edits < samples else ""
+    return f"{pluralize(samples, 'sample')}, {edits} {different}{'edit' if edits == 1 else 'edits'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.selection.explain import vote_sentences
 from pipeline.selection.letters import rank_edits
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.selection.verdict import Judgement
@@ -52,7 +53,7 @@ def abstain(
     # The script that most edits pass is the least likely to test something nobody intended.
     passed = {t: sum(runs[t].passed for runs in table.runs) for t in steady}
     best = max(steady, key=lambda t: passed[t], default=None)
-    facts = reasons.vote_sentences(table) if table.candidates and votes else ()
+    facts = vote_sentences(table) if table.candidates and votes else ()
     rejected = tuple(f"{one.name} does not apply: {one.why}" for one in table.rejected)
     return NoFix(
         reason=reason,

@@ -41,6 +41,7 @@ from pipeline.reproduction.places import (
 )
 from pipeline.reproduction.runners import find_file_runners
 from pipeline.resources import Resources
+from pipeline.selection.explain import vote_sentences
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.types import (
@@ -118,7 +119,7 @@ class ReproductionStep:
         except BudgetSpent as spent:
             cut_short = reasons.budget_sentence(spent)
             if found is None and not is_good_enough(table, at):
-                known = (cut_short, *reasons.vote_sentences(table))
+                known = (cut_short, *vote_sentences(table))
                 lack = reasons.reason_of(spent.of)
                 return abstain(judged, lack, *known, context=context, votes=False)
         if found is None:

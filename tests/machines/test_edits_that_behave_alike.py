@@ -41,6 +41,13 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
     )
 
 
+async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
+    commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
+    chosen, _ = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
+    assert "2 samples, 1 edit in different words; of these it is the smallest." in why(chosen)
+    assert "different edits" not in why(chosen)
+
+
 async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(GOOD_EDIT, TEST_TOO), samples=2)
     assert "test_total_adds" in chosen.candidate.patch.diff

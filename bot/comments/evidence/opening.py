@@ -9,6 +9,7 @@ from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
 from pipeline.codebase.text import pluralize
+from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result
 from pipeline.types import Account, Reproduction, Rung, Selection, SuiteReport, read_test_outcome
 from sandbox.base import Ending, Execution
@@ -16,7 +17,7 @@ from sandbox.base import Ending, Execution
 UNPROVEN_LABEL: Final = ":unproven"
 """Behind the bot's own label."""
 _KINDS: Final[Mapping[Rung, str]] = {
-    "the edit's own tests": "came with the edit itself",
+    "the edit's own tests": "holds the test, which I wrote together with the edit",
     "extension": "is extended by a test",
     "new file": "is new",
     "wrapped script": "is new: it runs the script that reproduces the issue as a test",
@@ -82,7 +83,7 @@ def describe_test(selection: Selection) -> str:
         text = f"{code(test.path)} {failure_words(test.after)} with the change, so it is left out."
         return f"{text} {_broken_sentence(selection)}".rstrip()
     text = (
-        f"{test_sentence(test)} It {result_words(test.before)} on the original code and "
+        f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
         f"{result_words(test.after)} with the change. "
         f"Run it with {code(' '.join(test.command), 500)}."
     )
@@ -143,7 +144,10 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
         votes.candidates.index(selection.candidate)
     ]
     edits = len(rank_result(selection))
+    different = len({one.same_as for one in selection.evidence.standings}) or edits
     which = f"edit {letter} of {edits}" if edits > 1 else "my only edit"
+    if different < edits:
+        which = f"edit {letter} ({count_edits(len(votes.candidates), different)})"
     text = f"{which}, {selection.confidence:.0%} likely to be right"
     if accounts:
         text += f", for ${sum(account.dollars for account in accounts):.2f}"
@@ -152,9 +156,15 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
     return text
 
 
-def test_sentence(test: Reproduction) -> str:
-    """What the test is, without its results; empty when none is committed."""
-    return f"{code(test.path)} {_KINDS[test.rung]}." if test.is_committed else ""
+def test_sentence(selection: Selection) -> str:
+    """What the test is and whose, without its results; empty when none is committed."""
+    test, source = selection.evidence.reproduction, selection.candidate.source
+    if not test.is_committed:
+        return ""
+    kind = _KINDS[test.rung]
+    if source and test.rung == "the edit's own tests":
+        kind = f"holds the test, which came with the edit from {prose(source, 200)}"
+    return f"{code(test.path)} {kind}."
 
 
 def unproven_title(title: str) -> str:

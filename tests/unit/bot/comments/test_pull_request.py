@@ -34,6 +34,27 @@ def test_the_body_holds_the_evidence_in_order() -> None:
     assert places == sorted(places)
 
 
+def test_the_body_says_whose_the_test_is() -> None:
+    written = a_selection()
+    own = replace(written.evidence.reproduction, rung="the edit's own tests")
+    written = replace(written, evidence=replace(written.evidence, reproduction=own))
+    body = pull_request.pull_body(a_run(), written, ACCOUNTS)
+    assert "`tests/test_total.py` holds the test, which I wrote together with the edit." in body
+    foreign = replace(written, candidate=replace(written.candidate, source="ann's branch"))
+    votes = replace(written.evidence.votes, candidates=(foreign.candidate,) * 2)
+    foreign = replace(foreign, evidence=replace(foreign.evidence, votes=votes))
+    body = pull_request.pull_body(a_run(), foreign, ACCOUNTS)
+    assert "holds the test, which came with the edit from ann" in body
+
+
+def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
+    selection = a_selection()
+    alike = (Standing(votes=2, passes=2, support=2, same_as=0, behaves_as=0, execution=0, prior=0),)
+    evidence = replace(selection.evidence, standings=alike * 2)
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
+    assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
+
+
 def test_the_table_shows_the_unedited_code_first() -> None:
     selection = a_selection()
     table = render_vote_table(selection.evidence.votes, selection.candidate)
