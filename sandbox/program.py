@@ -13,6 +13,22 @@ NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
 SCRIPT_PATH: Final = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
 
 COMMAND_PATH: Final = "/tmp/capuchin/command"  # noqa: S108
+NO_GIT: Final = "There is no git repository here, only its files; diff -u compares two of them."
+_FUNCTIONS: Final = f"""\
+git() {{
+    case "$1" in apply | clone | config | init | -*) ;; *)
+        case " $* " in *" --no-index "*) ;; *)
+            command git rev-parse --git-dir >/dev/null 2>&1 ||
+                {{ echo "{NO_GIT}" >&2; return 128; }}
+        esac
+    esac
+    command git "$@"
+}}
+command grep -qs --exclude-dir=x x /dev/null
+[ $? -eq 1 ] && grep() {{ command grep --exclude-dir=__pycache__ "$@"; }}
+"""
+"""For a command that looks around: without a repository git prints pages of its usage, and the
+checkout is compiled. A grep that cannot leave out folders stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +110,12 @@ def shell_command(
 ) -> Program:
     """The program that runs `text` with bash, or with sh in an image without bash.
 
-    It lies in a file: the kernel limits the length of an argument.
+    It lies in a file: the kernel limits the length of an argument. git says in a sentence that the
+    checkout is no repository, and grep leaves out compiled files.
     """
-    choose = 'command -v bash >/dev/null && exec bash "$1"; exec sh "$1"'
+    choose = 'command -v bash >/dev/null && exec bash -c "$2" "$1"; exec sh -c "$2" "$1"'
     return Program(
-        argv=("sh", "-c", choose, "sh", COMMAND_PATH),
+        argv=("sh", "-c", choose, "sh", COMMAND_PATH, _FUNCTIONS + '. "$0"\n'),
         diffs=diffs,
         seconds=seconds,
         output_bytes=output_bytes,

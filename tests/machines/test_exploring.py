@@ -14,6 +14,7 @@ from pipeline.resources import Resources
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Context, SourceFile
+from sandbox.program import NO_GIT
 from tests.support.data.solver_shop import FILES, GOOD_SCRIPT, ISSUE, Shop, open_shop
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
 
@@ -81,6 +82,25 @@ async def test_it_explores_edits_by_commands_and_blocks_and_submits(shop: Shop) 
     assert "+        result = result + price\n" in candidate.patch.diff
     assert candidate.patch.diff == state.diff
     assert state.edited[-1].passed
+
+
+async def test_a_command_hears_in_a_line_that_there_is_no_git_and_greps_only_sources(
+    shop: Shop,
+) -> None:
+    _, told = await explore(
+        shop,
+        bash("git diff HEAD; git log -3; git diff --no-index --stat shop/till.py shop/__init__.py"),
+        bash("git init -q /tmp/g$$ && cd /tmp/g$$ && git status --short && git -C . log"),
+        bash("mkdir shop/__pycache__; cp shop/till.py shop/__pycache__/a.pyc; grep -rl result"),
+        bash(FIX),
+        SUBMIT,
+    )
+    assert told[0].count(NO_GIT) == 2
+    assert "usage" not in told[0]
+    assert "1 file changed" in told[0]
+    assert "does not have any commits yet" in told[1]
+    assert "\nshop/till.py\n" in told[2]
+    assert "__pycache__" not in told[2]
 
 
 async def test_a_command_sees_the_edit_so_far_and_nothing_else_of_the_others(shop: Shop) -> None:
