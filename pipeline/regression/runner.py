@@ -56,6 +56,13 @@ class RequestedTests(Frozen):
     """Files that are collected."""
     functions: bool = False
     """Whether to record which functions each test runs."""
+    named: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """By file of `files`: the tests of it to run, with or without their class and parameters; empty
+    for the whole file. A runner that takes files alone (`TestCommand.kind`) runs all of them."""
+
+    def key(self) -> str:
+        """The same for equal requests, also of runs that are saved."""
+        return self.model_dump_json(exclude=None if self.named else {"named"})
 
 
 class TestRun(Frozen):
@@ -121,7 +128,7 @@ class TestRunner:
             SandboxUnavailable: a program could not be started, or its end is unknown.
         """
         wanted = wanted or RequestedTests()
-        parts = (*self.command.argv, str(self.seconds), diff, wanted.model_dump_json())
+        parts = (*self.command.argv, str(self.seconds), diff, wanted.key())
         digest = _digest((*parts, str(attempt)))
         # A further attempt observes random behaviour of this environment.
         key = f"regression/{digest}" if diff or attempt else f"{SHARED}{digest}"

@@ -103,6 +103,68 @@ async def test_a_command_hears_in_a_line_that_there_is_no_git_and_greps_only_sou
     assert "__pycache__" not in told[2]
 
 
+TWO_FILES = """<bash>
+cat > tests/test_more.py <<'END'
+import unittest
+import pytest
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one(n): open("/tmp/LOG", "a").write("one ")
+def test_one_more(): open("/tmp/LOG", "a").write("more ")
+
+class Case(unittest.TestCase):
+    def test_two(self): open("/tmp/LOG", "a").write("two ")
+    def test_three(self): open("/tmp/LOG", "a").write("three ")
+END
+cp tests/test_more.py tests/test_whole.py
+</bash>"""
+
+
+@pytest.mark.parametrize(
+    ("command", "names", "ran"),
+    [
+        ("python -m pytest", "::test_one", ["one", "one"]),
+        ("python -m pytest", "::test_one[2]", ["one"]),
+        ("python -m pytest", "::Case::test_two", ["two"]),
+        ("python -m pytest", "::test_two", ["two"]),
+        ("python -m pytest", "::Case", ["three", "two"]),
+        ("python -m unittest discover -s tests", "::Case::test_two", ["two"]),
+        ("python -m unittest discover -s tests", "::test_three", ["three"]),
+    ],
+)
+async def test_only_the_tests_that_it_names_are_run(
+    shop: Shop, tmp_path: Path, command: str, names: str, ran: list[str]
+) -> None:
+    log = tmp_path / "ran"
+    _, told = await explore(
+        shop,
+        TWO_FILES.replace("/tmp/LOG", str(log)),
+        f"<tests>\ntests/test_more.py{names}\n</tests>",
+        bash(FIX),
+        SUBMIT,
+        test_command=command.split(),
+    )
+    assert sorted(log.read_text().split()) == ran
+    assert f"{len(ran)} test{'s' if len(ran) > 1 else ''} passed, 0 failed." in told[1]
+
+
+async def test_a_file_that_it_names_whole_is_run_whole_beside_a_named_test(
+    shop: Shop, tmp_path: Path
+) -> None:
+    log = tmp_path / "ran"
+    _, told = await explore(
+        shop,
+        TWO_FILES.replace("/tmp/LOG", str(log)),
+        "<tests>\ntests/test_more.py::test_one_more\ntests/test_whole.py\n</tests>",
+        "<tests>\ntests/test_more.py::test_none\n</tests>",
+        bash(FIX),
+        SUBMIT,
+    )
+    assert sorted(log.read_text().split()) == ["more", "more", "one", "one", "three", "two"]
+    assert "6 tests passed, 0 failed." in told[1]
+    assert "0 tests passed, 0 failed. " in told[2]
+
+
 async def test_a_command_sees_the_edit_so_far_and_nothing_else_of_the_others(shop: Shop) -> None:
     _, told = await explore(
         shop,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +11,8 @@ from pipeline.codebase.text import pluralize
 from pipeline.edits.unified_diff import list_paths
 from pipeline.options import Options
 from pipeline.regression.command import find_commands
-from pipeline.regression.runner import RequestedTests, TestRunner
+from pipeline.regression.guest.record import is_named
+from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
 from pipeline.replies import Malformed
 from pipeline.store import Store
 from sandbox.base import Execution, Sandbox
@@ -29,7 +31,7 @@ class NamedTestRun(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedTests:
-    """Runs the files of tests that a reply names, with the repository's own command."""
+    """Runs the tests that a reply names, with the repository's own command."""
 
     codebase: Codebase
     sandbox: Sandbox
@@ -56,27 +58,34 @@ class NamedTests:
         Raises:
             PatchRejected, SandboxUnavailable: as `Sandbox.run`.
         """
-        files = tuple(dict.fromkeys(name.partition("::")[0] for name in names))
+        named = _by_file(names)
         for command in await find_commands(self.codebase, self.options.test_command):
-            if command.kind == "other" or not (covered := command.covers(files)):
+            if command.kind == "other" or not (covered := command.covers(tuple(named))):
                 continue
             runner = TestRunner(
                 command, sandbox=self.sandbox, store=self.store,
                 seconds=self.options.execution_seconds,
             )  # fmt: skip
-            found = await runner.run(diff, RequestedTests(files=covered))
-            passed = _pick(found.suite.passed, names)
-            failed = _pick(found.suite.failed, names)
+            found = await runner.run(diff, RequestedTests(files=covered, named=named))
+            passed = [test for test in found.suite.passed if _is_asked(test, found, named)]
+            failed = [test for test in found.suite.failed if _is_asked(test, found, named)]
             summary = f"{pluralize(len(passed), 'test')} passed, {len(failed)} failed."
             if found.problem:
                 summary = f"{summary} {found.problem}"
-            return NamedTestRun(summary, failed[:_MOST_NAMED], found.suite.execution)
+            return NamedTestRun(summary, tuple(failed[:_MOST_NAMED]), found.suite.execution)
         return None
 
 
-def _pick(tests: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of `tests` that `names` ask for; a name without `::` asks for its whole file."""
-    wanted = [name.rpartition("::")[2] for name in names]
-    if any("::" not in name for name in names):
-        return tests
-    return tuple(test for test in tests if any(word in test for word in wanted))
+def _is_asked(test: str, run: TestRun, named: Mapping[str, tuple[str, ...]]) -> bool:
+    """Some runners run whole files. What has no file is no test: a file that cannot be imported."""
+    return test not in run.files or is_named(test, run.files[test], named)
+
+
+def _by_file(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The tests that are asked for by their files; none where the whole file is."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        path, _, test = name.partition("::")
+        before = found.get(path)
+        found[path] = (*(before or ()), test) if test and before != () else ()
+    return found

@@ -93,7 +93,7 @@ pytest_ignore_collect = _ignore_path if _NEW else _ignore_old_path
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: Any, items: "list[Any]") -> None:
-    kept = [item for item in items if _FILTER.accepts_test(_name(item))]
+    kept = [item for item in items if _FILTER.accepts_test(_name(item), _path(item))]
     if len(kept) < len(items):
         wanted = {id(item) for item in kept}
         config.hook.pytest_deselected(items=[i for i in items if id(i) not in wanted])

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _ENVIRONMENT = os.environ  # runs inside the sandbox, where the wrapper sets these
@@ -96,6 +97,21 @@ def lacks_network(error: "BaseException | None") -> bool:
     return False
 
 
+def is_named(test: str, path: str, named: "Mapping[str, Sequence[str]]") -> bool:
+    """Whether `named` asks for a test of the file `path`; see `RequestedTests.named`."""
+    wanted = named.get(path)
+    if not wanted:
+        return wanted is not None or not named
+    inside = test.partition("::")[2]
+    plain = inside.partition("[")[0].split("::") if inside else test.split(".")[-2:]
+    for name in wanted:
+        words = name.split("::")
+        starts = range(len(plain) - len(words) + 1)
+        if inside == name or any(plain[at : at + len(words)] == words for at in starts):
+            return True
+    return False
+
+
 class CollectionFilter:
     """Decides which tests to run."""
 
@@ -103,9 +119,12 @@ class CollectionFilter:
         request = _read_request()
         self.tests = None if request.get("tests") is None else frozenset(request["tests"])
         self.files = None if request.get("files") is None else frozenset(request["files"])
+        self.named: dict[str, list[str]] = request.get("named") or {}
         self.functions = bool(request.get("functions"))
 
-    def accepts_test(self, name: str) -> bool:
+    def accepts_test(self, name: str, path: Any) -> bool:
+        if self.named and not is_named(stable_name(name), relative_path(path), self.named):
+            return False
         if self.tests is None:
             return True
         # pytest-xdist appends @group to names only in its workers.

@@ -121,7 +121,8 @@ def _fail(result: Any, test: Any, err: Any) -> None:
 
 def _select_tests(test: Any) -> "Iterator[Any]":
     for one in _flatten(test):
-        if _FILTER.accepts_test(one.id()) and _FILTER.accepts_file(_source_file(one)):
+        file = _source_file(one)
+        if _FILTER.accepts_test(one.id(), file) and _FILTER.accepts_file(file):
             yield one
 
 
