@@ -31,7 +31,9 @@ class Issue(Frozen):
     """A reported issue, as text. Untrusted everywhere."""
 
     repository: str
-    """`owner/name`, for the prompts."""
+    """`owner/name`, for the prompts; of a local repository perhaps its name alone."""
+    number: int | None = None
+    """None for an issue that is only a text."""
     title: str
     body: str
     discussion: tuple[str, ...] = ()

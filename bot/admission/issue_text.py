@@ -71,6 +71,7 @@ def build_issue(
         lines.pop(0)
     return Issue(
         repository=repository,
+        number=issue.number,
         title=strip_invisible(issue.title),
         body=_truncate(visible_text(issue.body or ""), MAX_BODY_CHARACTERS),
         discussion=tuple(lines),

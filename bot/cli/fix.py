@@ -131,7 +131,7 @@ async def _read_input(
         describe = partial(Mirrors(out).describe, remote, name, checkout.base)
     else:
         repo = await find_repository(args.repo)
-        issue, digest = read_issue(args.issue, repo)
+        issue, digest = read_issue(args.issue)
         start = await load_or_create_start(repo, digest, out, store)
         checkout = await Mirrors(out).checkout(
             Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit

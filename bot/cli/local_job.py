@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from bot.cli.display.base import CURRENT, print_progress
+from bot.cli.local_repository import name_repository
 from bot.cli.local_run import (
     EXIT_CODES,
     Start,
@@ -26,7 +27,7 @@ from bot.settings import Settings
 from bot.storage.progress import Progress, ProgressStore
 from pipeline.codebase.commit import Codebase
 from pipeline.store import Store
-from pipeline.types import Account, Issue
+from pipeline.types import Account, Issue, replace
 from sandbox.errors import EnvironmentFailed
 
 
@@ -45,6 +46,9 @@ async def build_job(
         WrongUsage: the settings file is not valid, or an option is out of range.
     """
     config = await load_config(codebase)
+    if not issue.repository:
+        name = await name_repository(Path(start.repository), codebase)
+        issue = replace(issue, repository=name)
     return Job(
         run_id=start.run_id,
         issue=issue,

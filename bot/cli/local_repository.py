@@ -17,11 +17,18 @@ from bot.errors import BotError
 from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
+from pipeline.environment.packages import find_distribution_name
 from sandbox.scratch import scratch_folder
 
 _TRANSPORT: Final = ("protocol.file.allow=always",)
 _UPLOAD_PACK: Final = "git -c uploadpack.allowFilter=true upload-pack"
 """Tags and commits are enough to describe a commit: no file is copied."""
+_MAX_CONFIG: Final = 64 * 1024
+_ORIGIN: Final = re.compile(
+    r"(?m)^\s{0,20}url\s{0,5}=\s{0,5}"
+    r"(?:(?:https?|ssh|git)://[\w.@:/-]{1,200}?[/:]|[\w.-]{1,60}@[\w.-]{1,200}:)"
+    r"([\w.-]{1,100})/([\w.-]{1,100})/?$"
+)
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF_FORMS: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
 """Where git looks for a name, in its order (gitrevisions(7))."""
@@ -53,6 +60,29 @@ def _find(folder: Path) -> Path:
     raise NoRepository(
         f"{folder} is not a git repository: run `git init` there and commit its files."
     )
+
+
+async def name_repository(repo: Path, codebase: Codebase) -> str:
+    """`owner/name` by the address that it was cloned from, else its package's name, else its
+    folder's: what a model is told."""
+    return (
+        await asyncio.to_thread(_read_origin, repo)
+        or await find_distribution_name(codebase)
+        or repo.name
+    )
+
+
+def _read_origin(repo: Path) -> str:
+    """`owner/name` of the remote `origin`; empty for a path on this machine."""
+    config = repo / "config" if (repo / "config").is_file() else repo / ".git/config"
+    try:
+        with config.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_MAX_CONFIG)
+    except OSError:
+        return ""
+    section = re.split(r"(?m)^\s{0,20}\[", text.partition('[remote "origin"]')[2])[0]
+    found = _ORIGIN.search(section)
+    return f"{found[1]}/{found[2].removesuffix('.git')}" if found else ""
 
 
 async def list_refs(repo: Path) -> dict[str, CommitSha]:

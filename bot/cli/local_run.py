@@ -71,8 +71,10 @@ class Start(BaseModel):
         return RunId(f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}")
 
 
-def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
+def read_issue(path: Path) -> tuple[Issue, str]:
     """Read the issue file, whose first line is the title; return the issue and the file's SHA-256.
+
+    `build_job` adds the repository's name.
 
     Raises:
         WrongUsage: the file is unreadable, too large, not text, or empty.
@@ -91,7 +93,7 @@ def read_issue(path: Path, repo: Path) -> tuple[Issue, str]:
     title, _, body = visible_text(text).partition("\n")
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
-    issue = Issue(repository=repo.name, title=title.strip(), body=body.strip())
+    issue = Issue(repository="", title=title.strip(), body=body.strip())
     return issue, sha256_hex(data)
 
 

@@ -128,7 +128,7 @@ def _open_scratch(stack: ExitStack) -> Path:
 async def _read_input(args: argparse.Namespace) -> SelectInput:
     repo = await find_repository(args.repo)
     with_overrides(Options(), options_from_args(args))
-    issue, digest = read_issue(args.issue, repo)
+    issue, digest = read_issue(args.issue)
     patches = [ExternalEdit(str(path), _read_file(path, LARGEST + 1)) for path in args.patch]
     if not patches and not args.branch:
         raise WrongUsage("There is nothing to choose from: give --patch or --branch.")

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, cast
 from pipeline.codebase.commit import Codebase, File
 from pipeline.environment.failures import count_kinds
 from pipeline.environment.health import Health, ImportedPackage
-from pipeline.environment.packages import MANIFESTS, find_packages
+from pipeline.environment.packages import find_packages, read_manifests
 from pipeline.environment.sample import choose_sample, find_test_files
 from pipeline.options import Options
 from pipeline.regression.command import TestCommand, find_commands, find_runner
@@ -81,9 +81,7 @@ class HealthCheck:
         return health
 
     async def _import_packages(self, sandbox: Sandbox) -> Health:
-        there = [path for path in MANIFESTS if path in self._codebase.files]
-        texts = {path: await self._codebase.read_text(path) or "" for path in there}
-        names = find_packages(self._codebase.files, texts)
+        names = find_packages(self._codebase.files, await read_manifests(self._codebase))
         mark = f"capuchin-{secrets.token_hex(8)}"
         request = {"names": names, "mark": mark, "seconds": IMPORT_SECONDS}
         argv = ("python", "-I", "-c", _import_script(), json.dumps(request))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
-from sandbox.environment.manifests import distribution_name
+from sandbox.environment.manifests import distribution_name, guess_name
 
 ROOTS: Final = ("src/", "", "lib/", "python/")
 """Folders that may contain packages; the first that contains one decides."""
@@ -61,9 +61,19 @@ def find_packages(paths: Iterable[str], texts: Mapping[str, str]) -> tuple[str, 
 
 async def reads_version_from_git(codebase: Codebase) -> bool:
     """Whether the package appears to take its version from git's tags."""
+    return any(map(VERSION_TOOLS.search, (await read_manifests(codebase)).values()))
+
+
+async def find_distribution_name(codebase: Codebase) -> str:
+    """The name that the manifests give the package; empty without one, or for no name at all."""
+    name = guess_name(await read_manifests(codebase))
+    return name if re.fullmatch(r"[\w.-]{1,100}", name) else ""
+
+
+async def read_manifests(codebase: Codebase) -> dict[str, str]:
+    """The texts of the manifests at the root, by path."""
     there = [path for path in MANIFESTS if path in codebase.files]
-    texts = [await codebase.read_text(path) or "" for path in there]
-    return any(map(VERSION_TOOLS.search, texts))
+    return {path: await codebase.read_text(path) or "" for path in there}
 
 
 def _list_modules(texts: Mapping[str, str]) -> Iterator[str]:

@@ -258,3 +258,9 @@ def test_the_last_forty_lines_come_before_the_first_ones() -> None:
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
     assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)
+
+
+def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
+    numbered = render("shared/issue", issue=replace(ISSUE, number=7))
+    assert "Issue #7 was reported against the repository acme/shop." in numbered
+    assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)

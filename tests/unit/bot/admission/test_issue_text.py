@@ -30,8 +30,9 @@ def test_each_comment_begins_with_its_author() -> None:
         "acme/shop", issue("It does."), [said("bob", "Me too")], Login("capuchin[bot]")
     )
     assert text.discussion == ("bob: Me too",)
-    assert (text.repository, text.title, text.body) == (
+    assert (text.repository, text.number, text.title, text.body) == (
         "acme/shop",
+        7,
         "total() subtracts",
         "It does.",
     )
