@@ -33,7 +33,6 @@ class Issue(Frozen):
     repository: str
     """`owner/name`, for the prompts; of a local repository perhaps its name alone."""
     number: int | None = None
-    """None for an issue that is only a text."""
     title: str
     body: str
     discussion: tuple[str, ...] = ()
@@ -41,10 +40,9 @@ class Issue(Frozen):
 
 
 class TestScript(Frozen):
-    """A stand-alone Python script: exit 0 if the issue is fixed, 2 if not; any other exit means
-    broken.
+    """A stand-alone Python script, as in CodeMonkeys, section 2.2.
 
-    The protocol of CodeMonkeys, section 2.2.
+    It exits with 0 if the issue is fixed, with 2 if not; any other code means that it is broken.
     """
 
     __test__ = False

@@ -22,8 +22,8 @@ from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.packages import find_packages, read_manifests
 from pipeline.environment.sample import choose_sample, find_test_files
 from pipeline.options import Options
-from pipeline.regression.command import TestCommand, find_commands, find_runner
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.command import RequestedTests, TestCommand, find_commands, find_runner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import replace
 from prompts import shorten

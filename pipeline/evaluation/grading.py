@@ -18,8 +18,8 @@ from pipeline.codebase.conventions import is_runnable
 from pipeline.edits.unified_diff import parse_diff, split_diff
 from pipeline.evaluation.dataset import LocatedInstance, read_rows
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.command import RequestedTests, find_commands
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import Frozen, replace
 from sandbox.base import Sandbox

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions
 from pipeline.regression.routines import nox_lines, tox_lines
@@ -29,6 +31,23 @@ _MOST_NAMED = 300
 """Files named on a command line; beyond that, the recorder filters inside."""
 _NOSE = ("python", "-m", "nose", "-v", "--with-xunit")
 _POSARGS = re.compile(r"\{posargs(?::([^{}]*))?\}")
+
+
+class RequestedTests(Frozen):
+    """The tests to run; None: all."""
+
+    tests: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+    """Files that are collected."""
+    functions: bool = False
+    """Whether to record which functions each test runs."""
+    named: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """By file of `files`: the tests of it to run, with or without their class and parameters; empty
+    for the whole file. A runner that takes files alone (`TestCommand.kind`) runs all of them."""
+
+    def key(self) -> str:
+        """The same for equal requests, also of runs that are saved."""
+        return self.model_dump_json(exclude=None if self.named else {"named"})
 
 
 class TestCommand(Frozen):

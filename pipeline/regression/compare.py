@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pipeline.regression.command import RequestedTests
 from pipeline.regression.control import CONTROL, is_forged
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.types import SuiteReport, SuiteRun
 
 REPEATS = 2

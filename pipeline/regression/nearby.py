@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import compare_runs
 from pipeline.regression.near_files import NearFiles
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Sandbox

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import Field
 
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
-from pipeline.regression.command import TestCommand
+from pipeline.regression.command import RequestedTests, TestCommand
 from pipeline.regression.console_output import parse_console_output
 from pipeline.regression.guest_files import read_recorder_files, read_wrapper_source
 from pipeline.regression.junit import Outcomes, parse_junit
@@ -46,23 +46,6 @@ _PIECE = 100_000
 
 OnCount = Callable[[str, int, int], None]
 """Receives the diff of a run under way, how many tests have begun, and of how many (0: unknown)."""
-
-
-class RequestedTests(Frozen):
-    """The tests to run; None: all."""
-
-    tests: tuple[str, ...] | None = None
-    files: tuple[str, ...] | None = None
-    """Files that are collected."""
-    functions: bool = False
-    """Whether to record which functions each test runs."""
-    named: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
-    """By file of `files`: the tests of it to run, with or without their class and parameters; empty
-    for the whole file. A runner that takes files alone (`TestCommand.kind`) runs all of them."""
-
-    def key(self) -> str:
-        """The same for equal requests, also of runs that are saved."""
-        return self.model_dump_json(exclude=None if self.named else {"named"})
 
 
 class TestRun(Frozen):

@@ -15,11 +15,11 @@ from pipeline.codebase.text import decode_text
 from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
-from pipeline.regression.command import NO_COMMAND, TestCommand, find_commands
+from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
 from pipeline.regression.compare import REPEATS, compare_runs
 from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
 from pipeline.regression.nearby import NearbyTests
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.regression.select_tests import EDIT_SECONDS, ChosenTests, choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.store import Store

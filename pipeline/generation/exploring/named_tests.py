@@ -10,9 +10,9 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.edits.unified_diff import list_paths
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.guest.record import is_named
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.replies import Malformed
 from pipeline.store import Store
 from sandbox.base import Execution, Sandbox

@@ -26,10 +26,10 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_test
 from pipeline.evaluation.recall import find_clone
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.imports import scan_code
 from pipeline.regression.nearby import NearbyTests
-from pipeline.regression.runner import RequestedTests, TestRunner
+from pipeline.regression.runner import TestRunner
 from pipeline.regression.select_tests import tests_that_ran
 from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore

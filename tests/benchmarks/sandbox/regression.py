@@ -18,9 +18,9 @@ from pathlib import Path
 from bot.demo.package import fetch_release, unpack
 from bot.settings import Settings
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
-from pipeline.regression.runner import RequestedTests, TestRun, TestRunner
+from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.regression.select_tests import choose_tests
 from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.regression.command import TestCommand
-from pipeline.regression.runner import RequestedTests, TestRunner
+from pipeline.regression.command import RequestedTests, TestCommand
+from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession

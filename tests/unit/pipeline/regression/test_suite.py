@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.models.wrappers.timed import RunClock, TimedStage
 from pipeline.options import Options
-from pipeline.regression.command import find_commands
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.control import CONTROL
-from pipeline.regression.runner import RequestedTests, TestRunner
+from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
 from pipeline.types import SuiteReport
