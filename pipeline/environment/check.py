@@ -139,6 +139,7 @@ def parse_imports(output: str, mark: str) -> Health:
         packages = cast(list[dict[str, Any]], told["packages"])
         return Health(
             python=str(told["python"])[:20],
+            pythons=tuple(re.findall(r"3\.\d{1,2}", " ".join(map(str, told["pythons"]))))[:30],
             installed=tuple(str(one)[:120] for one in told["installed"]),
             packages=tuple(
                 ImportedPackage(name=str(one["name"]), error=str(one["error"])[:_LONGEST_ERROR])

@@ -44,6 +44,8 @@ class Health(Frozen):
 
     python: str = ""
     """Its version; empty if not even Python started."""
+    pythons: tuple[str, ...] = ()
+    """The versions, `3.N`, that an environment can have without a download."""
     packages: tuple[ImportedPackage, ...] = ()
     installed: tuple[str, ...] = ()
     """`name==version`, according to the environment. Untrusted."""

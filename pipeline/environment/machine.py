@@ -143,6 +143,7 @@ async def render_question(
         more=len(paths[MOST_PATHS:]),
         files=files,
         tried=tried,
+        pythons=next((attempt.pythons for attempt in tried if attempt.pythons), ()),
     )
 
 

@@ -24,6 +24,7 @@ REMEMBERED_ATTEMPT: Final = "remembered"
 NO_INDEX: Final = "The package index did not answer."
 _CHOOSE_PYTHON: Final = "choose_python"
 """In the step that chooses the interpreter."""
+_HAS_PYTHONS: Final = re.compile(r"and the sandbox has (3\.\d{1,2}(?:, 3\.\d{1,2}){0,30})\.")
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
@@ -83,6 +84,14 @@ class TriedAttempt(Frozen):
     def lacks_python(self) -> bool:
         """Whether no Python could be had that the repository accepts."""
         return not self.image and _CHOOSE_PYTHON in self.command
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """The Pythons that the sandbox has, as far as this attempt showed them, `3.N`."""
+        if self.health and self.health.pythons:
+            return self.health.pythons
+        told = _HAS_PYTHONS.search(f"{self.problem} {self.log}") if self.lacks_python else None
+        return tuple(told[1].split(", ")) if told else ()
 
     @property
     def met_no_index(self) -> bool:

@@ -23,6 +23,8 @@ import importlib.util, sys
 found = importlib.util.find_spec(sys.argv[1])
 sys.stdout.write("\\n" + (found and found.origin or ""))
 """
+PYTHONS = ("/usr/local/bin", "/usr/bin", "/opt/pythons/*/bin")
+"""As `sandbox.guest.image.choose_python` looks for them."""
 PRIVATE = ("tests", "test", "testing", "docs", "examples", "setup")
 
 
@@ -33,6 +35,7 @@ def main() -> None:
     packages = [{"name": name, "error": import_package(name, end)} for name in names]
     version = ".".join(str(number) for number in sys.version_info[:3])
     told = {"python": version, "packages": packages, "installed": list_distributions()}
+    told["pythons"] = list_pythons()
     answer = json.dumps(told)
     sys.stdout.write("\n{} {}\n".format(request["mark"], answer))
 
@@ -60,6 +63,18 @@ def list_distributions() -> Any:
     folders = glob.glob(os.path.join(site, "*.dist-info"))
     names = [os.path.basename(folder)[: -len(".dist-info")] for folder in folders]
     return sorted(name.replace("-", "==", 1) for name in names)[:MOST_DISTRIBUTIONS]
+
+
+def list_pythons() -> Any:
+    """The versions of the interpreters that an environment can be made with, `3.N`."""
+    found = [
+        os.path.basename(path)[len("python") :]
+        for place in PYTHONS
+        for path in glob.glob(os.path.join(place, "python3.*"))
+    ]
+    found.append("3.{}".format(sys.version_info[1]))
+    minors = {int(one[2:]) for one in found if one[2:].isdigit()}
+    return ["3.{}".format(minor) for minor in sorted(minors)]
 
 
 def read_words(path: str) -> Any:

@@ -74,6 +74,7 @@ VALUES: dict[str, object] = {
     "environment": FACTS,
     "attempt": ATTEMPT,
     "tried": [ATTEMPT],
+    "pythons": ("3.8", "3.11"),
     "repository": "acme/shop",
     "paths": ["a.py"],
     "issue": ISSUE,

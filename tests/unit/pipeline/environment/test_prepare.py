@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,12 +19,13 @@ from pipeline.environment.prepare import (
     EnvironmentTask,
     open_environment,
 )
-from pipeline.environment.record import EnvironmentRecord
+from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 from pipeline.models.base import Message, ModelRequest
 from pipeline.options import Options
 from pipeline.store import DirStore
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
+from sandbox.guest.image.choose_python import failure_sentence
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
 from tests.support.planned_engine import PlannedEngine, tree_of
@@ -135,6 +138,8 @@ async def test_a_model_writes_the_commands_where_no_attempt_works(tmp_path: Path
     question, report = (m.text for m in case.model.conversations["environment"] if m.role == "user")
     assert "No module named 'not_installed_here'" in question
     assert "[project]\nname = 'shop'" in question
+    own = f"3.{sys.version_info[1]}"
+    assert re.search(rf"These Pythons are in the sandbox: [\d., ]*{own}[,.]", question)
     assert "false fails." in report
     kept = await load_working_setup(case.repository)
     assert kept is not None
@@ -145,6 +150,13 @@ async def test_a_model_writes_the_commands_where_no_attempt_works(tmp_path: Path
     case.engine.built.clear()
     again = await other.prepare({})
     assert (again.image, case.engine.built) == (SETUP_NAME, [SETUP_NAME])
+
+
+def test_the_pythons_of_the_sandbox_are_known_where_it_lacks_the_wanted_one() -> None:
+    sentence = failure_sentence("<3.8", "setup.py", "3.8, 3.11", "uv could not fetch Python 3.7.")
+    tried = TriedAttempt(name="a", summary="", command="python3 choose_python.py", problem=sentence)
+    assert tried.pythons == ("3.8", "3.11")
+    assert TriedAttempt(name="a", summary="", problem=sentence).pythons == ()
 
 
 async def test_a_model_that_gives_up_is_believed_and_the_solver_is_told(tmp_path: Path) -> None:
