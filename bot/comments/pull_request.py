@@ -13,7 +13,7 @@ from bot.comments.evidence.opening import (
     test_sentence,
     unproven_section,
 )
-from bot.comments.evidence.test_output import shorten_failures
+from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.comments.evidence.vote_table import render_diffs, render_vote_table
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.comments.status import pull_marker
@@ -167,7 +167,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
 
 
 def _log(title: str, run: Execution, characters: int) -> str:
-    return details(title, block(shorten_failures(run.output), characters))
+    return details(title, block(shorten_failures(drop_progress(run.output)), characters))
 
 
 def _votes_section(selection: Selection, characters: int) -> str:
@@ -229,7 +229,7 @@ def _suite_section(selection: Selection, characters: int) -> str:
     if suite.flaky:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
-    log = block(after.execution.output, characters)
+    log = block(drop_progress(after.execution.output), characters)
     return f"{text}\n\n{details('Output with the change', log)}"
 
 

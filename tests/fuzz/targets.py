@@ -14,7 +14,12 @@ import zstandard
 
 from bot import events, markdown
 from bot.admission.issue_text import build_issue
-from bot.comments.evidence.test_output import find_counts, find_error, shorten_failures
+from bot.comments.evidence.test_output import (
+    drop_progress,
+    find_counts,
+    find_error,
+    shorten_failures,
+)
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.events import Ignored, InvalidSignature, MalformedPayload
 from bot.github.models import IssueFacts
@@ -138,7 +143,7 @@ def parse_printed(data: bytes) -> None:
     parse_sympy_output(text)
     find_error(text)
     find_counts(text)
-    shorten_failures(text)
+    shorten_failures(drop_progress(text))
     count_kinds(text)
     find_blocked_hosts([text])
 

@@ -23,6 +23,7 @@ _COUNTS = re.compile(
 _UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
 _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
 """Searched one after the other: one pattern for both takes quadratic time."""
+_PROGRESS = re.compile(r"(?:\S{1,300} )?[.FEsxXuR]+ +\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
 
 
 def find_error(output: str) -> str:
@@ -45,6 +46,12 @@ def find_counts(output: str) -> str:
     if (count := _UNITTEST_COUNT.search(text)) and (end := _UNITTEST_END.search(text, count.end())):
         return f"{count[1]}, {end[1]}"
     return ""
+
+
+def drop_progress(output: str) -> str:
+    """The output without the lines in which a runner shows a character for each test."""
+    lines = output.split("\n")
+    return "\n".join(line for line in lines if not _PROGRESS.fullmatch(strip_ansi(line).strip()))
 
 
 def shorten_failures(output: str) -> str:

@@ -75,6 +75,20 @@ def test_a_person_is_told_what_could_forge_the_results() -> None:
     assert "\n- The edit adds `atexit` to `conftest.py`, which can forge results.\n" in limits
 
 
+def test_a_log_does_not_show_a_character_for_each_test() -> None:
+    lines = [
+        "tests/test_a.py ..s.                    [  3%]",
+        "........................................ [ 50%]",
+        "\x1b[32m.\x1b[0m\x1b[32m.\x1b[0m\x1b[31m  [100%]\x1b[0m",
+        "." * 700,
+        "....",
+        "Es geht.",
+        "2 passed",
+    ]
+    body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
+    assert "```text\n....\nEs geht.\n2 passed\n```" in body
+
+
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
     body = pull_request.pull_body(a_run(), a_selection(output="`" * 200_000), ACCOUNTS)
     assert len(body) <= pull_request.BODY_CHARACTERS
