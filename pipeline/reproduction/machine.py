@@ -6,20 +6,20 @@ model is asked again only for missing or wrong ones.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from pydantic import Field
 
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
-from pipeline.edits.unified_diff import parse_diff
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
 from pipeline.reproduction.red_green import (
     RedGreen,
     fails_elsewhere,
+    find_added_tests,
     find_problem,
+    find_removed_tests,
     is_not_collected,
     last_line,
     run_red_green,
@@ -38,7 +38,6 @@ _MOST_IMPORT_FAILURES = 2
 accepted: an issue that asks for a new name may leave no other way."""
 _MOST_EXTENSIONS = 3
 """Failed extensions of the nearest file before a new file is requested."""
-_TEST = re.compile(r"^\s*(?:async )?def (test\w*)")
 _NAMES = ("title", "cause", "change")
 
 
@@ -191,7 +190,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         data = edited.contents.get(extends.path)
         if set(edited.contents) != {extends.path} or data is None:
             return f"Your <edit> may change {extends.path} alone, and must not delete it."
-        if lost := _find_removed_tests(edited.patch.diff):
+        if lost := find_removed_tests(edited.patch.diff):
             return f"Leave the tests that are there: your <edit> removes {', '.join(lost[:5])}."
         return Draft(
             path=extends.path,
@@ -254,7 +253,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         assert self._plan is not None
         runner = self._plan.runner
         whole = runner.command(draft.path)
-        added = _find_added_tests(draft.diff) if draft.rung == "extension" else ()
+        added = find_added_tests(draft.diff) if draft.rung == "extension" else ()
         alone = runner.command(draft.path, added) if added else None
         runs: RedGreen | None = None
         for command in filter(None, (whole, alone)):
@@ -286,21 +285,6 @@ class ReproductionMachine(Machine[ReproductionState]):
 def is_finished(state: ReproductionState) -> bool:
     """Whether the machine ended with an accepted test."""
     return state.phase is Phase.APPROVED and state.reproduction is not None
-
-
-def _find_added_tests(diff: str) -> tuple[str, ...]:
-    """The names of the test functions that `diff` adds."""
-    lines = (line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines)
-    found = (_TEST.match(text) for marker, text in lines if marker == "+")
-    return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
-def _find_removed_tests(diff: str) -> list[str]:
-    """The names of the test functions that `diff` removes without adding them again."""
-    lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
-    gone = [match[1] for marker, text in lines if marker == "-" and (match := _TEST.match(text))]
-    kept = set(_find_added_tests(diff))
-    return [name for name in gone if name not in kept]
 
 
 def _one_line(text: str, characters: int) -> str:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from pipeline.codebase.conventions import is_runnable, is_test
 from pipeline.edits.patches import create_patch
 from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
-from pipeline.reproduction.red_green import RedGreen, find_problem, last_line, run_red_green
+from pipeline.reproduction.red_green import (
+    RedGreen,
+    find_added_tests,
+    find_problem,
+    last_line,
+    run_red_green,
+)
 from pipeline.reproduction.runners import FileRunner, probe_text
 from pipeline.reproduction.wrapping import wrap_script
 from pipeline.resources import Resources
@@ -60,17 +66,24 @@ async def find_working_runners(
 async def use_own_tests(
     patch: Patch, runners: Sequence[FileRunner], resources: Resources
 ) -> RungResult:
-    """Use the tests in the edit itself, if they fail without the rest of it."""
+    """Use the tests in the edit itself, if they fail without the rest of it.
+
+    Where others in their file fail with the edit too, those that it adds run alone.
+    """
     tests, rest = split_diff(patch.diff, _is_test_file)
     files = [file.new for file in parse_diff(tests) if file.new and is_runnable(file.new)]
     if not files or not rest.strip():
         return RungResult(problem="The edit brings no tests.")
     problem = "The edit's own tests cannot be run here."
-    for path in files[:_MOST_OWN_FILES]:
-        for runner in runners:
-            command = runner.command(path)
-            if command is None:
-                continue
+    added = find_added_tests(tests)
+    ways = [
+        (path, runner, runner.command(path, names))
+        for path in files[:_MOST_OWN_FILES]
+        for runner in runners
+        for names in ([(), added] if added else [()])
+    ]
+    for path, runner, command in ways:
+        if command is not None:
             runs = await run_red_green(
                 resources.sandbox, command, test=tests, edit=patch.diff,
                 seconds=resources.options.execution_seconds,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from pipeline.concurrency import gather_two
-from pipeline.edits.unified_diff import list_paths, remove_files
+from pipeline.edits.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.reproduction.runners import FileRunner
 from pipeline.types import Frozen
 from sandbox.base import Ending, Execution, Sandbox
@@ -21,6 +21,7 @@ NOT_RUN = frozenset({3, 4, 126, 127})
 _NOT_COLLECTED = re.compile(
     r"error(s)? during collection|ERROR collecting|_FailedTest|Failed to import test module", re.I
 )
+_TEST = re.compile(r"^\s*(?:async )?def (test\w*)")
 _VARYING = re.compile(r"0x[0-9a-f]+|\b\d+\.\d+ ?s(econds)?\b|/tmp/\S+|\b\d{4,}\b")
 """The differences between two equal runs: addresses, times, temporary paths, process ids."""
 
@@ -77,6 +78,21 @@ def find_problem(runner: FileRunner, runs: RedGreen) -> str:
     if before.exit_code not in (1, 2):
         return "Without the edit the test file could not be run."
     return ""
+
+
+def find_added_tests(diff: str) -> tuple[str, ...]:
+    """The names of the test functions that `diff` adds."""
+    lines = (line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines)
+    found = (_TEST.match(text) for marker, text in lines if marker == "+")
+    return tuple(dict.fromkeys(match[1] for match in found if match))
+
+
+def find_removed_tests(diff: str) -> list[str]:
+    """The names of the test functions that `diff` removes without adding them again."""
+    lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
+    gone = [match[1] for marker, text in lines if marker == "-" and (match := _TEST.match(text))]
+    kept = set(find_added_tests(diff))
+    return [name for name in gone if name not in kept]
 
 
 def is_not_collected(run: Execution) -> bool:

@@ -62,6 +62,19 @@ async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_fo
     assert result.is_proven
 
 
+async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_fail(
+    tmp_path: Path,
+) -> None:
+    path = "tests/test_till.py"
+    far = f"{FILES[path]}\n\ndef test_of_the_network():\n    raise ConnectionError\n"
+    shop = await open_shop(tmp_path, {**FILES, path: far})
+    both = GOOD_EDIT.removesuffix("</edit>") + OWN_TEST
+    result, _ = await rung(shop, WORDS, edit=both)
+    proof = result.evidence.reproduction
+    assert (proof.rung, proof.path) == ("the edit's own tests", path)
+    assert proof.command[-3:] == ("-k", "test_total_adds", path)
+
+
 async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_asked_for_again(
     shop: Shop,
 ) -> None:
