@@ -36,6 +36,8 @@ _MARKS: Final = {
     "td": "| ",
     "th": "| ",
 }
+_MOST_NESTED: Final = 20
+"""Lists and quotes within one another that indent a line: a page of them grew to 16 MB."""
 _PREFIXES: Final = {"li": "  ", "blockquote": "> "}
 _DROPPED: Final = {"script", "style", "title", "textarea", "noscript", "template", "iframe"}
 """Elements of whose contents nothing is shown."""
@@ -173,7 +175,7 @@ class _PageReader(HTMLParser):
         first, *more = data.split("\n")
         self._write(first)
         for line in more:
-            self._lines.append("".join(self._prefixes))
+            self._lines.append(self._prefix())
             self._write(line)
 
     def _bullet(self) -> str:
@@ -183,12 +185,15 @@ class _PageReader(HTMLParser):
         self._numbers[-1] = number + 1
         return f"{number}. "
 
+    def _prefix(self) -> str:
+        return "".join(self._prefixes[:_MOST_NESTED])
+
     def _write(self, text: str) -> None:
         self._lines[-1] += text
 
     def _break(self, *, blank: bool = False) -> None:
         """Begin a new line, unless the present one is new."""
-        prefix = "".join(self._prefixes)
+        prefix = self._prefix()
         if self._lines[-1].strip("> \t"):
             if self._lines[-1].strip() in ("-", "*"):
                 return

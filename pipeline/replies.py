@@ -144,17 +144,13 @@ def _find_blocks(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     at = 0
     names = "|".join(map(re.escape, allowed))
     opening = re.compile(rf"^[ \t]*(?:[`*]{{1,3}})?<({names})\s*(/?)>", re.MULTILINE)
-    unclosed: set[str] = set()
+    absent: set[str] = set()
     while match := opening.search(reply, at):
         at = match.end()
         name = match.group(1)
         if match.group(2):
             found.append(Tag(name, ""))
-        elif name in unclosed:
-            continue
-        elif (end := _find_closing(reply, name, at)) is None:
-            unclosed.add(name)  # nor will a later one find its end
-        else:
+        elif end := _find_closing(reply, name, at, absent):
             found.append(Tag(name, strip_fence(reply[at : end[0]]).strip("\n")))
             at = end[1]
     return found
@@ -167,13 +163,16 @@ def _find_inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     return [Tag(name, body.strip()) for name, body in found]
 
 
-def _find_closing(reply: str, name: str, start: int) -> tuple[int, int] | None:
-    """The positions where the closing tag begins and ends."""
+def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[int, int] | None:
+    """The positions where the closing tag begins and ends; `absent`: forms that no later part of
+    the reply has, which are not searched for again."""
     same_line = re.compile(rf"[^\n]*?(</{name}>)[`* \t]*(?=\n|\Z)").match(reply, start)
     if same_line:
         return same_line.start(1), same_line.end()
     for pattern in (rf"^[ \t]*</{name}>", rf"</{name}>[`* \t]*$"):
-        match = re.compile(pattern, re.MULTILINE).search(reply, start)
-        if match:
+        if pattern in absent:
+            continue
+        if match := re.compile(pattern, re.MULTILINE).search(reply, start):
             return match.start(), match.end()
+        absent.add(pattern)
     return None

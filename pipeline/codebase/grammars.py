@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal
 
 import tree_sitter_c
 import tree_sitter_c_sharp
@@ -19,8 +20,12 @@ import tree_sitter_python
 import tree_sitter_ruby
 import tree_sitter_rust
 import tree_sitter_typescript
-from tree_sitter import Language, Query
+from tree_sitter import Language, Parser, Point, Query, Tree
 
+PARSE_SECONDS: Final = 1.0
+"""Of processor time for one file. A megabyte of code takes a tenth of that; what is not code can
+take minutes."""
+_PIECE: Final = 64 * 1024
 Layout = Literal["indented", "lines", "free"]
 """Whether indentation has meaning, only line ends do, or neither."""
 
@@ -159,6 +164,25 @@ def grammar_of(path: str) -> Grammar | None:
     """The grammar for a file with this name; None if there is none."""
     kind = _SUFFIXES.get(PurePosixPath(path).suffix.lower())
     return _grammar(kind) if kind else None
+
+
+def parse_code(grammar: Grammar, data: bytes) -> Tree | None:
+    """The tree of `data`, which is UTF-8; None if that takes longer than `PARSE_SECONDS`.
+
+    Other threads run at times: tree-sitter holds the interpreter's lock but for the callbacks.
+    """
+    end = time.thread_time() + PARSE_SECONDS
+
+    def read(at: int, _: Point) -> bytes:
+        return data[at : at + _PIECE]
+
+    def is_late(_at: int, _has_error: bool) -> bool:
+        return time.thread_time() > end
+
+    try:
+        return Parser(grammar.language).parse(read, progress_callback=is_late)
+    except ValueError:  # the callback ended it
+        return None
 
 
 @cache

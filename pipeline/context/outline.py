@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node
 
-from pipeline.codebase.grammars import Grammar, grammar_of
+from pipeline.codebase.grammars import Grammar, grammar_of, parse_code
 
 _DEFINITIONS = re.compile(
     r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"
@@ -58,11 +58,11 @@ class Outline:
 
 
 def outline_of(path: str, text: str) -> Outline:
-    """The outline of a file, by the grammar for its name."""
+    """The outline of a file, by the grammar for its name; empty if it cannot be parsed in time."""
     grammar = grammar_of(path)
-    if grammar is None:
+    tree = parse_code(grammar, text.encode("utf-8", "replace")) if grammar else None
+    if grammar is None or tree is None:
         return Outline()
-    tree = Parser(grammar.language).parse(text.encode("utf-8", "replace"))
     lines = text.split("\n")
     outline = Outline()
     starts = outline.starts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.codebase.commit import Codebase
@@ -88,9 +88,12 @@ class _Draft:
     binary: set[str] = field(default_factory=set[str])
     modes: dict[str, str] = field(default_factory=dict[str, str])
     """git's modes of the files that have a new path."""
+    continued: Collection[str] = ()
+    """The files that an earlier edit changed."""
 
     def continue_from(self, current: Mapping[str, PatchedFile | None]) -> None:
         """Take the files as an earlier edit left them; None: deleted."""
+        self.continued = current.keys()
         for path, file in current.items():
             if file is None:
                 self.texts[path] = None
@@ -188,21 +191,31 @@ class _Draft:
             return _explain_ambiguous(block.path, ambiguous)
         return await self._explain_missing(block, text)
 
+    async def _has_replaced(self, path: str, search: Sequence[str]) -> bool:
+        """Whether the edit that this one continues changed these lines."""
+        if path not in self.continued or path not in self.codebase.files:
+            return False
+        return _holds(await self.codebase.read_text(path), search)
+
     async def _explain_missing(self, block: Block, text: str) -> str:
         search = block.splits()[-1][0]
         if not any(line.strip() for line in search):
             return f"{block.path} exists and is not empty: give the lines to replace in SEARCH."
         original = self.kinds[block.path].text
-        if original != text and not isinstance(replace_once(original, search, []), Missing):
+        if original != text and _holds(original, search):
             return (
                 f"The SEARCH lines are in {block.path} as it is now, but an earlier block of this "
                 "edit changes some of them. Make one block of the two."
             )
+        if await self._has_replaced(block.path, search):
+            return (
+                f"The SEARCH lines are in {block.path} of the original code, but your edit so far "
+                "changes some of them. This edit continues that one: copy the lines from your diff."
+            )
         for other in self.known:
             if other == block.path or other not in self.codebase.files:
                 continue
-            there = await self.codebase.read_text(other)
-            if there is not None and not isinstance(replace_once(there, search, []), Missing):
+            if _holds(await self.codebase.read_text(other), search):
                 return f"The SEARCH lines are not in {block.path}; they are in {other}."
         close = await asyncio.to_thread(find_nearest, text, search)
         if close is None:
@@ -261,6 +274,11 @@ def check_conflicts(
         if there != path and path not in codebase.files:
             return Malformed(f"{path} differs from the existing {there} by case alone.")
     return contents
+
+
+def _holds(text: str | None, search: Sequence[str]) -> bool:
+    """Whether the lines `search` are anywhere in `text`."""
+    return text is not None and not isinstance(replace_once(text, search, []), Missing)
 
 
 def _explain_ambiguous(path: str, found: Ambiguous) -> str:

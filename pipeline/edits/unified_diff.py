@@ -156,7 +156,7 @@ def _unquote(text: str) -> str:
 
     def one(match: re.Match[str]) -> str:
         body = match[1]
-        return chr(int(body, 8) & 255) if body.isdigit() else letters.get(body, body)
+        return chr(int(body, 8) & 255) if body[0] in "01234567" else letters.get(body, body)
 
     raw = re.sub(r"\\([0-7]{1,3}|.)", one, plain)
     return raw.encode("latin-1", "replace").decode("utf-8", "replace")

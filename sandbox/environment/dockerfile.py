@@ -180,7 +180,7 @@ def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
         key, _, value = option.partition("=")
         if key not in {"--from", "--chown", "--chmod"}:
             return f"the option {key[:40]} of {name} is not allowed."
-        known = value and (value in stages or (value.isdigit() and int(value) < len(stages)))
+        known = value and (value in stages or value in map(str, range(len(stages))))
         if key == "--from" and not known:
             return "COPY --from takes an earlier stage of the same file only."
     if "<<" in rest:

@@ -84,7 +84,7 @@ def node_step(package: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """The shell line that installs Node."""
     version_range, where = next(version_requests(package, texts), ("", ""))
     fits = [major for major in MAJORS if not version_range or is_in_range(version_range, major)]
-    exact = re.fullmatch(r"v?(\d+)(\.[\dx*]+)*", version_range)
+    exact = re.fullmatch(r"v?(\d{1,9})(\.[\dx*]+)*", version_range)
     if not fits and exact:
         fits = [int(exact[1])]  # only a Dockerfile can provide it
     accepted = ",".join(str(major) for major in fits)

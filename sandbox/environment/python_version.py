@@ -20,7 +20,7 @@ MINORS: Final = tuple(range(6, 21))
 PATCHES: Final = 40
 DEFAULT_MINOR: Final = 11
 """The base image's version; the nearest accepted version is preferred."""
-TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d+)(?![\w.])")
+TOX_PYTHON: Final = re.compile(r"(?<![\w.])(?:py3\.?|3\.)(\d{1,3})(?![\w.])")
 """A factor of a tox environment: `py312`, `py3.12`, `3.12`; `py3.14t` and `pypy3.11` are others."""
 CHOOSE: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_python.py"
 RELEASED: Final = {
@@ -39,14 +39,14 @@ MATURE: Final = timedelta(days=180)
 """The delay of wheels after a new Python's release."""
 NEAREST: Final = 3
 """How many Pythons are tried if none is old enough."""
-PINNED: Final = re.compile(r"\s*(?:cpython-?)?3\.(\d+)")
+PINNED: Final = re.compile(r"\s*(?:cpython-?)?3\.(\d{1,3})(?!\d)")
 CI_PYTHON: Final = re.compile(
     r"(?im)^[ -]*+[\w.-]{0,60}python[\w.-]{0,60}[ \t]*:[ \t]*"
     r"(\[[^\]]{0,2000}\]|(?:\n[ \t]*-[^\n]*){1,30}|[^\n]*)"
 )
 LONGEST_LINE: Final = 500
 CI_MINOR: Final = re.compile(r"(?<![\d.])3\.(\d{1,2})(?!\d)")
-CI_TOX: Final = re.compile(r"\bTOXENV[=: ]++[^\n]{0,200}?py3\.?(\d+)")
+CI_TOX: Final = re.compile(r"\bTOXENV[=: ]++[^\n]{0,200}?py3\.?(\d{1,3})(?!\d)")
 CI_FILE: Final = re.compile(
     r"\.travis\.yml|\.github/workflows/[^/]+\.ya?ml|azure-pipelines\.yml|\.circleci/config\.yml"
     r"|\.gitlab-ci\.yml|\.readthedocs\.ya?ml|appveyor\.yml|ci/[^/]*\.yml"
@@ -177,7 +177,7 @@ def translate_poetry_bound(value: object) -> str | None:
         return None
     parts: list[str] = []
     for part in map(str.strip, value.split(",")):
-        match = re.fullmatch(r"([\^~]?)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?", part)
+        match = re.fullmatch(r"([\^~]?)\s*(\d{1,9})(?:\.(\d{1,9}))?((?:\.\d+)*)(\.\*)?", part)
         if not match:
             parts.append(part)
             continue
@@ -208,7 +208,7 @@ def versions_under_test(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, .
         (texts.get("setup.cfg", ""), "setup.cfg"),
         (texts.get("setup.py", ""), "setup.py"),
     ):
-        found = re.findall(r"Programming Language :: Python :: 3\.(\d+)", text)
+        found = re.findall(r"Programming Language :: Python :: 3\.(\d{1,3})(?!\d)", text)
         if found:
             yield tuple(int(minor) for minor in found), f"classifiers in {where}"
 

@@ -207,7 +207,7 @@ def expand_environments(listed: str) -> Iterator[str]:
 def expand_brace(listed: str) -> Iterator[str]:
     """The parts of a brace: words, and ranges of numbers, which may be open at their end."""
     for part in listed.split(","):
-        bounds = re.fullmatch(r"(\d+)-(\d*)", part.strip())
+        bounds = re.fullmatch(r"(\d{1,9})-(\d{0,9})", part.strip())
         if bounds:
             low = int(bounds[1])
             yield from map(str, range(low, min(int(bounds[2] or low), low + 63) + 1))

@@ -12,8 +12,8 @@ from packaging.version import InvalidVersion, Version
 from sandbox.environment.manifests import parse_ini, project_of, table
 
 DESCRIBED: Final = re.compile(
-    r"(?:.*?[-_/]|)(?:v|rel-?|release-?|version-?)?(\d+(?:[._]\d+)*)"
-    r"((?:[-._]?(?:a|b|rc|dev|post|alpha|beta)[-._]?\d*)?)-(\d+)-g[0-9a-f]+"
+    r"(?:.*?[-_/]|)(?:v|rel-?|release-?|version-?)?(\d{1,18}(?:[._]\d{1,18})*)"
+    r"((?:[-._]?(?:a|b|rc|dev|post|alpha|beta)[-._]?\d*)?)-(\d{1,9})-g[0-9a-f]+"
 )
 """The output of `git describe --tags --long`: a tag, how many commits ago it was, and the
 commit."""

@@ -30,6 +30,8 @@ INSTRUMENTED: Final[Mapping[str, Sequence[str]]] = {
     "manifests": ("sandbox.environment", "pipeline.regression.routines", "tomllib"),
     "locks": ("sandbox.environment", "tomllib"),
     "ci": ("sandbox.environment", "yaml"),
+    "health": ("pipeline.environment",),
+    "search": ("pipeline.search", "pipeline.context.outline", "pipeline.generation.exploring"),
 }
 """By target: the modules whose branches the fuzzer follows; following all takes long to start."""
 MOST_SLOW: Final = 5

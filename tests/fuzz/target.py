@@ -75,12 +75,12 @@ def list_inputs(name: str) -> list[Path]:
 
 def split_files(data: bytes) -> dict[str, str]:
     """Several files in one input, each after a line `--- path`."""
-    files: dict[str, str] = {}
+    files: dict[str, list[str]] = {}
     path = ""
     for line in data.decode("utf-8", "replace").splitlines(keepends=True):
         if line.startswith("--- "):
             path = line[4:].strip()
-            files[path] = ""
+            files[path] = []
         elif path:
-            files[path] += line
-    return files
+            files[path].append(line)
+    return {path: "".join(lines) for path, lines in files.items()}

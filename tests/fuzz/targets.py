@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import tempfile
@@ -28,12 +29,18 @@ from bot.triggers.command_text import nearest_verb, parse_command
 from bot.triggers.decide import BotNames, companion_update, decide
 from bot.types import Login
 from pipeline.bundle.read import BadBundle, read_bundle
+from pipeline.codebase.commit import Codebase, File
+from pipeline.codebase.grammars import PARSE_SECONDS
+from pipeline.codebase.recent import RecentBytes
 from pipeline.context.relevance.verdict import parse_verdict
 from pipeline.edits.blocks import parse_blocks
 from pipeline.edits.match import find_nearest, replace_once
 from pipeline.edits.unified_diff import list_paths, parse_diff, remove_files
+from pipeline.environment.check import parse_imports
+from pipeline.environment.collection import parse_collection
 from pipeline.environment.failures import count_kinds
 from pipeline.environment.machine import parse_commands
+from pipeline.generation.exploring.named_tests import parse_test_names
 from pipeline.regression.command import TestCommand
 from pipeline.regression.console_output import parse_console_output
 from pipeline.regression.junit import parse_junit
@@ -41,7 +48,10 @@ from pipeline.regression.routines import nox_lines, tox_lines
 from pipeline.regression.runner import TestRun, parse_execution
 from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
+from pipeline.search.localisation import parse_places
+from pipeline.search.understanding import parse_files
 from pipeline.selection.normalise.canonical import normalise
+from pipeline.types import CommitSha
 from pipeline.workflows.blocked_hosts import find_blocked_hosts
 from pipeline.workflows.revise import split_replies
 from sandbox.base import Execution
@@ -201,12 +211,38 @@ def parse_ci(data: bytes) -> None:
     find_ci_recipe([*texts, "requirements-dev.txt"], texts)
 
 
+def parse_health(data: bytes) -> None:
+    """The paths of a repository, a line of `@@@@`, and what its environment prints."""
+    paths, _, output = data.decode("utf-8", "replace").partition("\n@@@@\n")
+    names = frozenset(paths.splitlines())
+    assert parse_collection(output, names).files <= names
+    parse_imports(output, MARK).model_dump_json()
+
+
+def parse_search(data: bytes) -> None:
+    """A file, a line of `@@@@`, and what a model names of it."""
+    file, _, reply = data.partition(b"\n@@@@\n")
+    body = _text(reply)
+    codebase = _codebase_of(file)
+    places = asyncio.run(parse_places(body, codebase))
+    for answer in (parse_files(body, codebase), places, parse_test_names(body, codebase.files)):
+        assert not isinstance(answer, Malformed) or len(answer.hint) < 4000
+
+
+def _codebase_of(content: bytes) -> Codebase:
+    """A codebase of one file, `src/till.py`, whose content was read before."""
+    file = File("src/till.py", "100644", len(content), "0" * 40)
+    recent = RecentBytes(16 * (len(content) + 1))
+    recent.add(file.blob, content)
+    return Codebase(Path(), CommitSha("0" * 40), {file.path: file}, (), recent)
+
+
 TARGETS: Final[Mapping[str, Target]] = {
     "settings": Target(parse_settings, seconds=8.0),
     "webhook": Target(parse_webhook),
     "comment": Target(parse_comment),
     "issue": Target(parse_issue),
-    "diff": Target(parse_diffs, largest=256 * 1024),
+    "diff": Target(parse_diffs, largest=256 * 1024, seconds=1.0 + 3 * PARSE_SECONDS),
     "edit_blocks": Target(parse_edit_blocks),
     "reply": Target(parse_reply, largest=256 * 1024),
     "printed": Target(parse_printed, largest=1024 * 1024),
@@ -217,4 +253,6 @@ TARGETS: Final[Mapping[str, Target]] = {
     "manifests": Target(parse_manifests, largest=256 * 1024),
     "locks": Target(parse_locks, largest=256 * 1024),
     "ci": Target(parse_ci),
+    "health": Target(parse_health, largest=1024 * 1024),
+    "search": Target(parse_search, largest=256 * 1024),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 _YES = r"(?:highly |very |somewhat |partly |partially |likely |directly )*(?:relevant|yes|true)\b"
@@ -28,6 +29,8 @@ _SUMMARY = re.compile(
 )
 _LONGEST = 2000
 """Characters of a summary; the ranking shows less."""
+_MOST_BRACES = 100
+"""Of a reply; where none of them begins the document, none will."""
 
 
 class ScoutAnswer(NamedTuple):
@@ -71,7 +74,7 @@ def yes_probability(first: Iterable[tuple[str, float]]) -> float | None:
 
 def _parse_document(reply: str) -> ScoutAnswer | None:
     decoder = json.JSONDecoder()
-    for brace in re.finditer(r"\{", reply):
+    for brace in islice(re.finditer(r"\{", reply), _MOST_BRACES):
         try:
             value: object = decoder.raw_decode(reply, brace.start())[0]
         except (json.JSONDecodeError, RecursionError):

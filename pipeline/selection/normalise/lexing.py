@@ -7,9 +7,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tree_sitter import Node, Parser, QueryCursor, Tree
+from tree_sitter import Node, QueryCursor, Tree
 
-from pipeline.codebase.grammars import Grammar, Layout, grammar_of
+from pipeline.codebase.grammars import Grammar, Layout, grammar_of, parse_code
 from pipeline.selection.normalise.brackets import (
     CLOSERS,
     OPENERS,
@@ -52,8 +52,10 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
         return LexResult(split_plain_text(text, path))
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
-    parser = Parser(grammar.language)
-    tree, shift = _parse(parser, data, grammar)
+    parsed = _parse(data, grammar)
+    if parsed is None:
+        return LexResult(split_plain_text(text, path))
+    tree, shift = parsed
     captures = QueryCursor(grammar.query).captures(tree.root_node)
     spans = _opaque_spans(captures, shift, len(data))
     # One character per byte, so that the tree's offsets fit.
@@ -66,22 +68,23 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     return LexResult(tuple(units), frozenset(bound), frozenset(kept))
 
 
-def _parse(parser: Parser, data: bytes, grammar: Grammar) -> tuple[Tree, int]:
-    """Parse `data`; return the tree and the number of bytes prepended to `data`.
+def _parse(data: bytes, grammar: Grammar) -> tuple[Tree, int] | None:
+    """Parse `data`; return the tree and the number of bytes prepended to `data`, None if that takes
+    too long.
 
     A part of a Python file may start inside a docstring: both readings are parsed, and the one with
     fewer unparsed bytes wins.
     """
-    tree = parser.parse(data)
+    tree = parse_code(grammar, data)
+    if tree is None:
+        return None
     if grammar.name != "python" or not tree.root_node.has_error:
         return tree, 0
     best, shift, errors = tree, 0, _count_unparsed_bytes(tree)
     for quotes in (b'"""', b"'''"):
-        if quotes in data:
-            other = parser.parse(quotes + b"\n" + data)
-            nonsense = _count_unparsed_bytes(other)
-            if nonsense < errors:
-                best, shift, errors = other, len(quotes) + 1, nonsense
+        other = parse_code(grammar, quotes + b"\n" + data) if quotes in data else None
+        if other and (nonsense := _count_unparsed_bytes(other)) < errors:
+            best, shift, errors = other, len(quotes) + 1, nonsense
     return best, shift
 
 

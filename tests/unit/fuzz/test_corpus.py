@@ -25,3 +25,36 @@ def test_the_corpus_is_small() -> None:
 def test_every_kept_input_is_parsed(name: str) -> None:
     for path in list_inputs(name):
         check(TARGETS[name], path.read_bytes())
+
+
+def make_broken_code() -> str:
+    """A line that is no Python after many comments: tree-sitter needs half a minute."""
+    same = [" def total(items):", *["     #um(items)"] * 16_000]
+    end = "    return sum(i.price fo i in items)"
+    head = "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -1,16002 +1,16002 @@"
+    return "\n".join([head, *same, f"-{end}", f"+{end}  # x\n"])
+
+
+def make_collection() -> str:
+    """Every printed module was compared with every file of its name."""
+    paths = "".join(f"a{i}/__init__.py\n" for i in range(4900))
+    return f"{paths}@@@@\n<Package x>\n" + "  <Module __init__.py>\n" * 40_000
+
+
+# Too long for the corpus. Each with the seconds of processor time that it took once.
+LONG_INPUTS = {
+    "diff": make_broken_code,  # 28
+    "health": make_collection,  # 100
+    "issue": lambda: "<div><ul><li>x" * 2600,  # 2.6: the text grew without end
+    "reply": lambda: "<setup>pip\nmake</setup>\n" * 10_900,  # 25
+}
+
+
+@pytest.mark.parametrize("name", LONG_INPUTS)
+def test_a_long_input_takes_no_quadratic_time(name: str) -> None:
+    check(TARGETS[name], LONG_INPUTS[name]().encode())
+
+
+def test_a_reply_of_braces_takes_no_quadratic_time() -> None:
+    """Each was tried as the beginning of a document: 15 s."""
+    check(TARGETS["reply"], b"{" * TARGETS["reply"].largest)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
+from pipeline.edits.patches import read_patched
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.replies import Malformed
 from tests.support.data.repositories import applied, make_codebase, make_repository
@@ -105,6 +106,19 @@ async def test_the_replacement_changes_nothing_else(case: str, tmp_path: Path) -
     files = await after(codebase, block("m.py", search, replace), tmp_path / "out")
     assert files["m.py"] == expected
     assert files["other.txt"] == b"x"
+
+
+async def test_lines_that_the_edit_so_far_has_changed_are_explained(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "r.git", {"m.py": b"a = 1\nb = 2\n"})
+    edited = await read_edit(block("m.py", "a = 1\n", "a = 3\n"), codebase)
+    assert isinstance(edited, ParsedEdit)
+    current = await read_patched(codebase, edited.patch.diff)
+    again = await read_edit(block("m.py", "a = 1\n", "a = 4\n"), codebase, current=current)
+    assert isinstance(again, Malformed)
+    assert "your edit so far changes some of them" in again.hint
+    unknown = await read_edit(block("m.py", "c = 1\n", "c = 4\n"), codebase, current=current)
+    assert isinstance(unknown, Malformed)
+    assert "your edit so far" not in unknown.hint
 
 
 async def test_several_blocks_and_files_make_one_patch(tmp_path: Path) -> None:

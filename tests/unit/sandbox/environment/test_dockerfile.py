@@ -35,6 +35,8 @@ def test_a_plain_one_passes_with_its_images_and_arguments_put_in() -> None:
         "COPY <<EOF /x\nls\nEOF",
         "COPY --from=capuchin/tree:abc / /x",
         "COPY --from=3 / /x",
+        "COPY --from=² / /x",
+        f"COPY --from={'1' * 5_000} / /x",
         "COPY --from=nginx:latest /etc /x",
         "COPY --link a b",
         "ADD http://169.254.169.254/latest /x",
