@@ -46,7 +46,7 @@ _PROXIES: Final = "HTTPS_PROXY https_proxy http_proxy ALL_PROXY all_proxy NO_PRO
 """As curl reads them, which git uses: it ignores HTTP_PROXY, which a web request could set."""
 _CAS: Final = {"SSL_CERT_FILE": "GIT_SSL_CAINFO", "SSL_CERT_DIR": "GIT_SSL_CAPATH"}
 """OpenSSL's variables, which Python heeds for GitHub and the models, and git's."""
-OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_SCOUT_NAME")
+OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_MODELS", "CAPUCHIN_SCOUT_NAME")
 """What `deploy/compose.yaml` reads itself."""
 
 MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))

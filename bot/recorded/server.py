@@ -72,8 +72,8 @@ class RecordedServer:
         extensions: bool = True,
     ) -> None:
         """With a `key`, requests with another key get 401. Without `extensions`, the service
-        rejects `response_format` and `logprobs` with 400, like many servers. `windows` are served
-        models with their windows in tokens, as vLLM lists them.
+        rejects `response_format` and `logprobs` with 400, like many servers. `windows` are the
+        models that it lists, with their windows in tokens, as vLLM lists them.
         """
         self.recording = recording
         self.requests: list[ReceivedRequest] = []
@@ -211,7 +211,7 @@ class RecordedServer:
         names = [*MODELS, *sorted(received.difference(MODELS))]
         if anthropic:
             return JSONResponse(anthropic_model_list(names))
-        return JSONResponse(openai_model_list([*names, *self._windows], self._windows))
+        return JSONResponse(openai_model_list([*self._windows] or names, self._windows))
 
     async def _show_metrics(self) -> Response:
         """vLLM's two counters on the efficiency of its prefix cache."""
@@ -254,9 +254,9 @@ class RecordedServer:
     def _choose_answer(self, received: ReceivedRequest) -> RecordedAnswer | None:
         """The answer to use; None, and recorded as unexpected, if none matches."""
         self.requests.append(received)
-        if received.call == DOCTOR_CALL:  # what `capuchin doctor` asks is in no recording
-            return RecordedAnswer(call=DOCTOR_CALL, turn=0, reply="ok")
         chosen = self.recording.choose(received)
+        if chosen is None and received.call == DOCTOR_CALL:  # few recordings have its question
+            return RecordedAnswer(call=DOCTOR_CALL, turn=0, reply="ok")
         if chosen is None:
             self.unexpected.append(
                 UnexpectedRequest(received.call, received.turn, received.last_user_message)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.runner.pausable import PausableModel
-from bot.runner.rewards import RewardBuilder
+from bot.runner.rewards import RewardBuilder, find_judges
 from bot.runner.solvers import check_generators, find_solvers, lacks_key, parse_solvers
 from bot.runner.windows import ServedWindows
 from bot.settings import (
@@ -135,7 +135,8 @@ class ModelFactory:
             specs = parse_solvers(settings.solver_model)
             scouts = parse_solvers(settings.scout_model)[:1] if settings.scout_model else ()
             more = find_solvers(settings, context.options)
-            await self._served.fetch((*specs, *more.values(), *scouts), prices)
+            judges = find_judges(settings)
+            await self._served.fetch((*specs, *more.values(), *scouts, *judges), prices)
             solver = self._build_solver(stack, specs, context, prices)
             scout: Model | None = None
             if scouts:

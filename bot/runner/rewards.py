@@ -73,6 +73,14 @@ class RewardBuilder:
         return PausableLikelihood(client, self.in_flight)
 
 
+def find_judges(settings: Settings) -> tuple[ModelSpec, ...]:
+    """The process reward model, which may judge in words; none where its setting is no model."""
+    try:
+        return (parse_spec(settings.prm_model),) if settings.prm_model else ()
+    except ValueError:
+        return ()
+
+
 def _parse(text: str) -> ModelSpec:
     try:
         return parse_spec(text)

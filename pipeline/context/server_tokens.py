@@ -62,9 +62,7 @@ async def open_counter(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCou
         return
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
-    async with httpx2.AsyncClient(
-        headers=headers, timeout=timeout, trust_env=False, verify=ssl_context()
-    ) as client:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, verify=ssl_context()) as client:
         served = ServerTokenCounter(spec, client)
         try:
             await served.count(["one two"])

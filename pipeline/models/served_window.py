@@ -1,4 +1,4 @@
-"""Asks a self-hosted model's server how long its window is.
+"""Asks a self-hosted model's server what it serves, and how long the windows are.
 
 vLLM states `max_model_len` for each model of `GET /v1/models`:
 https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
@@ -6,6 +6,7 @@ https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import httpx2
@@ -21,19 +22,27 @@ _OUTPUT_SHARE = 4
 
 async def fetch_window(spec: ModelSpec, api_key: str) -> int | None:
     """The window of the model in tokens; None if its server does not say. Never fails."""
+    return (await fetch_models(spec, api_key)).get(spec.name)
+
+
+async def fetch_models(spec: ModelSpec, api_key: str) -> dict[str, int | None]:
+    """The models that the server of `spec` lists, adapters included, with their windows in tokens.
+
+    Empty if it lists none or does not answer. Never fails.
+    """
     if spec.base_url is None or spec.provider != "openai":
-        return None
+        return {}
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
         async with httpx2.AsyncClient(
-            headers=headers, timeout=_SECONDS, trust_env=False, verify=ssl_context()
+            headers=headers, timeout=_SECONDS, verify=ssl_context()
         ) as client:
             response = await client.get(f"{spec.base_url}/models")
             response.raise_for_status()
             document: object = response.json()
     except (httpx2.HTTPError, ValueError):
-        return None
-    return _find_window(document, spec.name)
+        return {}
+    return dict(_list_models(document))
 
 
 def output_length(window: int) -> int:
@@ -44,11 +53,11 @@ def output_length(window: int) -> int:
     return max(1, window // _OUTPUT_SHARE)
 
 
-def _find_window(document: object, name: str) -> int | None:
+def _list_models(document: object) -> Iterator[tuple[str, int | None]]:
     listed: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else ()
-    for model in cast("list[Any]", listed) if isinstance(listed, list) else []:
-        if isinstance(model, dict) and cast("dict[str, Any]", model).get("id") == name:
-            window = cast("dict[str, Any]", model).get("max_model_len")
-            if isinstance(window, int) and 0 < window <= _LARGEST:
-                return window
-    return None
+    for each in cast("list[Any]", listed) if isinstance(listed, list) else []:
+        model = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        if isinstance(name := model.get("id"), str):
+            window = model.get("max_model_len")
+            known = isinstance(window, int) and 0 < window <= _LARGEST
+            yield name, window if known else None

@@ -74,8 +74,9 @@ class JudgeInWords:
         """Score an answer (see `ProcessReward.score`)."""
         system, question = render_judgement(issue, found, "words")
         asked = (Message(role="user", text=question),)
+        most = min(_JUDGE_TOKENS, self._model.profile.max_output)
         reply = await self._model.complete(
-            ModelRequest(system, asked, "prm/judge", max_tokens=_JUDGE_TOKENS, temperature=0)
+            ModelRequest(system, asked, "prm/judge", max_tokens=most, temperature=0)
         )
         match tags(reply.text, "score"):
             case Malformed(hint):

@@ -19,6 +19,8 @@ from prompts import render
 
 T = TypeVar("T")
 
+ORM_STAGE = "orm"
+"""The stage of its calls in the accounts."""
 BETA = 0.5
 """The sharpness of the implicit reward (SWE-Reasoner, section 2.2.2)."""
 _CONCURRENCY = 4
@@ -57,7 +59,7 @@ class ImplicitReward:
             asked = model.answer(question, diff, call="orm/edit")
             found.append(
                 await run_metered(
-                    self._meter, model.profile, asked, stage="orm", texts=(question, diff)
+                    self._meter, model.profile, asked, stage=ORM_STAGE, texts=(question, diff)
                 )
             )
         score = BETA * (found[0] - found[1])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
 from bot.recorded.requests import ReceivedRequest
 from bot.recorded.server import RecordedServer
@@ -18,10 +20,12 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
 from pipeline.search.tree import NOTHING_FOUND, find_beam
 from pipeline.solve import Solver
-from pipeline.store import DirStore
+from pipeline.store import DirStore, Store
 from pipeline.types import SearchRecord, Selection
 from tests.contracts.models.clients import KEY, recording
 from tests.support.data.solver_shop import GOOD_EDIT, GOOD_SCRIPT, ISSUE, RANKING, TEST_FILE, Shop
+
+M = TypeVar("M", bound=BaseModel)
 
 LOOK = "<think>I wonder aloud.</think>\n<bash>\ngrep -n result shop/till.py; rm -r shop\n</bash>"
 TILL = "It adds there.\n\n<files>\n- shop/till.py: the sign is wrong\n</files>"
@@ -85,12 +89,13 @@ async def search(
     verdicts: Sequence[dict[str, Any]],
     *more: dict[str, Any],
     prm: str = "openai:prm@{url}",
+    store: Store | None = None,
     **options: object,
 ) -> Searched:
     """Solve the shop's issue; `more` come before the usual answers, and so instead."""
     set_ = {"samples": 2, "informed": 0, "strategy": "search", **options}
     chosen = Options.model_validate(set_)
-    store = DirStore(shop.folder / "store")
+    store = store or DirStore(shop.folder / "store")
     idle = {"call": "nothing", "reply": "x"}
     async with served(*more, *ANSWERS) as (solver, url), served(*verdicts, idle) as (judge, at):
         settings = Settings.model_validate(
@@ -162,6 +167,52 @@ async def test_a_finished_search_is_neither_asked_nor_judged_again(shop: Shop) -
     assert again.record == first.record
     assert again.judged == []
     assert not [a for a in again.asked if a.call.startswith(("understanding", "localisation"))]
+
+
+class Watching:
+    """A store in memory that remembers what it held before each save of the search."""
+
+    def __init__(self, documents: Mapping[str, str]) -> None:
+        self.documents = dict(documents)
+        self.moments: list[dict[str, str]] = []
+
+    async def load(self, key: str, kind: type[M]) -> M | None:
+        text = self.documents.get(key)
+        return None if text is None else kind.model_validate_json(text)
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        if is_of_search(key):
+            kept = {k: text for k, text in self.documents.items() if is_of_search(k)}
+            self.moments.append(kept)
+        self.documents[key] = value.model_dump_json()
+
+
+def is_of_search(key: str) -> bool:
+    return key.startswith(("search", "understanding", "localisation"))
+
+
+async def test_a_search_that_is_killed_before_any_save_goes_on_there(shop: Shop) -> None:
+    store = Watching({})
+    calm = await search(shop, VERDICTS, store=store)
+    once = Counter(asked_by_search(calm))
+    assert len(store.moments) > 10
+    rest = {k: v for k, v in store.documents.items() if not is_of_search(k) and k != "outcome"}
+    left: list[int] = []
+    for moment in store.moments:
+        again = await search(shop, VERDICTS, store=Watching({**rest, **moment}))
+        assert again.record == calm.record
+        assert again.result == calm.result
+        repeated = Counter(asked_by_search(again))
+        assert repeated <= once
+        left.append(repeated.total())
+    assert left == sorted(left, reverse=True), "what was saved is not asked again"
+    assert left[-1] == 0
+
+
+def asked_by_search(found: Searched) -> list[tuple[str, str]]:
+    """The requests of the search and of its reward model, each by its last message."""
+    asked = [a for a in found.asked if is_of_search(a.call)]
+    return [(a.call, a.messages[-1].text) for a in (*asked, *found.judged)]
 
 
 async def test_a_service_without_log_probabilities_is_asked_to_write_its_score(

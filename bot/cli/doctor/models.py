@@ -20,11 +20,13 @@ from pipeline.models.profiles import (
     read_prices,
 )
 from pipeline.models.providers.http import DOCTOR_CALL
+from pipeline.models.served_window import fetch_models
 from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
 
 QUESTION: Final = "Reply with the word: ok"
 REWARD_SYSTEM: Final = "Reply with + or -."
 TOKENS: Final = 1
+_MOST_NAMES: Final = 20
 
 
 async def check_prices(settings: Settings) -> str:
@@ -66,10 +68,12 @@ def load_prices(settings: Settings) -> PriceTable:
 async def check_chat(settings: Settings, field: str) -> str:
     """Ask each chat model of a setting for one token."""
     specs = _parse_all(settings, field)
+    found: list[str] = []
     for spec in specs:
-        async with _name_failure(spec):
+        async with _name_failure(spec, settings):
             await _ask(spec, settings)
-    return ", then ".join(map(str, specs))
+        found.append(f"{spec}{await _describe_window(spec, settings)}")
+    return ", then ".join(found)
 
 
 async def _ask(spec: ModelSpec, settings: Settings) -> None:
@@ -96,7 +100,7 @@ async def _ask(spec: ModelSpec, settings: Settings) -> None:
 async def check_embedder(settings: Settings) -> str:
     """Ask the embedding model for one vector."""
     spec = _parse(settings, "embedding_model")
-    async with _name_failure(spec):
+    async with _name_failure(spec, settings):
         embedder = build_embedder(spec, api_key=settings.model_api_key.get_secret_value())
         try:
             await embedder.embed([QUESTION])
@@ -106,19 +110,25 @@ async def check_embedder(settings: Settings) -> str:
 
 
 async def check_reward(settings: Settings, field: str) -> str:
-    """Ask a reward model for a verdict with its probability."""
+    """Ask a reward model for a verdict with its probability, or for that of an answer.
+
+    The latter is what a run asks of an outcome reward model and its reference.
+    """
     spec = _parse(settings, field)
-    async with _name_failure(spec):
+    async with _name_failure(spec, settings):
         client = build_likelihood(spec, api_key=settings.model_api_key.get_secret_value())
         try:
-            await client.first_token(REWARD_SYSTEM, QUESTION, call=DOCTOR_CALL)
+            if settings.orm_reference and field != "prm_model":
+                await client.answer(QUESTION, "ok", call=DOCTOR_CALL)
+            else:
+                await client.first_token(REWARD_SYSTEM, QUESTION, call=DOCTOR_CALL)
         except ScoreUnavailable as error:
             raise CheckFailed(
                 f"{spec}: {error}", "Serve it with log-probabilities (`logprobs`), as vLLM does."
             ) from None
         finally:
             await client.aclose()
-    return f"{spec}, with log-probabilities"
+    return f"{spec}{await _describe_window(spec, settings)}, with log-probabilities"
 
 
 async def check_process_reward(settings: Settings) -> str:
@@ -146,13 +156,26 @@ def _parse(settings: Settings, field: str) -> ModelSpec:
         raise CheckFailed(str(error), f"Set {variable_name(field)}.") from None
 
 
+async def _list_models(spec: ModelSpec, settings: Settings) -> dict[str, int | None]:
+    return await fetch_models(spec, settings.model_api_key.get_secret_value())
+
+
+async def _describe_window(spec: ModelSpec, settings: Settings) -> str:
+    window = (await _list_models(spec, settings)).get(spec.name)
+    return f", window {window:,} tokens" if window else ""
+
+
 @asynccontextmanager
-async def _name_failure(spec: ModelSpec) -> AsyncGenerator[None]:
+async def _name_failure(spec: ModelSpec, settings: Settings) -> AsyncGenerator[None]:
     try:
         yield
     except (ModelError, EmbeddingFailed) as error:
         name = "ANTHROPIC_API_KEY" if spec.provider == "anthropic" else "CAPUCHIN_MODEL_API_KEY"
-        raise CheckFailed(
-            f"{spec}: {error}",
-            f"Check that the service is running, its address, the model's name and {name}.",
-        ) from None
+        mend = f"Check that the service is running, its address, the model's name and {name}."
+        served = [*await _list_models(spec, settings)]
+        if served and spec.name not in served:
+            mend = (
+                f"The server has {', '.join(served[:_MOST_NAMES])}: set one of them, or serve an "
+                f"adapter by that name (vLLM: --enable-lora --lora-modules {spec.name}=FOLDER)."
+            )
+        raise CheckFailed(f"{spec}: {error}", mend) from None

@@ -13,6 +13,8 @@ from docker.errors import NotFound
 
 from bot.cli.clean import clean_all
 from bot.cli.doctor.checks import run_checks
+from bot.recorded.recording import RecordedAnswer, Recording
+from bot.recorded.server import RecordedServer
 from bot.settings import Settings
 from pipeline.models.providers.http import DOCTOR_CALL
 from sandbox.docker.base_image import image_exists
@@ -64,6 +66,37 @@ async def test_each_model_that_is_set_is_asked(recorded_bot: BotHarness) -> None
     assert checks["process reward model"].works
     assert "writes its scores in words" in checks["process reward model"].found
     assert [asked.call for asked in recorded_bot.llm.requests].count(DOCTOR_CALL) >= 2
+
+
+async def test_served_adapters_are_asked_for_what_a_run_asks(recorded_bot: BotHarness) -> None:
+    """The windows are said; a name that the server lacks, and answers without probabilities."""
+    said = RecordedAnswer(call=DOCTOR_CALL, reply="+", logprobs={"+": -0.1, "-": -2.4})
+    unknown = RecordedAnswer(call=DOCTOR_CALL, status=404, error="The model `prm` does not exist.")
+    windows = {"base": 32_768, "orm": 16_384}
+    judge = RecordedServer(_recording(said), windows=windows)
+    lacks = RecordedServer(_recording(unknown), windows=windows)
+    async with judge.serve() as url, lacks.serve() as other:
+        settings = replace(
+            recorded_bot.settings,
+            orm_model=f"openai:orm@{url}/v1",
+            prm_model=f"openai:prm@{other}/v1",
+        )
+        checks = {check.name: check for check in await run_checks(settings)}
+        trained = replace(settings, orm_reference=f"openai:base@{url}/v1")
+        implicit = {check.name: check for check in await run_checks(trained)}
+    found = checks["reward model"].found
+    assert found == f"{settings.orm_model}, window 16,384 tokens, with log-probabilities"
+    assert not checks["process reward model"].works
+    assert checks["process reward model"].mend == (
+        "The server has base, orm: set one of them, or serve an adapter by that name "
+        "(vLLM: --enable-lora --lora-modules prm=FOLDER)."
+    )
+    for name in ("reward model", "reference model"):
+        assert "log-probabilities of the prompt" in implicit[name].found
+
+
+def _recording(*answers: RecordedAnswer) -> Recording:
+    return Recording(version=1, note="Written by hand.", answers=answers)
 
 
 async def test_what_the_app_lacks_and_what_did_not_arrive_is_said(bot: BotHarness) -> None:

@@ -12,7 +12,8 @@ from pydantic import SecretStr
 
 from bot.localhub.serve import serve_app
 from bot.server.app import create_app
-from bot.settings import Settings
+from bot.settings import Settings, find_unknown_variables
+from pipeline.learning.trainer.train import RANK
 from pipeline.models.profiles import look_up
 from pipeline.models.spec import parse_spec
 from tests.support.redis import RedisServer
@@ -43,7 +44,7 @@ def test_nothing_starts_before_redis_answers_and_all_data_has_a_name() -> None:
         assert SERVICES[name]["depends_on"] == {"redis": {"condition": "service_healthy"}}
         assert SERVICES[name]["cap_drop"] == ["ALL"]
     mounts = [mount for service in SERVICES.values() for mount in service.get("volumes", [])]
-    named = {mount.partition(":")[0] for mount in mounts if not mount.startswith("/")}
+    named = {mount.partition(":")[0] for mount in mounts if not mount.startswith(("/", "$"))}
     assert named == set(COMPOSE["volumes"])
 
 
@@ -75,6 +76,23 @@ def test_vllm_caches_prefixes_and_prefills_in_chunks(flags: list[str]) -> None:
         "--enable-prompt-tokens-details",
     }
     assert wanted <= set(flags)
+
+
+def test_trained_models_are_served_alike_in_compose_and_in_kubernetes() -> None:
+    """Three adapters of the trainer's rank, under the names that the settings ask for."""
+    folder = ROOT / "deploy/kubernetes/models"
+    manifests = list(yaml.safe_load_all((folder / "vllm.yaml").read_text()))
+    (container,) = manifests[-1]["spec"]["template"]["spec"]["containers"]
+    flags: list[str] = container["args"]
+    assert flags == SERVICES["vllm-learned"]["command"]
+    assert {"--enable-lora", f"--max-lora-rank={RANK}"} <= set(flags)
+    start = flags.index("--lora-modules") + 1
+    served = {"base", *(name.partition("=")[0] for name in flags[start : start + 3])}
+    lines = (folder / "settings.env").read_text().split()
+    models = [line for line in lines if re.match(r"CAPUCHIN_\w+(_MODEL|_REFERENCE)=", line)]
+    assert {parse_spec(line.partition("=")[2]).name for line in models} == served
+    assert find_unknown_variables(dict(line.split("=", 1) for line in lines)) == []
+    assert "vllm-learned" in SERVICES["server"]["environment"]["CAPUCHIN_OWN_HOSTS"]
 
 
 def test_vllm_takes_prompts_as_long_as_files_are_cut_to(flags: list[str]) -> None:

@@ -115,6 +115,30 @@ def test_a_folder_of_ones_own_sets_images_replicas_settings_and_limits(tmp_path:
     assert not [image for image in list_images(found) if image.startswith("capuchin")]
 
 
+def test_the_component_with_trained_models_is_one_that_kubernetes_takes(tmp_path: Path) -> None:
+    own = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["kubernetes"],
+        "components": ["kubernetes/models"],
+    }
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(own))
+    found = render(tmp_path)
+    for one in found:
+        cast(Any, kubernetes_validate).validate(one, "1.34", strict=True)
+    settings = find_settings(found)
+    assert settings["CAPUCHIN_PRM_MODEL"] == "openai:prm@http://vllm:8000/v1"
+    assert settings["CAPUCHIN_SANDBOX"] == "kubernetes", "the others are kept"
+    (container,) = next(
+        one["spec"]["template"]["spec"]["containers"]
+        for one in found
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == "vllm"
+    )
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
 def list_images(found: list[dict[str, Any]]) -> list[str]:
     pods = [one["spec"]["template"]["spec"] for one in found if "template" in one.get("spec", {})]
     return [each["image"] for pod in pods for each in pod["containers"]]

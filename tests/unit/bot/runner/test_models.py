@@ -18,10 +18,13 @@ from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
 from bot.storage.draining import InFlightWork
 from pipeline.models.base import Message, ModelMisconfigured, ModelRequest
+from pipeline.models.likelihood import ScoreUnavailable
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
+from pipeline.shown import Located
 from pipeline.solve import Models
 from pipeline.store import DirStore
+from pipeline.types import Issue
 from sandbox.frozen import replace
 
 NAME = "claude-haiku-4-5"
@@ -148,6 +151,22 @@ async def test_the_window_of_a_self_hosted_model_comes_from_its_server(tmp_path:
         assert models.solver.profile.window == 131_072
         await models.solver.complete(ModelRequest("", SAID, call="x"))
     assert server.requests[-1].max_tokens == 131_072 // 4
+
+
+async def test_a_process_reward_model_that_writes_its_score_keeps_within_its_window(
+    tmp_path: Path,
+) -> None:
+    written = {"version": 1, "note": "Made up.", "answers": [{"call": "*", "reply": "yes"}]}
+    server = RecordedServer(Recording.model_validate(written), windows={"prm": 8_192})
+    async with server.serve() as url:
+        prm = f"openai:prm@{url}/v1"
+        async with made(tmp_path, "openai:qwen@{0}/v1", [service(reply="y")], prm_model=prm) as it:
+            assert it[0].prm is not None
+            with pytest.raises(ScoreUnavailable):
+                await it[0].prm.score(
+                    Issue(repository="a/b", title="t", body="b"), Located(files=())
+                )
+    assert server.requests[-1].max_tokens == 8_192 // 4
 
 
 async def test_a_server_that_does_not_state_its_window_is_named_in_the_log(
