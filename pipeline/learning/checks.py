@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.learning.locations import hits_places, list_changed_files, shingle_diff, similarity
-from pipeline.learning.records import Attempt, ReplyRow, SolvedIssue
+from pipeline.learning.records import Attempt, ReplyRow, SolvedIssue, Stage
 from pipeline.types import Frozen
 
 ALIKE = 0.8
@@ -82,10 +82,19 @@ def _check_patch(issue: SolvedIssue, attempt: Attempt, reproduction: bool | None
 
 
 def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:
-    """The replies up to the first stage that failed: the correct prefix of a failed attempt."""
-    passed = {
+    """The replies up to the first stage that failed: the correct prefix of a failed attempt.
+
+    Of a search, those of the conversations that named every file or place.
+    """
+    passed: dict[Stage, bool] = {
+        "understanding": False,
+        "localisation": False,
         "files": checks.files,
         "reproduction": checks.files and checks.reproduction is True,
         "edit": checks.accepted,
     }
-    return tuple(reply for reply in attempt.replies if passed[reply.stage])
+    return tuple(
+        reply
+        for reply in attempt.replies
+        if (passed[reply.stage] if reply.right is None else reply.right)
+    )

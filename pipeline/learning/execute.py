@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
 from pipeline.evaluation.grading import GradedInstance, Grader
-from pipeline.generation.editing import NOT_FIXED
+from pipeline.generation.testing import NOT_FIXED
 from pipeline.learning.records import Attempt, SolvedIssue
 from pipeline.options import Options
 from pipeline.store import Store

@@ -149,7 +149,7 @@ def _add_issue(
         counts.prefixes += bool(replies) and not checks.accepted
         for reply in replies:
             row = policy_row(issue.id, side, reply)
-            if row not in found.policy[-200:]:  # all samples share the rankings
+            if row not in found.policy[-200:]:  # all samples share rankings and search
                 found.policy.append(row)
         if not attempt.diff or attempt.diff in seen:
             continue

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pipeline.edits.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.shown import Place
 from pipeline.types import Frozen
 
 NEAR = 3
@@ -64,6 +65,22 @@ def hits_places(diff: str, reference: str) -> bool:
     """
     ours = list_places(diff)
     theirs = list_places(reference)
+    return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
+
+
+def names_files(paths: Iterable[str], reference: str) -> bool:
+    """Whether `paths` hold every file that `reference` changes; new ones cannot be named."""
+    changed = {file.old for file in parse_diff(reference) if file.old}
+    return bool(changed) and changed <= set(paths)
+
+
+def names_places(places: Iterable[Place], reference: str) -> bool:
+    """Whether one of `places` is at every place that `reference` changes, new files left out."""
+    ours = [
+        ChangedLines(path=one.path, first=one.first, last=one.last, heading="", code="")
+        for one in places
+    ]
+    theirs = [one for file in parse_diff(reference) if file.old for one in _places_of(file)]
     return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
 
 

@@ -16,13 +16,13 @@ from pipeline.evaluation.dataset import BadData
 from pipeline.models.base import Message
 from pipeline.types import Frozen, Issue
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when a model of this module changes."""
 MANIFEST = "manifest.json"
 ISSUES, ATTEMPTS = "issues.jsonl", "attempts.jsonl"
 
 Outcome = Literal["merged", "changed", "closed", "reverted"]
-Stage = Literal["files", "reproduction", "edit"]
+Stage = Literal["files", "understanding", "localisation", "reproduction", "edit"]
 
 
 class SolvedIssue(Frozen):
@@ -62,6 +62,11 @@ class ReplyRow(Frozen):
     """As they were sent: answers of earlier replies without their thinking."""
     thinking: str = ""
     answer: str
+    right: bool | None = None
+    """Whether its conversation named what the developers changed; None: the attempt's checks say.
+
+    Conversations of a search are checked by their own answers, since all attempts share them.
+    """
 
 
 class Attempt(Frozen):

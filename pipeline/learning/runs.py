@@ -21,14 +21,20 @@ from pipeline.context.ranking import RankingMachine, RankingState
 from pipeline.errors import OtherFormat
 from pipeline.evaluation.bundles import list_entries, read_documents
 from pipeline.evaluation.dataset import BadData
-from pipeline.generation.editing import NOT_FIXED, EditingMachine, EditingState
+from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.exploring.machine import ExploringMachine
 from pipeline.generation.exploring.state import ExploringState
-from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.generation.task import EditTask
+from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
+from pipeline.learning.locations import names_files, names_places
 from pipeline.learning.records import Attempt, Outcome, ReplyRow, SolvedIssue, Stage
 from pipeline.machine import Machine
 from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
 from pipeline.resources import Resources
+from pipeline.search.localisation import LocalisationMachine
+from pipeline.search.reading import ReadingState
+from pipeline.search.tree import find_beam
+from pipeline.search.understanding import UnderstandingMachine
 from pipeline.state import ReplyKind, S
 from pipeline.types import CommitSha, Context, Issue, Selection, replace
 from pipeline.workflows.outcome import load_end
@@ -79,7 +85,7 @@ async def read_attempts(
         if documents is None:
             continue
         try:
-            attempts = await _read_run(name, documents, issues[name].issue)
+            attempts = await _read_run(issues[name], documents)
             found += await _label_proposed(attempts, documents, outcomes or {})
         except OtherFormat as error:
             raise BadData(f"{entry}: {error}") from None
@@ -91,12 +97,12 @@ async def read_attempts(
     return tuple(found)
 
 
-async def _read_run(name: str, documents: Mapping[str, bytes], issue: Issue) -> list[Attempt]:
+async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list[Attempt]:
     store = BundleStore(documents)
     setup = await store.load(EFFECTIVE_KEY, EffectiveSetup)
     if setup is None:
         return []
-    issue = _read_issue(documents) or issue
+    issue = _read_issue(documents) or solved.issue
     context = await store.load("context/files", Context)
     resources = Resources(
         _ProfileOnly(setup.solver),
@@ -105,10 +111,12 @@ async def _read_run(name: str, documents: Mapping[str, bytes], issue: Issue) -> 
         store,
         setup.options,
     )
-    rankings = await _read_rankings(resources, issue)
+    shared = await _read_rankings(resources, issue)
+    if context:
+        shared += await _read_search(resources, issue, context, solved.reference)
     found: list[Attempt] = []
     for sample in range(setup.options.samples):
-        if attempt := await _read_sample(name, sample, issue, context, resources, rankings):
+        if attempt := await _read_sample(solved.id, sample, issue, context, resources, shared):
             found.append(attempt)
     return found
 
@@ -151,13 +159,38 @@ async def _read_rankings(resources: Resources, issue: Issue) -> tuple[ReplyRow, 
     return tuple(found)
 
 
+async def _read_search(
+    resources: Resources, issue: Issue, context: Context, reference: str
+) -> tuple[ReplyRow, ...]:
+    """The replies of each conversation of a search that ended with an answer."""
+    found: list[ReplyRow] = []
+    for number in range(find_beam(resources.options.samples).width):
+        understood = await resources.store.load(f"understanding/{number}", ReadingState)
+        if understood and understood.files:
+            reader = UnderstandingMachine(resources, resources.model, issue, context, number)
+            right = names_files((file.path for file in understood.files), reference)
+            found += _mark(list_replies(reader, understood, "understanding"), right)
+        located = await resources.store.load(f"localisation/{number}", ReadingState)
+        if located and located.places:
+            locator = LocalisationMachine(
+                resources, resources.model, issue, context, number, files=()
+            )
+            right = names_places(located.places, reference)
+            found += _mark(list_replies(locator, located, "localisation"), right)
+    return tuple(found)
+
+
+def _mark(replies: Iterator[ReplyRow], right: bool) -> list[ReplyRow]:
+    return [replace(reply, right=right) for reply in replies]
+
+
 async def _read_sample(
     name: str,
     sample: int,
     issue: Issue,
     context: Context | None,
     resources: Resources,
-    rankings: tuple[ReplyRow, ...],
+    shared: tuple[ReplyRow, ...],
 ) -> Attempt | None:
     model, sandbox, store = resources.model, resources.sandbox, resources.store
     options = resources.options
@@ -167,17 +200,16 @@ async def _read_sample(
     if test is None:
         return None
     tester = TestingMachine(model, sandbox, issue, options, sample=sample)
-    replies = [*rankings, *list_replies(tester, test, "reproduction")]
+    replies = [*shared, *list_replies(tester, test, "reproduction")]
     candidate = edit.candidate(sample) if edit else None
-    if edit and context and edit.machine == "explore":
-        explored = await store.load(f"editing/{sample}", ExploringState)
-        explorer = ExploringMachine(
-            resources, issue=issue, context=context, seed=seed, sample=sample
-        )
-        replies += list_replies(explorer, explored, "edit") if explored else []
-    elif edit and context and seed:
-        editor = EditingMachine(resources, issue=issue, context=context, seed=seed, sample=sample)
-        replies += list_replies(editor, edit, "edit")
+    if edit and context:
+        task = EditTask(issue, context, sample, seed)
+        if edit.machine == "explore":
+            explored = await store.load(f"editing/{sample}", ExploringState)
+            explorer = ExploringMachine(resources, task)
+            replies += list_replies(explorer, explored, "edit") if explored else []
+        elif seed:
+            replies += list_replies(EditingMachine(resources, task), edit, "edit")
     return Attempt(
         issue=name,
         source=f"run {name}, sample {sample}",

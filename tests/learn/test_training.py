@@ -20,7 +20,7 @@ from pipeline.models.base import Message
 from tests.support.data.diffs import diff_of
 
 ROWS = 8
-_EPOCHS: dict[TrainedKind, int] = {"policy": 60, "prm": 25, "orm": 15}
+_EPOCHS: dict[TrainedKind, int] = {"policy": 80, "prm": 60, "orm": 20}
 _RATES: dict[TrainedKind, str] = {"policy": "0.01", "prm": "0.005", "orm": "0.005"}
 _REPORT = FilterReport(
     issues=0, attempts=0, checks={}, accepted=0, prefixes=0, easy=0, left_out={}, until="",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,10 @@ class ThinkingModel(ScriptedModel):
         return reply
 
 
-async def run(shop: Shop, answers: Mapping[str, list[Answer]]) -> ThinkingModel:
+async def run(shop: Shop, answers: Mapping[str, list[Answer]], **options: Any) -> ThinkingModel:
     model = ThinkingModel(answers)
     store = DirStore(shop.folder / "runs" / NAME / "run")
-    solver = shop.solver(model, store=store)
+    solver = shop.solver(model, store=store, **options)
     await solver.solve(ISSUE)
     return model
 
@@ -102,6 +103,37 @@ async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -
         number = served[reply.system, reply.messages, reply.answer]
         assert reply.thinking == THOUGHT.format(number)
         assert "a private thought" not in "".join(one.text for one in reply.messages)
+
+
+@pytest.mark.parametrize(
+    ("files", "places", "learnt"),
+    [
+        (
+            "shop/till.py: it adds",
+            "shop/till.py:3-4: here",
+            ["understanding"] * 2 + ["localisation"],
+        ),
+        ("shop/till.py: it adds", "shop/names.py:1: here", ["understanding"] * 2),
+        ("shop/names.py", "shop/till.py:3-4: here", ["localisation"]),
+    ],
+)
+async def test_a_search_is_learnt_where_its_own_answers_are_right(
+    shop: Shop, files: str, places: str, learnt: list[str]
+) -> None:
+    answers: dict[str, list[Answer]] = {
+        **simple(GOOD_EDIT, APPROVE),
+        "understanding/0": ["<bash>\nls\n</bash>", f"<files>\n{files}\n</files>"],
+        "localisation/0": [f"<places>\n{places}\n</places>"],
+    }
+    model = await run(shop, answers, strategy="search")
+    (attempt,) = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
+    served = [(request.system, tuple(request.messages), reply) for request, reply in model.requests]
+    replies = [reply for reply in attempt.replies if reply.right is not None]
+    assert [reply.stage for reply in replies] == ["understanding"] * 2 + ["localisation"]
+    assert all((reply.system, reply.messages, reply.answer) in served for reply in replies)
+    data, _ = filter_data(LearningData((SOLVED,), (attempt,)))
+    searched = [row.stage for row in data.policy if row.stage in ("understanding", "localisation")]
+    assert searched == learnt
 
 
 async def test_the_four_checks_accept_a_right_run_by_executions(shop: Shop) -> None:
