@@ -24,6 +24,7 @@ from pipeline.evaluation.dataset import (
     BadData,
     read_dataset,
     read_instances,
+    read_labels,
     read_references,
     read_samples,
 )
@@ -104,6 +105,11 @@ def _add_scores(parser: argparse.ArgumentParser) -> None:
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
         "numbers (from 0) of the samples that resolve it, or to the resolving revisions of each "
         "sample (default: labels.json in the folder of runs)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--public", type=Path, metavar="FILE",
+        help="with --runs: JSON that maps other systems to the instances they resolve; the results "
+        "are split by how many of the best 30 do",
     )  # fmt: skip
     parser.add_argument(
         "--ensemble", metavar="FILE:NAME", help="only the members in list NAME of FILE"
@@ -201,4 +207,5 @@ def _evaluate_runs(args: argparse.Namespace) -> Evaluation:
                 f"{args.instances} has no instance {run.instance}, but a run has this name."
             )
     references = read_references(args.instances)
-    return evaluate_runs(runs, labels, repositories=known, references=references)
+    public = read_labels(args.public) if args.public else {}
+    return evaluate_runs(runs, labels, repositories=known, references=references, public=public)

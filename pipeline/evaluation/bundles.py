@@ -22,6 +22,7 @@ from pipeline.generation.testing import TestingState
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.options import SelectionMethod
 from pipeline.search.tree import SEARCH_STAGES
+from pipeline.selection.reward import ORM_STAGE
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.types import Candidate, Context, Issue, Patch, VoteTable, replace
@@ -55,6 +56,10 @@ class FinishedRun:
     """By sample with an edit; None if the run did not keep what each reply used."""
     search_dollars: float = 0.0
     """What the search for the lines to change cost, its reward model included."""
+    reward_dollars: float = 0.0
+    """What the outcome reward model cost."""
+    output_tokens: int | None = None
+    """Tokens that all models wrote; None if the run did not keep it."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -152,6 +157,8 @@ async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun
     issue = _read_issue(documents.get(_ISSUE))
     known = {sample: cost for sample, cost in costs.items() if cost is not None}
     table = await _replay_votes(candidates, store, verdicts)
+    ledger = await store.load(LEDGER_KEY, Ledger)
+    accounts = ledger.accounts if ledger else ()
     return FinishedRun(
         instance=name,
         issue=f"{issue.title}\n{issue.body}" if issue else "",
@@ -160,14 +167,11 @@ async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun
         verdicts=verdicts,
         revisions=revisions,
         context=await load_context(store),
-        search_dollars=await _load_search_dollars(store),
+        search_dollars=sum(one.dollars for one in accounts if one.stage in SEARCH_STAGES),
+        reward_dollars=sum(one.dollars for one in accounts if one.stage == ORM_STAGE),
+        output_tokens=sum(one.usage.output for one in accounts) if ledger else None,
         costs=known if len(known) == len(costs) else None,
     )
-
-
-async def _load_search_dollars(store: BundleStore) -> float:
-    ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
-    return sum(account.dollars for account in ledger.accounts if account.stage in SEARCH_STAGES)
 
 
 def _read_issue(data: bytes | None) -> Issue | None:

@@ -80,7 +80,7 @@ def read_dataset(
     """
     rows = read_instances(instances)
     files = prediction_files(predictions)
-    truth = _read_json(labels, TypeAdapter(dict[str, list[str]]), "labels")
+    truth = read_labels(labels)
     members = tuple(read_ensemble(ensemble)) if ensemble else tuple(sorted(files))
     for member in members:
         if member not in files:
@@ -93,6 +93,11 @@ def read_dataset(
     if not any(resolved.values()) and any(truth[member] for member in members):
         raise BadData(f"{labels} labels none of the instances in {instances}.")
     return Dataset(rows, members, patches, resolved)
+
+
+def read_labels(path: Path) -> dict[str, list[str]]:
+    """The instances that each member, or system, resolves. Raises BadData."""
+    return _read_json(path, TypeAdapter(dict[str, list[str]]), "labels")
 
 
 def read_instances(path: Path) -> tuple[Instance, ...]:

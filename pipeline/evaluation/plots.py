@@ -9,6 +9,8 @@ from html import escape
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 220, 48, 56
 _COLOURS = ("#0b5394", "#b45f06", "#38761d", "#741b47", "#666666", "#990000", "#134f5c")
+PERCENTS = tuple(float(n) for n in range(0, 101, 20))
+"""Ticks of an axis in per cent."""
 _MARKS = ("circle", "square", "diamond")
 
 

@@ -8,14 +8,14 @@ from html import escape
 from pathlib import Path
 
 from pipeline.codebase.text import pluralize
-from pipeline.evaluation.plots import Axis, bar_chart, line_chart
+from pipeline.evaluation.plots import PERCENTS, Axis, bar_chart, line_chart
 from pipeline.evaluation.recall import render_recall_svg
 from pipeline.evaluation.scoring import MethodScore, Report
+from pipeline.evaluation.search.difficulty import render_difficulty, render_difficulty_figures
 from pipeline.evaluation.search.localisation import render_localisation
-from pipeline.evaluation.search.strategies import render_strategies
+from pipeline.evaluation.search.strategies import render_strategies, render_strategies_figure
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
-_PERCENTS = tuple(float(n) for n in range(0, 101, 20))
 
 
 def to_json(report: Report) -> dict[str, object]:
@@ -53,6 +53,7 @@ def render_markdown(report: Report) -> str:
         *_recall(report),
         *render_localisation(report.localisation),
         *render_strategies(report.strategies),
+        *render_difficulty(report.difficulty),
         *_comparison(report),
         *_calibration(report),
         *_curve(report),
@@ -66,14 +67,15 @@ def render_markdown(report: Report) -> str:
 
 
 def render_figures(report: Report) -> dict[str, str]:
-    """File name to SVG: after CodeMonkeys' Figures 5 and 6, and the reliability curve."""
+    """File name to SVG: after CodeMonkeys' Figures 5 and 6, SWE-Reasoner's Figures 6 to 9, and the
+    reliability curve."""
     rows: list[tuple[str, float, tuple[float, float] | None]] = [
         ("oracle", report.oracle, None),
         *((name, m.score, m.ci) for name, m in _by_score(report.methods)),
         ("best single member", report.best_member, None),
         ("random", report.random, None),
     ]
-    per_cent = Axis("instances resolved, %", 0, 100, _PERCENTS)
+    per_cent = Axis("instances resolved, %", 0, 100, PERCENTS)
     found = {"methods.svg": bar_chart("Ways of choosing", per_cent, rows)}
     if report.curve:
         found["candidates.svg"] = _candidates(report, per_cent)
@@ -94,6 +96,7 @@ def render_figures(report: Report) -> dict[str, str]:
         found["revisions_voted.svg"] = _revisions(
             "Majority voting by serial and parallel work", report.serial_voted, per_cent
         )
+    found |= _by_budget_and_difficulty(report)
     if report.calibration:
         found["calibration.svg"] = line_chart(
             "Confidence and how often it is right",
@@ -131,6 +134,13 @@ def write_report(
         )
         body = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / "predictions" / f"{stem}.jsonl").write_text(body, encoding="utf-8")
+
+
+def _by_budget_and_difficulty(report: Report) -> dict[str, str]:
+    """SWE-Reasoner, Figures 6 to 9."""
+    figure = render_strategies_figure(report.strategies)
+    found = {"strategies.svg": figure} if figure else {}
+    return found | render_difficulty_figures(report.difficulty)
 
 
 def _by_score(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore]]:

@@ -77,6 +77,17 @@ class StrategyScore(Frozen):
     """Mean US dollars an instance for tests, edits and a search; None if some run's are unknown."""
 
 
+class DifficultyScore(Frozen):
+    """The runs on instances of one difficulty."""
+
+    level: int
+    """1: easiest, to 5."""
+    instances: int
+    output_tokens: float | None = None
+    """Mean tokens that the models wrote for an instance; None if some run's are unknown."""
+    strategies: tuple[StrategyScore, ...] = ()
+
+
 class Report(Frozen):
     """One evaluation. Scores are in per cent of instances."""
 
@@ -107,6 +118,8 @@ class Report(Frozen):
     """How often the places of the reference edit were named, by what named them; runs only."""
     strategies: tuple[StrategyScore, ...] = ()
     """SWE-Reasoner's strategies by budget; runs only."""
+    difficulty: tuple[DifficultyScore, ...] = ()
+    """The same by how hard the instances are; runs only, with the results of public systems."""
     stages: Mapping[str, float] = {}
     """The share of instances that context, generation and selection each get right; runs only."""
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pipeline.evaluation.bundles import FinishedRun
+from pipeline.evaluation.plots import PERCENTS, Axis, line_chart
 from pipeline.evaluation.scoring import StrategyScore
 from pipeline.options import SelectionMethod
 from pipeline.search.tree import find_beam
@@ -28,6 +29,8 @@ STRATEGIES: Final[Mapping[str, SelectionMethod]] = MappingProxyType(
 )
 """By name: the method that chooses. Dev-Search counts runs with the strategy `search`, the others
 runs without."""
+REWARDED: Final = ("ORM_Exec", DEV_SEARCH)
+"""Those that ask the outcome reward model."""
 StrategyCase = tuple[FinishedRun, Standings, Sequence[bool]]
 """A run, its standings, and whether each candidate is right."""
 
@@ -45,7 +48,7 @@ def score_strategies(cases: Sequence[StrategyCase]) -> tuple[StrategyScore, ...]
             taken = [case for case in cases if _counts(case[0], name, budget)]
             if not any(len(case[2]) >= budget for case in taken):
                 continue
-            dollars = [_dollars(case[0], budget) for case in taken]
+            dollars = [_dollars(case[0], name, budget) for case in taken]
             known = [amount for amount in dollars if amount is not None]
             found.append(
                 StrategyScore(
@@ -66,12 +69,14 @@ def _counts(run: FinishedRun, strategy: str, budget: int) -> bool:
     return search is not None and search.width == find_beam(budget).width
 
 
-def _dollars(run: FinishedRun, budget: int) -> float | None:
-    """The mean price of `budget` tests and edits of the run, and of its whole search."""
+def _dollars(run: FinishedRun, strategy: str, budget: int) -> float | None:
+    """The mean price of `budget` tests and edits of the run, and of its whole search; with the
+    outcome reward model's share where `strategy` asks it."""
     if not run.costs:
         return None
     each = [cost.test + (cost.dollars[-1] if cost.dollars else 0.0) for cost in run.costs.values()]
-    return run.search_dollars + min(budget, len(each)) * fmean(each)
+    reward = run.reward_dollars / len(each) if strategy in REWARDED else 0.0
+    return run.search_dollars + min(budget, len(each)) * (fmean(each) + reward)
 
 
 def _score(case: StrategyCase, method: SelectionMethod, budget: int) -> float:
@@ -141,3 +146,19 @@ def _cell(one: StrategyScore | None) -> str:
         return ""
     price = f", ${one.dollars:.2f}" if one.dollars is not None else ""
     return f"{one.score:.1f} of {one.instances}{price}"
+
+
+def render_strategies_figure(scores: Sequence[StrategyScore]) -> str:
+    """The scores by budget as SVG (SWE-Reasoner, Figure 8); empty without two budgets."""
+    budgets = sorted({one.budget for one in scores})
+    if len(budgets) < 2:
+        return ""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for one in scores:
+        lines.setdefault(one.strategy, []).append((float(one.budget), one.score))
+    return line_chart(
+        "Resolved by budget",
+        Axis("edits drawn for each instance", 0, budgets[-1] + 1, budgets),
+        Axis("instances resolved, %", 0, 100, PERCENTS),
+        lines,
+    )
