@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from bot.archive.bundle import BundleTooLarge, build_bundle
-from bot.archive.object_store import ObjectStore
+from bot.archive.object_store import ArchiveUnavailable, ObjectStore
 from bot.storage.storage import Storage
+from bot.telemetry.histograms import ARCHIVE_FAILURES, RECORDER
 from bot.types import Run, RunId, now
 from pipeline.codebase.text import pluralize
 from pipeline.errors import UnreadableRecord
@@ -55,7 +56,11 @@ async def _archive_run(storage: Storage, archive: ObjectStore, run_id: RunId) ->
         logger.warning("Run %s: its bundle is too large to be archived", run_id)
     if data is None:
         return False
-    await archive.put(object_name(run_id), data)
+    try:
+        await archive.put(object_name(run_id), data)
+    except ArchiveUnavailable:
+        RECORDER.count(ARCHIVE_FAILURES)
+        raise
     await storage.checkpoints(run_id).drop_archived()
     return True
 

@@ -97,7 +97,11 @@ class Webhooks:
         async with self._lock:
             if self._client is None:
                 self._client = httpx.AsyncClient(
-                    timeout=TIMEOUT_S, trust_env=False, verify=url.startswith("https:")
+                    timeout=TIMEOUT_S,
+                    trust_env=False,
+                    verify=url.startswith("https:"),
+                    # A kept connection may be about to be closed when the next webhook takes it.
+                    limits=httpx.Limits(max_keepalive_connections=0),
                 )
             try:
                 answer = await self._client.post(

@@ -24,6 +24,9 @@ from bot.errors import BotError
 HEADER_SECONDS: float = 10.0
 BODY_SECONDS: float = 20.0
 MAX_CONNECTIONS: int = 256
+IDLE_SECONDS: int = 75
+"""How long an idle connection stays open: longer than proxies reuse theirs (nginx and AWS's load
+balancers: 60 s), which would send a webhook into a connection that is being closed."""
 MAX_HEADER_BYTES: Final = 32 * 1024
 SMALL_BODY: Final = 128 * 1024
 """Bytes that every request may send at any time; GitHub's payloads are mostly 10 to 30 KB."""
@@ -52,7 +55,7 @@ class GuardedProtocol(H11Protocol):
     """HTTP/1.1 with a deadline for the headers, and a limit of connections."""
 
     waiting: ClassVar[dict[GuardedProtocol, None]] = {}
-    """The connections whose next request is incomplete, the longest-waiting first."""
+    """The connections whose next request is missing or incomplete, the longest-waiting first."""
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -70,6 +73,14 @@ class GuardedProtocol(H11Protocol):
         if begun is not request:
             self._forget_deadline()
         if begun is not None and not begun.more_body:
+            self.waiting.pop(self, None)
+
+    def on_response_complete(self) -> None:
+        self.waiting[self] = None
+        request: Any = self.cycle
+        super().on_response_complete()
+        begun: Any = self.cycle  # another one if its bytes had come with the last request's
+        if self.transport.is_closing() or (begun is not request and not begun.more_body):
             self.waiting.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -107,6 +118,7 @@ def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
         server_header=False,
         ws="none",
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=stop_seconds,
     )
     return uvicorn.Server(config)

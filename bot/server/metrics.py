@@ -26,7 +26,13 @@ from bot.telemetry.gauges import (
     GITHUB_REMAINING,
     IDLE_CONTAINERS,
 )
-from bot.telemetry.histograms import HISTOGRAMS, LEASES_LOST, Histogram, read_series
+from bot.telemetry.histograms import (
+    ARCHIVE_FAILURES,
+    HISTOGRAMS,
+    LEASES_LOST,
+    Histogram,
+    read_series,
+)
 from bot.types import Lane
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -114,6 +120,11 @@ class _BotCollector(Collector):
                 "leases_lost",
                 "How often a worker lost a run that it worked on: it was silent for too long.",
                 self._measured.histograms.get(LEASES_LOST, 0),
+            )
+            yield _counter(
+                "archive_failures",
+                "How often the archive did not take the bundle of an ended run.",
+                self._measured.histograms.get(ARCHIVE_FAILURES, 0),
             )
             for histogram in HISTOGRAMS:
                 yield _collect_histogram(histogram, self._measured.histograms)

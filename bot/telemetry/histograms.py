@@ -83,6 +83,7 @@ HISTOGRAMS: Final = (
     GITHUB_CALL,
 )
 LEASES_LOST: Final = "leases_lost"
+ARCHIVE_FAILURES: Final = "archive_failures"
 """A count: how often a worker lost the lease of a run that it worked on."""
 _SEPARATOR: Final = "\x1f"
 _SUM: Final = "sum"
@@ -159,7 +160,8 @@ def read_series(histogram: Histogram, fields: Mapping[str, float]) -> Iterator[S
     """The series of a histogram in what Redis added up, in the order of their labels."""
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for name, value in fields.items():
-        first, *labels, last = name.split(_SEPARATOR)
+        first, *labels = name.split(_SEPARATOR)
+        last = labels.pop() if labels else ""  # a counter's name has no parts
         if first == histogram.name and len(labels) == len(histogram.labels):
             found.setdefault(tuple(labels), {})[last] = value
     buckets = range(len(histogram.bounds) + 1)

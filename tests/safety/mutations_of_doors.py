@@ -63,6 +63,13 @@ DOORS: Final = (
         f"{AT_THE_DOOR}::test_a_full_server_lets_go_of_the_one_that_waits_longest",
     ),
     wall(
+        "limit of idle connections",
+        DOOR,
+        "        self.waiting[self] = None\n        request",
+        "        request",
+        f"{AT_THE_DOOR}::test_idle_connections_do_not_keep_honest_ones_out",
+    ),
+    wall(
         "settings in a process",
         "bot/repo_config/untrusted.py",
         "    if len(text) <= SMALL:\n",

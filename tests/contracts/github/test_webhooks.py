@@ -41,6 +41,25 @@ def kinds(deliveries: list[Delivery]) -> list[str]:
     return [f"{one.event}.{one.action}" if one.action else one.event for one in deliveries]
 
 
+async def test_no_webhook_is_sent_into_a_connection_that_the_receiver_may_be_closing(
+    world: HubApi,
+) -> None:
+    senders: list[int] = []
+
+    async def receive(request: Request) -> Response:
+        assert request.client is not None
+        senders.append(request.client.port)
+        return PlainTextResponse("noted", 202)
+
+    routes = [Route("/webhook", receive, methods=["POST"])]
+    async with serve_app(Starlette(routes=routes), "127.0.0.1", 0) as url:
+        world.hub.webhook_url = f"{url}/webhook"
+        for title in ("one", "two", "three"):
+            await world.hub.open_issue(world.repo, title, "b", "bob")
+        await world.hub.wait_until_delivered()
+    assert len(senders) == len(set(senders)) >= 3
+
+
 async def test_the_signature_is_over_the_very_bytes(world: HubApi, received: Received) -> None:
     await world.hub.open_issue(world.repo, "ünïcode </script> \ud83d\ude00", "b", "bob")
     headers, body = received[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import AsyncGenerator
@@ -140,6 +141,32 @@ async def test_a_full_server_lets_go_of_the_one_that_waits_longest(
         silent = [await send(port, b"POST /web") for _ in range(25)]
         assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
         assert await read_status(silent[0][0]) == b""
+
+
+async def test_a_proxy_may_keep_its_connection_for_a_minute(settings: Settings) -> None:
+    async with serving(settings) as port:
+        reader, writer = await send(port, head(FORGED, 2) + b"{}")
+        assert await read_status(reader) == b"401"
+        [kept] = [each for each in door.GuardedProtocol.waiting if each.timeout_keep_alive_task]
+        timer = kept.timeout_keep_alive_task
+        assert timer is not None
+        assert timer.when() - asyncio.get_running_loop().time() > 60
+        headers = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", headers)
+        assert length is not None
+        await reader.readexactly(int(length[1]))
+        writer.write(head(FORGED, 2) + b"{}")
+        assert await read_status(reader) == b"401"
+
+
+async def test_idle_connections_do_not_keep_honest_ones_out(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 20)
+    async with serving(settings) as port:
+        idle = [await send(port, head(FORGED, 2) + b"{}") for _ in range(20)]
+        assert [await read_status(reader) for reader, _ in idle] == [b"401"] * 20
+        assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
 
 
 async def test_slow_bodies_do_not_keep_honest_ones_out(

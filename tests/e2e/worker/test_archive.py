@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import logging
+import re
 import tarfile
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -49,6 +50,15 @@ async def download(bot: BotHarness, run: Run) -> httpx.Response:
     async with httpx.AsyncClient(base_url=server, timeout=120, trust_env=False) as client:
         headers = {"authorization": f"Bearer {TOKEN}"}
         return await client.get(f"/runs/{run.id}/run.tar.zst", headers=headers)
+
+
+async def counts_failures(bot: BotHarness) -> bool:
+    """Whether an operator's alert can notice them."""
+    server = str(bot.hub.webhook_url).removesuffix("/webhook")
+    async with httpx.AsyncClient(base_url=server, timeout=120, trust_env=False) as client:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        text = (await client.get("/metrics", headers=headers)).text
+    return bool(re.search(r"^capuchin_archive_failures_total [1-9]", text, re.MULTILINE))
 
 
 def read_files(bundle: bytes) -> dict[str, bytes]:
@@ -103,6 +113,7 @@ async def test_a_store_that_does_not_answer_loses_nothing(
     with caplog.at_level(logging.WARNING):
         async with bot.working(settle=False):
             await bot.until(lambda: "Could not archive ended runs" in caplog.text)
+            await bot.until(lambda: counts_failures(bot))
     assert "s3://old/of/capuchin does not answer" in caplog.text
     kept = await download(bot, first)
     assert read_files(kept.content) == read_files(before.content)
