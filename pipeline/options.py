@@ -82,7 +82,7 @@ class SharedOptions(BaseModel):
     """How many of the best edits a model chooses among, by tests that tell them apart."""
     execution_seconds: float = Field(default=100, gt=0, le=3600)
     """Processor seconds that one reproduction script may use."""
-    suite_seconds: float = Field(default=300, gt=0, le=6 * 3600)
+    suite_seconds: float = Field(default=120, gt=0, le=6 * 3600)
     """Processor seconds that one run of the repository's test suite may use; of a longer suite,
     only the tests near an edit are run."""
     # The paper has no limit.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.globs import Globs
 from pipeline.codebase.text import decode_text
+from sandbox.environment.manifests import parse_ini, parse_toml
 
 Runner = Literal["pytest", "unittest"]
 
+COMMON_STEMS = frozenset({"base", "common", "core", "init", "main", "models", "util", "utils"})
+"""Names of modules that say little: many packages have one."""
 _TEST_NAME = re.compile(r"(test_.+|.+_test|tests?)\.py")
 _TEST_FOLDERS = ("test", "tests", "testing")
 _FOLDERS_OF_TESTS = frozenset({*_TEST_FOLDERS, "__tests__", "spec", "specs", "e2e"})
@@ -32,6 +35,8 @@ _PYTEST_REQUIREMENT = re.compile(r"^[ \t]*pytest\b(?!-)", re.M | re.I)
 _UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
 _PYTEST = ("python", "-m", "pytest")
 _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
+_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+"""Where pytest looks for its settings, in its order."""
 _LONGEST_LINE = 2000
 _MOST_REQUIREMENTS = 20
 _UNREADABLE = {
@@ -66,6 +71,8 @@ class Conventions(BaseModel):
     """For `unittest discover`, if its own pattern would miss test files."""
     spread: bool = False
     """Whether test files lie in several top-level folders."""
+    testpaths: tuple[str, ...] = ()
+    """What pytest collects if no path is given, by its settings; empty: everything."""
 
     def fresh_path(self, words: str, taken: Sequence[str] | frozenset[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
@@ -139,6 +146,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
         overrides=_overrides(settings),
         pattern=_discovery_pattern(paths),
         spread=len({path.split("/")[0] for path in paths}) > 1,
+        testpaths=_testpaths(settings),
     )
 
 
@@ -208,6 +216,30 @@ def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:
         return True
     sections = "\n".join(settings.values())
     return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
+
+
+def _testpaths(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """pytest's `testpaths`, from the first file that has settings for it.
+
+    https://docs.pytest.org/en/stable/reference/customize.html#configuration-file-formats
+    """
+    for name in _PYTEST_SETTINGS:
+        found: Any = None
+        if name.endswith(".toml"):
+            found = parse_toml(settings.get(name, ""))
+            for key in ("tool", "pytest", "ini_options"):
+                found = cast(dict[str, Any], found).get(key) if isinstance(found, dict) else None
+        else:
+            parser = parse_ini(settings.get(name, ""))
+            section = "tool:pytest" if name == "setup.cfg" else "pytest"
+            found = dict(parser.items(section, raw=True)) if parser.has_section(section) else None
+        if isinstance(found, dict):
+            listed: Any = cast(dict[str, Any], found).get("testpaths", "")
+            words = listed.split() if isinstance(listed, str) else listed
+            paths = cast(list[Any], words) if isinstance(words, list) else []
+            plain = (path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str))
+            return tuple(path for path in plain if path not in ("", "."))
+    return ()
 
 
 def _overrides(settings: dict[str, str]) -> tuple[str, ...]:

@@ -10,19 +10,20 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Collection as Container
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
+from pipeline.environment.collection import Collection, parse_collection
 from pipeline.environment.failures import count_kinds
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.packages import find_packages, read_manifests
 from pipeline.environment.sample import choose_sample, find_test_files
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, TestCommand, find_commands, find_runner
+from pipeline.regression.nearby import find_startable
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import replace
@@ -35,27 +36,11 @@ IMPORT_SECONDS: Final = 60.0
 SAMPLE_SECONDS: Final = 60.0
 """The time limit of one command's run of the sampled tests."""
 COLLECT_SECONDS: Final = 45.0
+COLLECT_BYTES: Final = 8 * 1024 * 1024
+"""Some 100,000 tests; of a list with its middle left out, few files would be known."""
 _OUTPUT: Final = 6000
 """Characters of the tests' output that are kept."""
 _LONGEST_ERROR: Final = 600
-_COUNTED: Final = re.compile(
-    r"^(?:collected (\d{1,7}) items?\b|(\d{1,7})(?:/\d+)? tests? collected)", re.M
-)
-
-_COLLECTED: Final = re.compile(
-    r"(?:ERROR (?:collecting )?)?(?P<path>[^\s:<]+\.py)(?:::|: \d+$| - |$)"
-    r"|(?P<indent> *)<(?P<kind>Module|Package|Dir|DoctestModule) ['\"]?(?P<name>[^'\">]+)"
-)
-_MOST_LINES: Final = 200_000
-_LONGEST_LINE: Final = 1000
-
-
-class Collection(NamedTuple):
-    """The tests that pytest collects by itself."""
-
-    tests: int | None = None
-    """None if pytest does not report the number in time."""
-    files: frozenset[str] = frozenset()
 
 
 class HealthCheck:
@@ -119,6 +104,9 @@ class HealthCheck:
         runner = TestRunner(command, sandbox=sandbox, store=store, seconds=SAMPLE_SECONDS)
         files = command.covers(sample)
         run = await runner.run("", RequestedTests(files=files or None))
+        if run.problem and run.ended and (some := await find_startable(runner, files)):
+            files = some
+            run = await runner.run("", RequestedTests(files=files))
         return await asyncio.to_thread(_add_run, health, command, run, len(files))
 
     async def _collect(self, sandbox: Sandbox, argv: Sequence[str]) -> Collection:
@@ -126,9 +114,11 @@ class HealthCheck:
         at = find_runner(argv)
         if at is None or argv[at] == "unittest":
             return Collection()
-        program = Program((*argv, "--collect-only"), seconds=COLLECT_SECONDS)
+        program = Program(
+            (*argv, "--collect-only"), seconds=COLLECT_SECONDS, output_bytes=COLLECT_BYTES
+        )
         output = (await sandbox.run(program)).output
-        return await asyncio.to_thread(parse_collection, output, frozenset(self._codebase.files))
+        return await asyncio.to_thread(parse_collection, output, self._codebase.files)
 
 
 def parse_imports(output: str, mark: str) -> Health:
@@ -148,37 +138,6 @@ def parse_imports(output: str, mark: str) -> Health:
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return Health(output=shorten(output.strip(), _OUTPUT))
-
-
-def parse_collection(output: str, paths: Container[str]) -> Collection:
-    """Parse `pytest --collect-only`: the number of tests, and which of `paths` contain them.
-
-    Depending on the version, a module is printed with its path from the root, or with its name
-    below its folders; with `-q`, each test has a line; modules that fail to collect follow ERROR.
-    """
-    found = _COUNTED.search(output)
-    ends: dict[str, list[str]] = {}
-    for path in paths:
-        ends.setdefault(path.rpartition("/")[2], []).append(path)
-    files: set[str] = set()
-    folders: list[tuple[int, str]] = []
-    for line in output.splitlines()[:_MOST_LINES]:
-        match = _COLLECTED.match(line[:_LONGEST_LINE])
-        if not match:
-            continue
-        if match["path"]:
-            files.add(match["path"])
-            continue
-        depth, name = len(match["indent"]), match["name"]
-        while folders and folders[-1][0] >= depth:
-            folders.pop()
-        if match["kind"] in ("Dir", "Package"):
-            folders.append((depth, name.removesuffix("/__init__.py")))
-            continue
-        whole = "/".join([*(folder for _, folder in folders), name])
-        likely = ends.get(name.rpartition("/")[2], [])
-        files.update(p for p in likely if p == name or f"/{whole}".endswith(f"/{p}"))
-    return Collection(int(found[1] or found[2]) if found else None, frozenset(files) & {*paths})
 
 
 def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> Health:

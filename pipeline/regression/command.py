@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions
 from pipeline.regression.routines import nox_lines, tox_lines
 from pipeline.regression.scripts import OwnScript, find_scripts, recognise_script, to_label
-from pipeline.types import Frozen
+from pipeline.types import Frozen, replace
 
 Kind = Literal["pytest", "unittest", "labels", "files", "other"]
 Source = Literal["configuration", "tox", "nox", "detection"]
@@ -64,6 +65,8 @@ class TestCommand(Frozen):
     """For `labels`: the folder to which the dotted paths are relative."""
     places: tuple[str, ...] = ()
     """The words of `argv` that name files or folders of the repository."""
+    testpaths: tuple[str, ...] = ()
+    """What pytest collects if `argv` names no place, as globs; empty: everything."""
 
     def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
         """`argv` with our recorder, if it can be added, restricted to `files`."""
@@ -94,6 +97,16 @@ class TestCommand(Frozen):
             return tuple(path for path in files if to_label(path, self.folder))
         return () if self.kind == "other" else tuple(files)
 
+    def collects(self, files: Sequence[str]) -> tuple[str, ...]:
+        """Those of `files` that the command itself runs; all if none, or if that is unknown.
+
+        Tests elsewhere, as those of examples, may need what the environment lacks, and pytest runs
+        nothing if one of their `conftest.py` fails.
+        """
+        roots = self.places or self.testpaths
+        inside = tuple(path for path in files if any(_lies_in(path, root) for root in roots))
+        return inside or tuple(files)
+
 
 async def find_commands(
     codebase: Codebase, configured: Sequence[str] = ()
@@ -123,11 +136,14 @@ async def find_commands(
     # A script that tox or nox does not run alongside pytest is a leftover.
     own = not lines or any(_mentions(line, named) for line in (*tox, *nox))
     found = [*scripts, *lines] if own else [*lines, *scripts]
-    if argv := (await detect_conventions(codebase)).suite_command():
+    conventions = await detect_conventions(codebase)
+    if argv := conventions.suite_command():
         found.append(_to_command(argv, "detection", places))
     if any(_mentions(line, {"nosetests", "nose"}) for line in (*tox, *nox)):
         found.append(_to_command(_NOSE, "tox", places))
-    return tuple({command.argv: command for command in found}.values())[:_MOST_COMMANDS]
+    unique = [*{command.argv: command for command in found}.values()][:_MOST_COMMANDS]
+    paths = conventions.testpaths
+    return tuple(replace(one, testpaths=paths) if one.kind == "pytest" else one for one in unique)
 
 
 def find_runner(words: Sequence[str]) -> int | None:
@@ -148,6 +164,15 @@ def _by_source(tox: list[str], nox: list[str]) -> tuple[tuple[Source, list[str]]
 
 def _mentions(line: str, names: Collection[str]) -> bool:
     return any(_name(word) in names for word in line.split())
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Whether `path` is `root` or lies below it; `root` may have wildcards."""
+    root = root.removeprefix("./").rstrip("/").split("::")[0]
+    if root in (".", ""):
+        return True
+    parts, depth = path.split("/"), root.count("/") + 1
+    return fnmatchcase("/".join(parts[:depth]), root)
 
 
 def _name(word: str) -> str:

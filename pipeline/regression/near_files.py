@@ -6,12 +6,12 @@ import asyncio
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import read_test_files
+from pipeline.codebase.conventions import COMMON_STEMS, read_test_files
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.text import decode_text
 from pipeline.edits.unified_diff import FileDiff, parse_diff
@@ -33,10 +33,9 @@ _HISTORY = 3.0
 _WORDS = 4.0
 _FOLDER = 1.0
 _CHANGED = 10.0
+Keep = Callable[[Sequence[str]], Sequence[str]]
 _DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
-_COMMON = frozenset(
-    {"test", "tests", "core", "base", "utils", "util", "main", "init", "models", "common", "src"}
-)
+_COMMON = COMMON_STEMS | {"test", "tests", "src"}
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,11 @@ class NearFiles:
         self._texts: dict[str, str] | None = None
         self._graph = ImportGraph({})
 
-    async def find(self, diff: str) -> list[str]:
-        """Find the test files near `diff`, nearest first, without those that it removes."""
+    async def find(self, diff: str, keep: Keep = tuple) -> list[str]:
+        """Find the test files near `diff`, nearest first, without those that it removes.
+
+        Of all that are near, only those that `keep` returns are chosen from.
+        """
         texts = await self._load()
         files = parse_diff(diff)
         changed = list(dict.fromkeys(p for file in files for p in (file.old, file.new) if p))
@@ -77,7 +79,7 @@ class NearFiles:
             words=await self._find_words(files),
         )
         ranked = await asyncio.to_thread(rank_files, changed, evidence)
-        return choose_files([path for path in ranked if path not in gone], texts)
+        return choose_files(keep([path for path in ranked if path not in gone]), texts)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -16,6 +16,8 @@ from pipeline.store import Store
 from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Sandbox
 
+MOST_FALSE_STARTS = 9
+"""Runs that end before a test begins; enough to find two files among twelve."""
 FEWER = 3
 """How many near files to keep if all of them take too long to give a result."""
 
@@ -43,18 +45,23 @@ class NearbyTests:
         The repository's own test command runs them; there is no result if it cannot run a part of
         the tests. With the edit, only tests run that pass without it in time.
         """
-        paths = await self._files.find(diff)
-        for runner in await self._find_runners() if paths else ():
-            asked = runner.command.covers(paths)
-            for count in (len(asked), FEWER) if len(asked) > FEWER else (len(asked),):
-                wanted = RequestedTests(files=asked[:count])
-                base = await runner.run("", wanted) if count else None
-                if base and base.suite.passed:
+        for runner in await self._find_runners():
+            files = await self.find_files(diff, runner)
+            for some in dict.fromkeys((files, files[:FEWER])) if files else ():
+                wanted = RequestedTests(files=some)
+                base = await runner.run("", wanted)
+                if base.suite.passed:
                     self.whole_seconds[diff] = self._estimate_whole(base)
                     return await self._build_report(runner, base, diff, wanted)
-                if base is None or base.ended:
+                if base.ended:
                     break  # it did not lack time
         return None
+
+    async def find_files(self, diff: str, runner: TestRunner) -> tuple[str, ...]:
+        """Find the near files that `runner` can run separately and start, nearest first."""
+        command = runner.command
+        files = await self._files.find(diff, lambda paths: command.collects(command.covers(paths)))
+        return await find_startable(runner, tuple(files))
 
     async def run_files(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
         """Run the test files `paths` with `diff`; None if no command can run them."""
@@ -106,3 +113,25 @@ class NearbyTests:
                     if command.kind != "other"
                 ]
             return self._runners
+
+
+async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out the `files` with which the runner does not even start, found by halving.
+
+    One file stops all: pytest ends at a `conftest.py` that cannot be imported, Django's runner at
+    a folder whose database is not there.
+    """
+    left = MOST_FALSE_STARTS
+
+    async def find(some: tuple[str, ...]) -> tuple[str, ...]:
+        nonlocal left
+        if not some or not left:
+            return ()
+        run = await runner.run("", RequestedTests(files=some))
+        if not (run.problem and run.ended):
+            return some
+        left -= 1
+        half = len(some) // 2
+        return (*await find(some[:half]), *await find(some[half:])) if half else ()
+
+    return await find(files)

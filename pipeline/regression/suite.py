@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import is_test
 from pipeline.codebase.text import decode_text
 from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
@@ -134,7 +133,7 @@ class RegressionSuite:
             return None
         runner, base = known
         touched, distances = await self._find_touched(diff)
-        base = await self._extend_base(runner, base, distances)
+        base = await self._extend_base(runner, base, diff)
         choice = self._choose_tests(runner, base, touched, distances)
         if not choice.tests:
             return None
@@ -209,14 +208,14 @@ class RegressionSuite:
         texts = {path: decode_text(path, data) for path, data in contents.items()}
         return {path: text.text for path, text in texts.items() if text}
 
-    async def _extend_base(
-        self, runner: TestRunner, base: TestRun, distances: dict[str, int]
-    ) -> TestRun:
-        """Complete a `base` that was cut off with the tests near an edit that it did not reach."""
+    async def _extend_base(self, runner: TestRunner, base: TestRun, diff: str) -> TestRun:
+        """Complete a `base` that was cut off with the tests nearest to `diff`, if it did not reach
+        them; what merely imports the code in some way is nearly everything."""
         if base.ended or not base.per_test or runner.command.kind == "other":
             return base
         reached = {base.files.get(name, "") for name in base.suite.passed}
-        near = tuple(sorted(path for path in distances if is_test(path) and path not in reached))
+        files = await self._near.find_files(diff, runner)
+        near = tuple(sorted(path for path in files if path not in reached))
         if not near:
             return base
         wall = max(LEAST_SECONDS, self._time_left() / 2)

@@ -29,8 +29,18 @@ CONDA_FILE: Final = (
 )
 CONDA_LINE: Final = re.compile(r"\s+- ([A-Za-z][\w.-]*)\s*([<>=!~][^#]*)?(#.*)?$")
 NOT_IN_CONDA: Final = re.compile(
-    r"(python|pip|nodefaults|conda|defaults|conda-forge)$|lint|doc|flake|mypy|black|isort|pre-?commit"
+    r"^(python|pip|nodefaults|conda|defaults|conda-forge)$"
+    r"|lint|numpydoc|pydoc|flake|mypy|black|isort|pre-?commit"
 )
+PYPI_NAMES: Final = {
+    "dask": "dask[array,bag,dataframe,delayed]",
+    "dask-core": "dask",
+    "matplotlib-base": "matplotlib",
+    "msgpack-python": "msgpack",
+    "pytables": "tables",
+    "seaborn-base": "seaborn",
+}
+"""conda-forge's names where the package index has another for the same contents."""
 MAX_GROUP_DEPTH: Final = 5
 
 
@@ -170,7 +180,7 @@ def conda_packages(names: Sequence[str], texts: Mapping[str, str], minor: int) -
         match = CONDA_LINE.match(line)
         if match and not NOT_IN_CONDA.search(match[1]):
             bound = re.sub(r"^=(?!=)", "==", (match[2] or "").strip())
-            yield match[1] + re.sub(r"^==([\d.]+)$", r"==\1.*", bound)
+            yield PYPI_NAMES.get(match[1], match[1]) + re.sub(r"^==([\d.]+)$", r"==\1.*", bound)
 
 
 def expand_group(project: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 DEFAULT_INDEX = "https://pypi.org/simple"
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 SECONDS = 30
-RELEASE = re.compile(r"(\d+(?:\.\d+)*)(?:(a|b|rc|\.dev|\.post)(\d+))?")
+RELEASE = re.compile(r"(\d{1,18}(?:\.\d{1,18})*)(?:(a|b|rc|\.dev|\.post)(\d{1,18}))?")
 PHASES = (".dev", "a", "b", "rc", "", ".post")
 PRE_RELEASES = frozenset(PHASES[:4])
 

@@ -25,7 +25,9 @@ LATER_DATES = (45, 365)
 """How many days later everything may be, where it cannot be resolved as of the date."""
 MARGIN = datetime.timedelta(days=30)
 OPTIONAL_SECONDS = 120
-"""Conda's names are guesses: they get this long in all."""
+"""Conda's names are guesses: they get this long in all, and as long again to be built."""
+OPTIONAL_BUILD_SECONDS = 60
+"""For the build of one of them."""
 IMPORT = """
 import importlib, sys
 try:
@@ -111,8 +113,25 @@ class Resolver:
             show_line(f"left out: {one} ({reason})")
 
     def install_optional(self, names: Sequence[str]) -> None:
-        """What conda lists, as wheels alone; what cannot be imported goes again."""
-        left = [one for one in names if one not in self.left_out]
+        """What conda lists, first what has wheels; what cannot be imported goes again.
+
+        The others are built from source, each for a short time: old packages of pure Python often
+        have no wheel, and others depend on them.
+        """
+        wanted = [one for one in names if one not in self.left_out]
+        self.install_optional_wheels(wanted)
+        deadline = time.monotonic() + OPTIONAL_SECONDS
+        for one in wanted:
+            seconds = min(OPTIONAL_BUILD_SECONDS, deadline - time.monotonic())
+            if one not in self.left_out or seconds <= 0:
+                continue
+            with contextlib.suppress(TookTooLong):
+                if self.uv.install([one], seconds=seconds)[0]:
+                    del self.left_out[one]
+                    self.remove_broken([one])
+
+    def install_optional_wheels(self, names: Sequence[str]) -> None:
+        left = list(names)
         deadline = time.monotonic() + OPTIONAL_SECONDS
         while left:
             done, output = self.install_wheels(left, deadline)

@@ -21,6 +21,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.generation.exploring.machine import ExploringMachine
 from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.task import EditTask
 from pipeline.machine import drive
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
@@ -92,9 +93,7 @@ async def explore(
         started = time.monotonic()
         states = await gather_all(
             drive(
-                ExploringMachine(
-                    resources, issue=ISSUE, context=Context(files=(file,)), seed=None, sample=n
-                ),
+                ExploringMachine(resources, EditTask(ISSUE, Context(files=(file,)), sample=n)),
                 ExploringState,
                 resources.store,
                 f"editing/{n}",

@@ -1,11 +1,12 @@
 """The tests near an edit against all tests, on real repositories with seeded mutations.
 
-`make bench ONLY=regression TREES=FOLDER` takes flask, sphinx and django from bare clones, as
-`capuchin evaluate --trees` does; without it, marshmallow's source release. Each mutation turns one
-comparison around in a function that some test runs. All tests that run the function are run with
-it: no other can feel it. A mutation that breaks none of them is left out. Of a suite longer than
-`BASE_SECONDS`, the tests that fit decide what is a breakage, and the time of all is estimated by
-the length of their files, from the near ones that ran.
+`make bench ONLY=regression TREES=FOLDER` takes flask, sphinx, django and sympy from bare clones, as
+`capuchin evaluate --trees` does (`BASE` names an image with more Pythons); without it, the source
+release of marshmallow. Each mutation turns one comparison around in a function that some test runs.
+All tests that run the function are run with it: no other can feel it. A mutation that breaks none
+of them is left out. Of a suite longer than `BASE_SECONDS`, the tests that fit decide what is a
+breakage, and the time of all is estimated by the length of their files, from the near ones that
+ran.
 """
 
 from __future__ import annotations
@@ -35,12 +36,19 @@ from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore
 from sandbox.base import Execution, Sandbox
 from sandbox.engine import EnvironmentRequest
+from sandbox.errors import EnvironmentFailed
 from tests.benchmarks.sandbox.regression import mutations, tests_to_run
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
 
-REPOSITORIES = ("pallets/flask", "sphinx-doc/sphinx", "django/django")
+REPOSITORIES = {
+    "pallets/flask": "HEAD",
+    "sphinx-doc/sphinx": "v7.2.6",
+    "django/django": "HEAD",
+    "sympy/sympy": "sympy-1.12",
+}
+"""A commit of each; it must run with a Python of the base image."""
 MUTATIONS = 6
 BASE_SECONDS = 90.0
 """Processor seconds of all tests with functions recorded: of a longer suite, as many as fit."""
@@ -72,7 +80,11 @@ async def measure() -> list[Row]:
                     as_of=await codebase.read_date(),
                     described=await codebase.describe(),
                 )
-                image = await held.prepare(request)
+                try:
+                    image = await held.prepare(request)
+                except EnvironmentFailed as problem:
+                    sys.stderr.write(f"  {repository}: not measured. {problem}\n")
+                    continue
                 async with held.open(image, run_id="bench") as sandbox:
                     store = DirStore(Path(name) / repository)
                     rows += await _measure_repository(repository, codebase, sandbox, store)
@@ -83,9 +95,9 @@ async def measure() -> list[Row]:
 
 async def _codebases(folder: Path) -> AsyncIterator[tuple[str, Codebase]]:
     trees = os.environ.get("TREES", "")  # noqa: TID251 - how make passes it on
-    for repository in REPOSITORIES if trees else ():
+    for repository, commit in REPOSITORIES.items() if trees else ():
         if clone := find_clone(Path(trees), repository):
-            yield repository, await Codebase.open(clone, "HEAD")
+            yield repository, await Codebase.open(clone, commit)
     if not trees:
         package = unpack(fetch_release(Settings.from_env().data_dir / "cache"))
         yield "marshmallow", await make_codebase(folder / "repo.git", package)

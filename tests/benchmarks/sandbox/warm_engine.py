@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sandbox.docker.engine import DockerEngine
@@ -13,10 +14,15 @@ PARALLEL = 2
 
 
 def engine(mode: ConfiguredMode) -> DockerEngine:
+    """`BASE` names the image that environments are built on; with more Pythons, more can be."""
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
     found = bundle if bundle.is_file() else None
     return DockerEngine(
         DockerOptions(
-            parallel=PARALLEL, owner="bench", mode=mode, build=BuildOptions(ca_bundle=found)
+            parallel=PARALLEL,
+            owner="bench",
+            mode=mode,
+            base_image=os.environ.get("BASE", ""),  # noqa: TID251 - how make passes it on
+            build=BuildOptions(ca_bundle=found),
         )
     )

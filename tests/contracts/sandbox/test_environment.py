@@ -81,6 +81,21 @@ async def test_a_release_never_replaces_the_repositorys_own_package(
     assert run.output == "True 2.32.\n"
 
 
+async def test_what_conda_lists_is_built_where_it_has_no_wheel(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    setup = "import setuptools\nsetuptools.setup(name='shop', version='0.1', packages=['shop'])\n"
+    listed = "dependencies:\n  - docopt=0.6.2\n  - six\n  - no-such-thing-as-this\n"
+    tree = make_tree(
+        tmp_path, {"setup.py": setup, "shop/__init__.py": "", "environment.yml": listed}
+    )
+    image = await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
+    code = "import docopt, six; print(docopt.__version__)"
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(Program(["python", "-I", "-c", code]))
+    assert run.output == "0.6.2\n"
+
+
 async def test_a_new_tree_with_the_same_dependencies_reuses_them(
     engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import File
-from pipeline.environment.check import HealthCheck, parse_collection
+from pipeline.environment.check import HealthCheck
+from pipeline.environment.collection import parse_collection
 from pipeline.environment.health import Grade, Health, ImportedPackage
 from pipeline.environment.machine import parse_commands
 from pipeline.environment.packages import find_packages
@@ -105,6 +106,13 @@ def test_what_pytest_collects_is_read_in_the_form_of_any_version(version: str) -
     assert (found.tests, found.files) == (2, {"tests/test_a.py", "tests/test_b.py"})
 
 
+def test_a_package_without_the_folders_above_it_is_found() -> None:
+    """pytest 6 shows the last folder of a package alone (xarray's tests)."""
+    printed = "collected 2 items\n<Package tests>\n  <Module test_a.py>\n    <Function test_x>\n"
+    paths = ["shop/tests/test_a.py", "shop/test_a.py"]
+    assert parse_collection(printed, paths).files == {"shop/tests/test_a.py"}
+
+
 async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path) -> None:
     files = {f"tests/test_{n}.py": "def test_a():\n    pass\n" for n in range(3)}
     files |= {"tests/data/test_bad.py": "def test_bad():\n    assert False\n", "shop.py": ""}
@@ -113,6 +121,32 @@ async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path
     check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
     found = await check.check(sandbox, DirStore(tmp_path / "image"))
     assert (found.passed, found.failed, found.collected) == (3, 0, 3)
+
+
+LABELS = """\
+import argparse, sys, unittest
+parser = argparse.ArgumentParser()
+parser.add_argument("modules", nargs="*")
+parser.add_argument("--verbosity")
+parser.add_argument("--parallel")
+options = parser.parse_args()
+if not options.modules or any("gis" in name for name in options.modules):
+    sys.exit("Aborting: A GIS database backend is required to run gis_tests.")
+suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules)
+sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
+"""
+
+
+async def test_a_file_that_stops_the_runner_hides_no_other(tmp_path: Path) -> None:
+    """Django's own runner ends at once if it is asked for what needs another database."""
+    case = "import unittest\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+    files = {f"tests/{name}/tests.py": case for name in ("forms", "gis_tests", "urls", "views")}
+    files |= {f"{path.rpartition('/')[0]}/__init__.py": "" for path in files}
+    files |= {"tests/runtests.py": LABELS, "shop.py": ""}
+    sandbox = SubprocessSandbox(tree_of(files))
+    check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
+    found = await check.check(sandbox, DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.files, found.problem) == (3, 0, 3, "")
 
 
 async def test_the_whole_is_counted_where_a_sample_runs(tmp_path: Path) -> None:

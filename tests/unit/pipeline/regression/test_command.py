@@ -157,3 +157,28 @@ async def test_a_runner_is_started_with_the_recorder(tmp_path: Path, command: st
     expected = expected.replace("U", "capuchin_inside.unittest_main")
     expected = expected.replace("O", "--maxfail=0 --continue-on-collection-errors")
     assert " ".join(one.argv_with_recorder()) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("pytest.ini", "[pytest]\ntestpaths = ./tests/ more/*\n"),
+        ("tox.ini", "[pytest]\ntestpaths =\n    tests\n    more/*\n"),
+        ("setup.cfg", "[tool:pytest]\ntestpaths = tests more/*\n"),
+        ("pyproject.toml", '[tool.pytest.ini_options]\ntestpaths = ["tests", "more/*"]\n'),
+    ],
+)
+async def test_what_pytest_collects_by_itself_is_known(
+    tmp_path: Path, path: str, text: str
+) -> None:
+    first = (await found(tmp_path, {**TESTS, path: text}))[0]
+    assert first.testpaths == ("tests", "more/*")
+    asked = ("examples/test_b.py", "tests/deep/test_a.py", "more/a/test_c.py", "tests2/test_d.py")
+    assert first.collects(asked) == ("tests/deep/test_a.py", "more/a/test_c.py")
+    assert first.collects(asked[:1]) == asked[:1]
+
+
+async def test_the_places_of_a_command_are_what_it_collects(tmp_path: Path) -> None:
+    files = {**TESTS, "pytest.ini": "[pytest]\ntestpaths = more\n"}
+    (one,) = await found(tmp_path, files, "pytest", "tests/")
+    assert one.collects(("more/test_a.py", "tests/test_b.py")) == ("tests/test_b.py",)

@@ -12,6 +12,7 @@ from pipeline.models.wrappers.timed import RunClock, TimedStage
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.control import CONTROL
+from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore, SharingStore
@@ -527,6 +528,27 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     assert await suite_of(shop, seconds=5, near=20).find_broken(BREAKING) == (
         "tests/test_till.py::test_count",
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("testpaths", ["[pytest]\ntestpaths = tests\n", "[pytest]\n"])
+async def test_an_example_that_cannot_start_hides_no_near_test(
+    tmp_path: Path, testpaths: str
+) -> None:
+    """pytest runs nothing if the `conftest.py` of one file that it is asked for fails."""
+    tests = {
+        "pytest.ini": testpaths,
+        "tests/test_till.py": COUNT,
+        "examples/tests/conftest.py": "import not_installed\n",
+        "examples/tests/test_till.py": "from shop import till\n\ndef test_till():\n    pass\n",
+    }
+    shop = await opened(tmp_path, tests)
+    near = NearbyTests(
+        shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), Options(nearby_seconds=20)
+    )
+    report = await near.compare(BREAKING)
+    assert report is not None
+    assert report.broken == ("tests/test_till.py::test_count",)
 
 
 SLOW_TESTS = """\

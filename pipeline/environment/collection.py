@@ -1,0 +1,103 @@
+"""What `pytest --collect-only` prints: the number of the tests, and the files that contain them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final, NamedTuple
+
+_COUNTED: Final = re.compile(
+    r"^(?:collected (\d{1,7}) items?\b|(\d{1,7})(?:/\d+)? tests? collected)", re.M
+)
+_COLLECTED: Final = re.compile(
+    r"(?:ERROR (?:collecting )?)?(?P<path>[^\s:<]+\.py)(?:::|: \d+$| - |$)"
+    r"|(?P<indent> *)<(?P<kind>Module|Package|Dir|DoctestModule) ['\"]?(?P<name>[^'\">]+)"
+)
+_MOST_LINES: Final = 200_000
+_LONGEST_LINE: Final = 1000
+_LONGEST_PATH: Final = 1000
+_MOST_FOLDERS: Final = 100
+_AFTER_SLASH: Final = chr(ord("/") + 1)
+
+
+class Collection(NamedTuple):
+    """The tests that pytest collects by itself."""
+
+    tests: int | None = None
+    """None if pytest does not report the number in time."""
+    files: frozenset[str] = frozenset()
+
+
+def parse_collection(output: str, paths: Iterable[str]) -> Collection:
+    """Parse `pytest --collect-only`: the number of tests, and which of `paths` contain them.
+
+    Depending on the version, a module is printed with its path from the root, or with its name
+    below its folders, all of them or the last; with `-q`, each test has a line; modules that fail
+    to collect follow ERROR.
+    """
+    found = _COUNTED.search(output)
+    known = _Paths(paths)
+    files: set[str] = set()
+    folders: list[tuple[int, str]] = []
+    for line in output.splitlines()[:_MOST_LINES]:
+        match = _COLLECTED.match(line[:_LONGEST_LINE])
+        if not match:
+            continue
+        if match["path"]:
+            files.add(match["path"])
+            continue
+        depth, name = len(match["indent"]), match["name"]
+        while folders and folders[-1][0] >= depth:
+            folders.pop()
+        if match["kind"] in ("Dir", "Package"):
+            folders.append((depth, name.removesuffix("/__init__.py")))
+            continue
+        whole = "/".join([*(folder for _, folder in folders[-_MOST_FOLDERS:]), name])
+        if len(whole) <= _LONGEST_PATH:
+            files.update(known.find(whole))
+    files.update(known.list_below())
+    return Collection(int(found[1] or found[2]) if found else None, known.all & files)
+
+
+class _Paths:
+    """The files of a codebase, found by what pytest prints of their paths.
+
+    The time for one printed module must not depend on how many files have its name: both the output
+    and the files are as a hostile repository likes.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.all = frozenset(paths)
+        self._below: set[tuple[int, int]] = set()
+
+    @cached_property
+    def _backwards(self) -> list[tuple[str, str]]:
+        """Each path by its parts from the last to the first; few forms of the output need it."""
+        return sorted((_reverse(path), path) for path in self.all)
+
+    def find(self, whole: str) -> list[str]:
+        """The files whose paths `whole` ends with; without any, note those that end with it."""
+        parts = whole.rsplit("/", _MOST_FOLDERS)
+        ends = ("/".join(parts[first:]) for first in range(len(parts)))
+        found = [end for end in ends if end in self.all]
+        if not found and len(parts) > 1:  # any folder may have a file of that last name
+            begin = _reverse(whole)
+            first = bisect_left(self._backwards, (begin,))
+            last = bisect_left(self._backwards, (begin[:-1] + _AFTER_SLASH,))
+            self._below.add((first, last))
+        return found
+
+    def list_below(self) -> Iterator[str]:
+        """The files noted by `find`, each once."""
+        end = 0
+        for first, last in sorted(self._below):
+            for _, path in self._backwards[max(first, end) : last]:
+                yield path
+            end = max(end, last)
+
+
+def _reverse(path: str) -> str:
+    """The parts from the last to the first, a slash after each: `b.py/a/` for `a/b.py`."""
+    return "/".join(path.split("/")[::-1]) + "/"
