@@ -12,12 +12,16 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from pipeline.codebase.conventions import is_test
+from pipeline.codebase.text import pluralize
+from pipeline.edits.unified_diff import parse_diff
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.shown import Located
 from pipeline.store import Store
 from pipeline.types import Frozen
+from pipeline.types import replace as replace_fields
 from prompts import render, shorten
 from sandbox.base import Execution
 
@@ -26,7 +30,7 @@ _LONGEST = 400
 """Characters of one approach."""
 _MOST_OTHERS = 6
 """Edits of finished samples shown to an informed one."""
-_DIFF = 3000
+_DIFF = 8000
 """Characters of each of them."""
 _PLAIN = (0, 4)
 _BULLETS = "0123456789.-*•) \t"
@@ -122,14 +126,30 @@ class FinishedSample(NamedTuple):
 
 
 def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
-    """The edits of finished samples for informed ones; of equal edits, the first."""
-    distinct: dict[str, TriedEdit] = {}
+    """The edits of finished samples for informed ones; of those with the same code, the first."""
+    alike: dict[str, list[TriedEdit]] = {}
     for sample, diff, run, broken in finished:
         how = _describe_run(run)
         if broken:
             how += f" Tests of the repository that it breaks: {broken}."
-        distinct.setdefault(diff, TriedEdit(sample=sample, diff=diff, how=how))
-    return tuple(distinct.values())[:_MOST_OTHERS]
+        edit = TriedEdit(sample=sample, diff=diff, how=how)
+        alike.setdefault(_find_code(diff), []).append(edit)
+    found: list[TriedEdit] = []
+    for first, *more in alike.values():
+        others = len({edit.diff for edit in more} - {first.diff})
+        note = f" {pluralize(others, 'other sample')} wrote the same code with other tests."
+        found.append(replace_fields(first, how=first.how + note) if others else first)
+    return tuple(found)[:_MOST_OTHERS]
+
+
+def _find_code(diff: str) -> str:
+    """What `diff` changes of files that are no tests; `diff` itself if that is nothing."""
+    changed = [
+        (file.old, file.new, [line for hunk in file.hunks for line in hunk.lines if line[0] != " "])
+        for file in parse_diff(diff)
+        if not is_test(file.new or file.old or "")
+    ]
+    return repr(changed) if changed else diff
 
 
 def samples_agree(finished: Sequence[FinishedSample]) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from pydantic import Field
 
 from pipeline.codebase.syntax import find_syntax_errors
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.edits.read import ParsedEdit, read_edit
-from pipeline.generation.diversity import Direction, to_template_values
+from pipeline.generation.task import EditTask
+from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
 from pipeline.models.base import Message, ModelRequest
 from pipeline.options import Options
@@ -23,14 +23,10 @@ from prompts import render
 from sandbox.base import Execution
 from sandbox.program import python_script
 
-INDEPENDENT = Direction()
-NO_HABITS = Habits()
 _MOST_ERRORS = 5
 """Files that do not parse, at most, in a report."""
 _MOST_BROKEN = 20
 """Tests broken by the edit, at most, that are named."""
-NOT_FIXED = 2
-"""A script's exit code for an unfixed issue."""
 _USABLE = (0, NOT_FIXED)
 """A script's exit codes for a verdict on the issue."""
 
@@ -74,12 +70,6 @@ class EditingState(State):
         )
 
 
-class OwnTests(Protocol):
-    """Runs some of the repository's own tests without and with a diff."""
-
-    async def compare(self, diff: str) -> SuiteReport | None: ...
-
-
 def opening(options: Options, issue: Issue, context: Context, habits: Habits) -> ModelRequest:
     """What every editing machine is told before its own task: the issue and the ranked files."""
     text = render("editing/context", issue=issue, files=context.files, habits=habits)
@@ -94,58 +84,39 @@ class EditingMachine(Machine[EditingState]):
     breaks no test of the repository: it saves one call.
     """
 
-    def __init__(
-        self,
-        resources: Resources,
-        *,
-        issue: Issue,
-        context: Context,
-        seed: tuple[TestScript, Execution],
-        sample: int,
-        own_tests: OwnTests | None = None,
-        direction: Direction = INDEPENDENT,
-        habits: Habits = NO_HABITS,
-    ) -> None:
+    def __init__(self, resources: Resources, task: EditTask) -> None:
         options = resources.options
         super().__init__(
             resources.model,
-            call=f"editing/{sample}",
+            call=f"editing/{task.sample}",
             attempts=options.attempts,
             temperature=options.temperature,
         )
         self._sandbox = resources.sandbox
         self._codebase = resources.codebase
         self._options = options
-        self._opening = opening(options, issue, context, habits)
-        self._context = context
-        self._seed = seed
-        self._own_tests = own_tests
-        self._direction = direction
+        self._opening = opening(options, task.issue, task.context, task.habits)
+        self._task = task
 
     @property
     def system(self) -> str:
         return self._opening.system
 
     def start(self) -> EditingState:
-        script, run = self._seed
+        assert self._task.seed is not None
+        script, run = self._task.seed
         return EditingState(
             messages=list(self._opening.messages),
             pending=self._render_question(script, run),
             scripts=[script.text],
             base=[run],
-            approach="" if self._direction.others else self._direction.approach,
-            informed_by=tuple(other.sample for other in self._direction.others),
+            approach=self._task.approach,
+            informed_by=self._task.informed_by,
         )
 
     def _render_question(self, script: TestScript, run: Execution) -> str:
         return render(
-            "editing/write",
-            script=script.text,
-            run=run,
-            approach=self._direction.approach,
-            located=self._direction.located,
-            others=to_template_values(self._direction.others),
-            agree=self._direction.agree,
+            "editing/write", script=script.text, run=run, **self._task.to_template_values()
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
@@ -164,7 +135,7 @@ class EditingMachine(Machine[EditingState]):
                 edited = await self._read_edit(body)
                 if isinstance(edited, Malformed):
                     return edited
-                warning = self._direction.find_repetition(
+                warning = self._task.direction.find_repetition(
                     edited.patch.diff
                 ) or await self._check_syntax(edited)
                 if warning and warning not in state.warnings:
@@ -193,7 +164,7 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def _read_edit(self, body: str) -> ParsedEdit | Malformed:
-        known = [file.path for file in self._context.files]
+        known = [file.path for file in self._task.context.files]
         return await read_edit(
             body,
             self._codebase,
@@ -230,7 +201,7 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def _compare(self, diff: str) -> SuiteReport | None:
-        return await self._own_tests.compare(diff) if self._own_tests else None
+        return await self._task.own_tests.compare(diff) if self._task.own_tests else None
 
 
 def _is_fixed_cleanly(state: EditingState) -> bool:

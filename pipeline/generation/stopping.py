@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 
+from pipeline.generation.testing import NOT_FIXED
 from pipeline.types import VoteTable
 
-NOT_FIXED = 2
-"""A script's exit code for an unfixed issue."""
 QUORUM = 2 / 3
 """The share of the independent samples that must agree."""
 LEAST = 3

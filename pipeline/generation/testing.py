@@ -15,7 +15,8 @@ from prompts import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 
-NOT_FIXED = 2  # a script's exit code for an unfixed issue
+NOT_FIXED = 2
+"""A script's exit code for an unfixed issue."""
 
 
 class TestingState(State):

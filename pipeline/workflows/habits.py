@@ -30,6 +30,8 @@ _NEWEST_FRAGMENTS = 3
 _LEAST_COMMITS = 5
 """Fewer past commits are not enough to infer a habit."""
 _MOST_SOURCES = 3
+_FIRST_SHOWN = 10
+"""Files of the context; with tests among them, no other test file is shown."""
 _MOST_TEST_CHARACTERS = 24_000
 
 
@@ -102,13 +104,14 @@ async def _read_nearest(
     shown = [file.path for file in context.files]
     sources = [path for path in shown if path.endswith(".py") and not is_test(path)]
     texts = await read_test_files(codebase, exclude)
-    if not sources or not texts:
-        return None
-    ranked = await asyncio.to_thread(rank_test_files, sources[:_MOST_SOURCES], texts, history)
-    if not ranked or ranked[0][0] in shown:
-        return None
-    path = ranked[0][0]
-    return _show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+    if not sources or not texts or any(path in texts for path in shown[:_FIRST_SHOWN]):
+        return None  # the model that ranked the files chose tests by what it knows of them
+    for source in sources[:_MOST_SOURCES]:  # the likeliest to be edited comes first
+        ranked = await asyncio.to_thread(rank_test_files, [source], texts, history)
+        if ranked:
+            path = ranked[0][0]
+            return _show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+    return None
 
 
 def _is_code(path: str) -> bool:

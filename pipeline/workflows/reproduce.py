@@ -8,6 +8,7 @@ all.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -141,7 +142,8 @@ class ReproductionStep:
         conventions = await detect_conventions(codebase)
         texts = await read_test_files(codebase, options.exclude)
         changed = sorted(list_paths(candidate.patch.diff))
-        ranked = rank_test_files(changed, texts, await read_history(codebase))
+        history = await read_history(codebase)
+        ranked = await asyncio.to_thread(rank_test_files, changed, texts, history)
         never = options.never_touch
         extends = choose_extension(ranked, frozenset(changed), codebase, never)
         neighbour = ranked[0][0] if ranked else None

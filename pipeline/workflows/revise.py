@@ -14,7 +14,7 @@ from pipeline.concurrency import gather_all, gather_two
 from pipeline.context.tokens import estimate_tokens
 from pipeline.edits.read import read_edit
 from pipeline.errors import Ceiling
-from pipeline.generation.editing import OwnTests
+from pipeline.generation.task import OwnTests
 from pipeline.machine import Machine
 from pipeline.on_budget import drive_on_budget
 from pipeline.replies import Malformed, Tag, only_tag

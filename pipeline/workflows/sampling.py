@@ -22,6 +22,7 @@ from pipeline.generation.exploring.machine import ExploringMachine, cut_context
 from pipeline.generation.exploring.state import ExploringState
 from pipeline.generation.mixture import assign_generators
 from pipeline.generation.stopping import is_enough, waves
+from pipeline.generation.task import EditTask
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.models.wrappers.cache_warmup import CacheWarmup
@@ -189,30 +190,15 @@ class Sampler:
         warmed_up = self._warmed_up.setdefault((generator, turn), CacheWarmup(model))
         resources = dataclasses.replace(self._resources, model=warmed_up)
         key = f"editing/{number}"
+        task = EditTask(
+            issue, start.context, number, seed, self._own_tests, direction, self._habits
+        )
         if generator.machine == "explore":
-            explorer = ExploringMachine(
-                resources,
-                issue=issue,
-                context=start.context,
-                seed=seed,
-                sample=number,
-                own_tests=self._own_tests,
-                direction=direction,
-                habits=self._habits,
-            )
+            explorer = ExploringMachine(resources, task)
             found = await drive_on_budget(explorer, ExploringState, self._store, key)
             return Sample(number, sample.test, found)
-        assert seed is not None
-        machine = EditingMachine(
-            resources,
-            issue=issue,
-            context=fit_context(start.context, model, self._model),
-            seed=seed,
-            sample=number,
-            own_tests=self._own_tests,
-            direction=direction,
-            habits=self._habits,
-        )
+        fitted = fit_context(start.context, model, self._model)
+        machine = EditingMachine(resources, dataclasses.replace(task, context=fitted))
         edit = await drive_on_budget(machine, EditingState, self._store, key)
         return Sample(number, sample.test, edit)
 

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.generation.exploring.machine import OUTPUT_BYTES, ExploringMachine
 from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.task import EditTask
 from pipeline.machine import drive
 from pipeline.options import Options
 from pipeline.resources import Resources
@@ -31,9 +32,7 @@ def machine(shop: Shop, model: ScriptedModel, **options: object) -> ExploringMac
     set_ = Options.model_validate(options)
     resources = Resources(model, shop.sandbox, shop.codebase, store, set_)
     files = tuple(SourceFile(path=path, text=text, tokens=9_000) for path, text in FILES.items())
-    return ExploringMachine(
-        resources, issue=ISSUE, context=Context(files=files[1:4]), seed=None, sample=0
-    )
+    return ExploringMachine(resources, EditTask(ISSUE, Context(files=files[1:4]), sample=0))
 
 
 async def explore(

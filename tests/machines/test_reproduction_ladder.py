@@ -104,6 +104,14 @@ async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop
     assert "your <edit> removes test_total_of_nothing" in hint
 
 
+async def test_an_extension_that_brings_another_file_is_told_to_make_it(shop: Shop) -> None:
+    data = "tests/data.txt\n<<<<<<< SEARCH\n=======\n1 2\n>>>>>>> REPLACE\n"
+    result, model = await rung(shop, EXTENSION.replace("<edit>\n", f"<edit>\n{data}"), EXTENSION)
+    assert result.evidence.reproduction.rung == "extension"
+    hint = model.conversations["reproduction"][2].text
+    assert "itself make the files that it needs. What you sent besides is kept." in hint
+
+
 async def test_where_no_test_of_the_model_holds_the_script_is_wrapped(shop: Shop) -> None:
     result, _ = await rung(shop, USELESS)
     assert result.evidence.reproduction.rung == "wrapped script"

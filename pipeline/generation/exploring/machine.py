@@ -12,18 +12,17 @@ from pipeline.concurrency import gather_all, gather_two
 from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import read_patched
 from pipeline.edits.read import read_edit
-from pipeline.generation.diversity import Direction, to_template_values
-from pipeline.generation.editing import INDEPENDENT, NO_HABITS, NOT_FIXED, OwnTests
 from pipeline.generation.exploring.elision import MOST_CHARACTERS, elide
 from pipeline.generation.exploring.named_tests import NamedTests
 from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.task import EditTask
+from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
 from pipeline.models.base import Message
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.resources import Resources
-from pipeline.shown import Habits
 from pipeline.state import ReplyKind
-from pipeline.types import Context, Issue, SourceFile, SuiteReport, TestScript
+from pipeline.types import Context, SourceFile, SuiteReport
 from prompts import render
 from sandbox.base import Execution
 from sandbox.command_run import CommandRun
@@ -48,34 +47,18 @@ _MOST_NAMED = 100
 class ExploringMachine(Machine[ExploringState]):
     """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`."""
 
-    def __init__(
-        self,
-        resources: Resources,
-        *,
-        issue: Issue,
-        context: Context,
-        seed: tuple[TestScript, Execution] | None,
-        sample: int,
-        own_tests: OwnTests | None = None,
-        direction: Direction = INDEPENDENT,
-        habits: Habits = NO_HABITS,
-    ) -> None:
+    def __init__(self, resources: Resources, task: EditTask) -> None:
         options = resources.options
         super().__init__(
             resources.model,
-            call=f"exploring/{sample}",
+            call=f"exploring/{task.sample}",
             attempts=options.turns,
             temperature=options.temperature,
         )
         self._sandbox = resources.sandbox
         self._codebase = resources.codebase
         self._options = options
-        self._issue = issue
-        self._context = context
-        self._seed = seed
-        self._own_tests = own_tests
-        self._direction = direction
-        self._habits = habits
+        self._task = task
         self._named_tests = NamedTests(
             resources.codebase, resources.sandbox, resources.store, options
         )
@@ -86,28 +69,26 @@ class ExploringMachine(Machine[ExploringState]):
 
     def start(self) -> ExploringState:
         most = min(CONTEXT_TOKENS, self.model.profile.window // 3)
-        shown, others = cut_context(self._context, most)
+        task = self._task
+        shown, others = cut_context(task.context, most)
         shared = render(
-            "exploring/context", issue=self._issue, files=shown, habits=self._habits, others=others
+            "exploring/context", issue=task.issue, files=shown, habits=task.habits, others=others
         )
-        script, run = self._seed or (None, None)
-        task = render(
+        script, run = task.seed or (None, None)
+        question = render(
             "exploring/write",
             script=script.text if script else "",
             run=run,
-            approach=self._direction.approach,
-            located=self._direction.located,
-            others=to_template_values(self._direction.others),
-            agree=self._direction.agree,
             turns=self.attempts,
+            **task.to_template_values(),
         )
         return ExploringState(
             messages=[Message(role="user", text=shared)],
-            pending=task,
+            pending=question,
             scripts=[script.text] if script else [],
             base=[run] if run else [],
-            approach="" if self._direction.others else self._direction.approach,
-            informed_by=tuple(other.sample for other in self._direction.others),
+            approach=task.approach,
+            informed_by=task.informed_by,
         )
 
     def is_spent(self, state: ExploringState) -> bool:
@@ -148,7 +129,7 @@ class ExploringMachine(Machine[ExploringState]):
     def _check_submission(self, state: ExploringState) -> Malformed | None:
         if not state.diff:
             return Malformed("There is nothing to submit: the code is unedited.")
-        repeated = self._direction.find_repetition(state.diff)
+        repeated = self._task.direction.find_repetition(state.diff)
         if repeated and repeated not in state.warnings:
             state.warnings.append(repeated)
             return Malformed(repeated.replace("Send one", "Make it one"))
@@ -159,7 +140,7 @@ class ExploringMachine(Machine[ExploringState]):
         edited = await read_edit(
             body,
             self._codebase,
-            known=[file.path for file in self._context.files],
+            known=[file.path for file in self._task.context.files],
             never_touch=self._options.never_touch,
             allow_lock_files=self._options.allow_lock_files,
             current=await read_patched(self._codebase, state.diff),
@@ -268,7 +249,7 @@ class ExploringMachine(Machine[ExploringState]):
         )
 
     async def _compare(self, state: ExploringState) -> SuiteReport | None:
-        return await self._own_tests.compare(state.diff) if self._own_tests else None
+        return await self._task.own_tests.compare(state.diff) if self._task.own_tests else None
 
     def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:
         left = self.attempts - len(state.attempts)

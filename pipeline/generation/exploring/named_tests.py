@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,20 @@ class NamedTestRun(NamedTuple):
     execution: Execution
 
 
+def parse_test_names(body: str, paths: Container[str]) -> tuple[str, ...] | Malformed:
+    """Parse lines of `PATH` or `PATH::TEST`; each path must be one of `paths`."""
+    names = list(dict.fromkeys(line.strip() for line in body.splitlines() if line.strip()))
+    missing = next((path for name in names if (path := name.partition("::")[0]) not in paths), None)
+    if missing is not None:
+        return Malformed(
+            f"There is no file {missing[:200]!r}. Name files of tests by their paths from the "
+            "root, one a line."
+        )
+    if not 1 <= len(names) <= MOST_FILES:
+        return Malformed(f"Name between 1 and {MOST_FILES} files of tests, one a line.")
+    return tuple(names)
+
+
 @dataclass(frozen=True)
 class NamedTests:
     """Runs the tests that a reply names, with the repository's own command."""
@@ -39,18 +53,8 @@ class NamedTests:
     options: Options
 
     def parse(self, body: str, diff: str) -> tuple[str, ...] | Malformed:
-        """The files that a reply names, one a line, each perhaps with `::` and a test."""
-        known = {*self.codebase.files, *list_paths(diff)}
-        names = list(dict.fromkeys(line.strip() for line in body.splitlines() if line.strip()))
-        missing = [name for name in names if name.partition("::")[0] not in known]
-        if missing:
-            return Malformed(
-                f"There is no file {missing[0].partition('::')[0]!r}. Name files of tests by their "
-                "paths from the root, one a line."
-            )
-        if not 1 <= len(names) <= MOST_FILES:
-            return Malformed(f"Name between 1 and {MOST_FILES} files of tests, one a line.")
-        return tuple(names)
+        """The files that a reply names, with the edit so far; each perhaps with `::` and a test."""
+        return parse_test_names(body, {*self.codebase.files, *list_paths(diff)})
 
     async def run(self, names: tuple[str, ...], diff: str) -> NamedTestRun | None:
         """The outcomes; None if no command can run single files of tests here.

@@ -10,6 +10,7 @@ from pipeline.generation.diversity import (
     to_tried_edits,
 )
 from sandbox.base import Ending, Execution
+from tests.support.data.diffs import diff_of
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,17 @@ def test_finished_edits_are_reported_once_each_with_how_they_fared() -> None:
     assert "script is broken" in others[2].how
     assert "did not end" in others[3].how
     assert "not run" in others[4].how
+
+
+def test_the_same_code_with_other_tests_is_shown_once() -> None:
+    code = diff_of("x = 1\n", "x = 2\n", "shop/a.py")
+    tests = [diff_of("", f"def test_{n}():\n    pass\n", "tests/test_a.py") for n in range(2)]
+    other = diff_of("x = 1\n", "x = 3\n", "shop/a.py")
+    diffs = [code + tests[0], code + tests[1], code + tests[0], other, tests[1]]
+    others = to_tried_edits([FinishedSample(n, diff, None, 0) for n, diff in enumerate(diffs)])
+    assert [one.sample for one in others] == [0, 3, 4]
+    assert others[0].how.endswith("1 other sample wrote the same code with other tests.")
+    assert others[1].how == "It was not run."
 
 
 def test_only_so_many_are_shown() -> None:

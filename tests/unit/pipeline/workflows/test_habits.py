@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.codebase.commit import Codebase
@@ -15,14 +15,18 @@ TEST = b"def test_total():\n    assert total() == 1\n"
 
 
 async def habits_after(
-    folder: Path, first: Mapping[str, bytes], *commits: Mapping[str, bytes], exclude: str = ""
+    folder: Path,
+    first: Mapping[str, bytes],
+    *commits: Mapping[str, bytes],
+    exclude: str = "",
+    read: Sequence[str] = ("shop/till.py",),
 ) -> Habits:
     sha = repository(folder / "git", first)
     for one in commits:
         sha = committed(folder / "git", one)
     codebase = await Codebase.open(folder / "git" / ".git", sha)
-    shown = SourceFile(path="shop/till.py", text="", tokens=0)
-    context = Context(files=(shown,), scanned=1)
+    shown = tuple(SourceFile(path=path, text="", tokens=0) for path in read)
+    context = Context(files=shown, scanned=1)
     return await read_habits(codebase, context, (exclude,) if exclude else ())
 
 
@@ -49,6 +53,24 @@ async def test_a_changelog_that_fixes_change_is_shown_under_its_path(tmp_path: P
     assert told.tests.startswith("7 of the last 7")
     assert told.nearest is not None
     assert told.nearest.path == "tests/test_till.py"
+
+
+async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an_edit(
+    tmp_path: Path,
+) -> None:
+    """A file further down may have tests of its very name; they matter less."""
+    first = {
+        "shop/till.py": b"x = 0\n",
+        "shop/store.py": b"y = 0\n",
+        "tests/test_counting.py": b"from shop import till\n\ndef test_a():\n    pass\n",
+        "tests/test_store.py": TEST,
+    }
+    read = ("shop/till.py", "shop/store.py")
+    found = await habits_after(tmp_path, first, read=read)
+    assert found.nearest is not None
+    assert found.nearest.path == "tests/test_counting.py"
+    read = ("shop/till.py", "tests/test_store.py", "shop/store.py")
+    assert (await habits_after(tmp_path / "shown", first, read=read)).nearest is None
 
 
 async def test_a_changelog_that_only_releases_change_is_not_mentioned(tmp_path: Path) -> None:
