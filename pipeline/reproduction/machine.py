@@ -145,8 +145,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         missing = [f"<{name}>" for name in _NAMES if not getattr(state, name)]
         if hint or missing:
             wanted = f"Send {', '.join(missing)}." if missing else ""
-            kept = "" if missing and hint else " What you sent besides is kept."
-            return Malformed(f"{hint} {wanted}{kept}".strip())
+            kept = "" if missing and hint else "What you sent besides is kept."
+            return Malformed(" ".join(filter(None, (hint, wanted, kept))))
         return ReplyKind.APPROVED if self._plan is None else ReplyKind.REVISED
 
     def _keep_words(self, state: ReproductionState, found: dict[str, str]) -> None:
@@ -189,7 +189,10 @@ class ReproductionMachine(Machine[ReproductionState]):
             return edited.hint
         data = edited.contents.get(extends.path)
         if set(edited.contents) != {extends.path} or data is None:
-            return f"Your <edit> may change {extends.path} alone, and must not delete it."
+            return (
+                f"Your <edit> may change {extends.path} alone, and must not delete it: let the "
+                "test itself make the files that it needs."
+            )
         if lost := find_removed_tests(edited.patch.diff):
             return f"Leave the tests that are there: your <edit> removes {', '.join(lost[:5])}."
         return Draft(

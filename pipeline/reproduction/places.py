@@ -9,16 +9,18 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import Conventions, is_runnable, is_test
+from pipeline.codebase.conventions import COMMON_STEMS, Conventions, is_runnable, is_test
 from pipeline.codebase.history import PastCommit, count_changes_together
 from pipeline.edits.paths import refusal
 from pipeline.types import replace
 
 _USUAL_FOLDERS = ("tests", "test", "")
 _NEAR = 2
-"""The least nearness at which a file is extended: named after the edited module, imports it by its
-package, or an import together with a common history."""
+"""The least nearness at which a file is extended: named after the edited module (and importing it,
+if the name is common), imports it by its package, or an import together with a common history."""
 _MOST_HISTORY = 2
+_SOURCE_FOLDERS = ("src", "lib")
+"""Above the packages: no import names them."""
 _COMMON_WORDS = frozenset({"test", "tests", "testing", "src", "lib"})
 """Of paths: shared by most."""
 
@@ -134,11 +136,13 @@ def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
 def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, int, int]:
     """Rate how closely the test file `test` concerns the nearest of the `changed` paths.
 
-    First 0 not at all, 4 changed itself, 3 named after it, 2 imports it by its package, 1 imports
-    it by its name; then how many words both paths share, and minus the path's index.
+    First 0 not at all, 5 changed itself, 4 named after it and imports it by three parts of its
+    path, 3 one of the two, 2 imports it by its package, 1 by its name; then how many words both
+    paths share, and minus the path's index. A common name counts only with an import of the whole
+    path.
     """
     if test in changed:
-        return 4, 0, 0
+        return 5, 0, 0
     own = _words_of(test)
     return max(
         (
@@ -162,10 +166,23 @@ def _affinity(test: str, text: str, path: str) -> int:
     if not parts:
         return 0
     stem = parts[-1]
-    if PurePosixPath(test).stem in (f"test_{stem}", f"{stem}_test"):
-        return 3
-    dotted = r"\.".join(map(re.escape, parts[-2:]))
-    if len(parts) > 1 and re.search(rf"\b{dotted}\b", text):
-        return 2
-    imported = rf"^[ \t]*(from|import)\b[^\n]*\b{re.escape(stem)}\b"
+    depth = _measure_import(text, parts)
+    if PurePosixPath(test).stem not in (f"test_{stem}", f"{stem}_test"):
+        return depth
+    if depth == 3:
+        return 4
+    whole = len(parts) - (parts[0] in _SOURCE_FOLDERS)
+    return 3 if stem not in COMMON_STEMS or depth >= whole else max(depth, 1)
+
+
+def _measure_import(text: str, parts: Sequence[str]) -> int:
+    """How many of the last `parts` of a module's path `text` names, at most three: `a.b.c` counts
+    as much as `c` imported from `a.b`. One if it imports the last alone, 0 if it does not."""
+    for depth in (3, 2):
+        if len(parts) >= depth:
+            *package, stem = map(re.escape, parts[-depth:])
+            dotted = r"\.".join(package)
+            if re.search(rf"\b{dotted}(?:\.| +import [^\n]{{0,500}}\b){stem}\b", text):
+                return depth
+    imported = rf"^[ \t]*(from|import)\b[^\n]*\b{re.escape(parts[-1])}\b"
     return int(bool(re.search(imported, text, re.MULTILINE)))

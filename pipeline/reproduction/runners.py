@@ -29,8 +29,8 @@ def test_probe():
 """
 """A file for every runner, to find out whether the runner starts at all."""
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
-_RAN = re.compile(r"^Ran (\d+) tests?\b", re.MULTILINE)
-_SKIPPED = re.compile(r"^OK \(.*?skipped=(\d+)", re.MULTILINE)
+_RAN = re.compile(r"^Ran (\d{1,9}) tests?\b", re.MULTILINE)
+_SKIPPED = re.compile(r"^OK \(.*?skipped=(\d{1,9})\b", re.MULTILINE)
 
 
 class FileRunner(Frozen):

@@ -41,3 +41,30 @@ def test_the_first_of_the_changed_files_counts_most() -> None:
 
 def test_what_has_nothing_to_do_with_it_is_not_ranked() -> None:
     assert "tests/migrations/test_state.py" not in rank("django/contrib/auth/forms.py")
+
+
+def test_a_file_that_imports_the_module_comes_before_one_that_only_shares_a_common_name() -> None:
+    """Seen with Django's issue 13279: a test of the databases was extended."""
+    texts = {
+        "tests/backends/base/test_base.py": "from django.db.backends.base.base import Wrapper\n",
+        "tests/sessions_tests/tests.py": "import django.contrib.sessions.backends.base\n",
+    }
+    changed = ["django/contrib/sessions/backends/base.py"]
+    ranked = rank_test_files(changed, texts, [])
+    assert ranked[0] == ("tests/sessions_tests/tests.py", 3)
+
+
+def test_a_test_named_after_a_module_of_a_common_name_is_near_if_it_imports_it() -> None:
+    texts = {
+        "tests/test_utils.py": "from shop import utils\n",
+        "tests/test_a.py": "import shop.utils\n",
+    }
+    assert rank_test_files(["shop/utils.py"], texts, [])[0] == ("tests/test_utils.py", 3)
+    imports = {"import utils\n": "utils.py", "from shop.utils import x\n": "src/shop/utils.py"}
+    for text, module in imports.items():
+        assert rank_test_files([module], {"tests/test_utils.py": text}, []) == [
+            ("tests/test_utils.py", 3)
+        ]
+    assert rank_test_files(["shop/cart/base.py"], {"tests/test_base.py": ""}, []) == [
+        ("tests/test_base.py", 1)
+    ]
