@@ -19,7 +19,7 @@ from bot.errors import BotError
 from bot.repo_config.model import CONFIG_PATHS, RepoConfig
 from bot.repo_config.untrusted import read_untrusted
 from bot.types import CommitSha, RunId
-from bot.visible_text import visible_text
+from bot.visible_text import strip_invisible, visible_text
 from pipeline.bundle.write import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.environment.prepare import FAILED_KEY
@@ -90,10 +90,11 @@ def read_issue(path: Path) -> tuple[Issue, str]:
         text = data.decode("utf-16" if data[:2] in UTF16_BOMS else "utf-8-sig")
     except UnicodeDecodeError:
         raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
-    title, _, body = visible_text(text).partition("\n")
+    first, _, rest = text.strip().partition("\n")
+    title = strip_invisible(first).strip()  # GitHub shows a title as it is: `a/<b>/c`
     if not title:
         raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
-    issue = Issue(repository="", title=title.strip(), body=body.strip())
+    issue = Issue(repository="", title=title, body=visible_text(rest).strip())
     return issue, sha256_hex(data)
 
 

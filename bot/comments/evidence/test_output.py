@@ -24,6 +24,9 @@ _UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
 _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
 """Searched one after the other: one pattern for both takes quadratic time."""
 _PROGRESS = re.compile(r"(?:\S{1,300} )?[.FEsxXuR]+ +\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
+_PASSED_ENDS = (" PASSED", " ok")
+"""How pytest, and unittest and SymPy's runner, end the line of a test that passed."""
+_MOST_PASSED = 20
 
 
 def find_error(output: str) -> str:
@@ -49,9 +52,20 @@ def find_counts(output: str) -> str:
 
 
 def drop_progress(output: str) -> str:
-    """The output without the lines in which a runner shows a character for each test."""
-    lines = output.split("\n")
-    return "\n".join(line for line in lines if not _PROGRESS.fullmatch(strip_ansi(line).strip()))
+    """The output without the lines in which a runner shows a character for each test, and without
+    the lines of single tests that passed if these are many."""
+    lines = [(line, strip_ansi(line).strip()) for line in output.split("\n")]
+    passed = {line for _, line in lines if _shows_pass(line)}
+    dropped = passed if len(passed) > _MOST_PASSED else ()
+    return "\n".join(
+        line for line, text in lines if text not in dropped and not _PROGRESS.fullmatch(text)
+    )
+
+
+def _shows_pass(line: str) -> bool:
+    return line.partition("  ")[0].endswith(_PASSED_ENDS) and (
+        line.startswith("test") or "::" in line or line.endswith(" ... ok")
+    )
 
 
 def shorten_failures(output: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bot.comments import pull_request
 from bot.comments.evidence.vote_table import render_vote_table
 from bot.comments.status import pull_marker
@@ -87,6 +89,24 @@ def test_a_log_does_not_show_a_character_for_each_test() -> None:
     ]
     body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
     assert "```text\n....\nEs geht.\n2 passed\n```" in body
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["tests/test_a.py::test_{} PASSED         [ 10%]", "test_{} (shop.Case) ... ok", "test_{} ok"],
+)
+def test_a_log_does_not_list_many_tests_that_passed(form: str) -> None:
+    for count, shown in ((3, 3), (300, 0)):
+        lines = [
+            *(form.format(number) for number in range(count)),
+            "test_x F",
+            "it is ok",
+            "1 failed",
+        ]
+        body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
+        log = body.partition("```text\n")[2].partition("\n```")[0].splitlines()
+        assert log[-3:] == ["test_x F", "it is ok", "1 failed"]
+        assert len(log) == shown + 3
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
