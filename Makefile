@@ -75,5 +75,5 @@ fuzz: prepare ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)
 
-bench: prepare ## measure against named baselines (ONLY=name,name TREES=clones DATA=dir MOST=n); writes build/bench.json
-	@TREES=$(TREES) DATA=$(DATA) MOST=$(MOST) $(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))
+bench: prepare ## measure against named baselines (ONLY=name,name TREES=clones BASE=image DATA=dir MOST=n); writes build/bench.json
+	@TREES=$(TREES) BASE=$(BASE) DATA=$(DATA) MOST=$(MOST) $(BIN)/python -m tests.benchmarks $(if $(ONLY),--only $(ONLY))
