@@ -83,8 +83,9 @@ HISTOGRAMS: Final = (
     GITHUB_CALL,
 )
 LEASES_LOST: Final = "leases_lost"
-ARCHIVE_FAILURES: Final = "archive_failures"
 """A count: how often a worker lost the lease of a run that it worked on."""
+ARCHIVE_FAILURES: Final = "archive_failures"
+"""A count: how often the archive did not take the bundle of an ended run."""
 _SEPARATOR: Final = "\x1f"
 _SUM: Final = "sum"
 
