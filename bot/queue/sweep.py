@@ -249,10 +249,9 @@ class Sweep:
 
     async def _start_run(self, found: LabeledIssue) -> None:
         """Have the run that the label asks for, unless it was answered."""
-        asked = await request_labeled_run(found, self._storage)
+        asked = await request_labeled_run(found, self._storage, self._nudges)
         if asked.outcome is StartOutcome.CREATED:
             self._log_found(f"Run {asked.run_id}")
-            await self._nudges.send(asked.run_id, 0)
 
     def _log_found(self, what: str) -> None:
         if self._polls:
