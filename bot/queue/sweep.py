@@ -104,17 +104,6 @@ class Sweep:
         self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
         self._outage = outage
 
-    async def nudge_idle_runs(self) -> None:
-        """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
-        while True:
-            try:
-                async for run in self._storage.active_runs.list_idle():
-                    await self._nudges.send_for(run)
-                self._outage.end()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(self._settings.timings.sweep_seconds)
-
     async def announce_positions(self) -> None:
         """Announce positions in the queue; one worker at a time."""
         seconds = self._settings.timings.queue_seconds
