@@ -84,7 +84,7 @@ class Worker:
                 asyncio.create_task(self._refill(storage)),
                 asyncio.create_task(self._send_heartbeats(storage)),
                 asyncio.create_task(self._build_idle_stops(storage).run()),
-                asyncio.create_task(sweep.nudge_idle_runs()),
+                asyncio.create_task(self._fill_regularly(storage)),
                 asyncio.create_task(sweep.recover_missed()),
                 asyncio.create_task(sweep.remove_leftovers()),
                 asyncio.create_task(sweep.announce_positions()),
@@ -196,6 +196,18 @@ class Worker:
             self._slots_changed.clear()
             for lane in Lane:
                 await self._fill(storage, lane)
+
+    async def _fill_regularly(self, storage: Storage) -> None:
+        """Take up runs whose worker died or whose nudge was lost. A full worker reads none."""
+        while True:
+            try:
+                await storage.ping()
+                self._outage.end()
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+            for lane in Lane:
+                await self._fill(storage, lane)
+            await asyncio.sleep(self._settings.timings.sweep_seconds)
 
     async def _send_heartbeats(self, storage: Storage) -> None:
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from typing import Final
 
 from bot.cli import Subparsers
@@ -14,6 +15,8 @@ from bot.watchdog import watch_loop
 
 MIN_POLL: Final = 5
 MAX_POLL: Final = 600
+NICENESS: Final = 5
+"""A server on the same machine answers GitHub first."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -55,6 +58,7 @@ def _run(args: argparse.Namespace) -> int:
             from bot.cli.one_issue import run_command
 
             return asyncio.run(run_command(settings, args.issue))
+        os.nice(NICENESS)
         asyncio.run(_run_worker(settings, args.poll))
     return 0
 

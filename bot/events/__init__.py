@@ -25,7 +25,7 @@ from bot.events.comments import CommentCreated
 from bot.events.issues import IssueAssigned, IssueClosed, IssueGone, IssueLabeled, IssueUnlabeled
 from bot.events.pulls import PullChanged, PullLabeled, PullPushed, ReviewSubmitted
 from bot.events.pushes import DefaultBranchPushed
-from bot.events.signature import MAX_BODY_BYTES, InvalidSignature, check_form, check_signature
+from bot.events.signature import MAX_BODY_BYTES, InvalidSignature, SignatureCheck, check_form
 
 __all__ = [
     "MAX_BODY_BYTES",
@@ -48,8 +48,8 @@ __all__ = [
     "PullPushed",
     "RepositoryEvent",
     "ReviewSubmitted",
+    "SignatureCheck",
     "check_form",
-    "check_signature",
     "parse",
 ]
 

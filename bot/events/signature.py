@@ -28,13 +28,20 @@ def check_form(signature: bytes) -> None:
         raise InvalidSignature
 
 
-def check_signature(secret: str, body: bytes, signature: bytes) -> None:
-    """Compare `X-Hub-Signature-256` with ours over the raw body, in constant time.
+class SignatureCheck:
+    """Hashes a raw body piece by piece: a large one at once would block the event loop."""
 
-    Raises:
-        InvalidSignature: they differ, or `signature` is not of GitHub's form.
-    """
-    check_form(signature)
-    ours = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(ours.encode(), signature):
-        raise InvalidSignature
+    def __init__(self, secret: str) -> None:
+        self._mac = hmac.new(secret.encode(), digestmod=hashlib.sha256)
+        self.add = self._mac.update
+
+    def finish(self, signature: bytes) -> None:
+        """Compare `X-Hub-Signature-256` with ours over what was added, in constant time.
+
+        Raises:
+            InvalidSignature: they differ, or `signature` is not of GitHub's form.
+        """
+        check_form(signature)
+        ours = "sha256=" + self._mac.hexdigest()
+        if not hmac.compare_digest(ours.encode(), signature):
+            raise InvalidSignature

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from arq import ArqRedis, Worker, func
-from arq.constants import in_progress_key_prefix, job_key_prefix, retry_key_prefix
+from arq.constants import (
+    expires_extra_ms,
+    in_progress_key_prefix,
+    job_key_prefix,
+    retry_key_prefix,
+)
+from arq.jobs import serialize_job
 
+from bot.storage.scripts import Nudge
 from bot.storage.storage import Storage
 from bot.types import Lane, Run, RunId
 
@@ -72,22 +80,38 @@ class _Worker(Worker):
 
 
 class Nudges:
-    """The sending side. Raises redis-py's errors."""
+    """The sending side, in arq's form. Raises redis-py's errors.
+
+    arq's own sender takes four round trips, and cannot take part in the step that creates a run.
+    """
 
     def __init__(self, storage: Storage) -> None:
-        self._lanes = {lane: _open_arq(storage, lane) for lane in Lane}
-        self._prefix = storage.prefix
+        self._storage = storage
 
     async def send(self, run_id: RunId, starts: int, lane: Lane = Lane.ISSUES) -> None:
         """Ask any worker to begin a run that has been begun `starts` times.
 
         At most one nudge for each start is queued, however often this is called.
         """
-        job = f"{self._prefix}{run_id}#{starts}"
-        await self._lanes[lane].enqueue_job("begin", run_id, _job_id=job)
+        await self._storage.send_nudge(self._build(run_id, starts, lane))
 
     async def send_for(self, run: Run) -> None:
         await self.send(run.id, run.starts, run.mode.lane)
+
+    def build_first(self, run_id: RunId) -> Nudge:
+        """What asks to begin a new run of an issue."""
+        return self._build(run_id, 0, Lane.ISSUES)
+
+    def _build(self, run_id: RunId, starts: int, lane: Lane) -> Nudge:
+        job, at = f"{self._storage.prefix}{run_id}#{starts}", time.time_ns() // 1_000_000
+        return Nudge(
+            job_key=job_key_prefix + job,
+            queue=self._storage.nudge_queue(lane),
+            job_id=job,
+            message=serialize_job("begin", (run_id,), {}, None, at, serializer=_dump),
+            at=at,
+            lifetime=expires_extra_ms,
+        )
 
 
 class NudgeReceiver:

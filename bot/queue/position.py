@@ -39,8 +39,8 @@ class Waiting(NamedTuple):
 
 async def load_queue(storage: Storage) -> list[Waiting]:
     """The runs of issues that no worker has begun, in their order. Raises redis-py's errors."""
-    survey = await storage.active_runs.survey()
-    working = [run for run in survey.working if run.mode.lane is Lane.ISSUES and run.starts]
+    survey = await storage.active_runs.survey(Lane.ISSUES)
+    working = [run for run in survey.working if run.starts]
     stopping = set(await storage.runs.list_stopping())
     queue = [run for run in survey.idle if _is_unstarted(run) and run.id not in stopping]
     ordered = order_fairly(queue, working, await storage.turns.list_served())

@@ -56,17 +56,15 @@ class Slots:
     async def fill(self, lane: Lane, storage: Storage, acquire: Begin) -> None:
         """Begin waiting runs of the lane, whose turn it is first, until no slot is free.
 
-        While Redis does not answer nothing is begun: the sweep asks again.
+        While Redis does not answer nothing is begun: the worker asks again.
         """
         async with self._locks[lane]:
             if self.is_full(lane):
                 return
             try:
-                survey = await storage.active_runs.survey()
+                survey = await storage.active_runs.survey(lane)
                 served = await storage.turns.list_served()
-                working = [run for run in survey.working if run.mode.lane is lane]
-                waiting = [run for run in survey.idle if run.mode.lane is lane]
-                for run in order_fairly(waiting, working, served):
+                for run in order_fairly(survey.idle, survey.working, served):
                     if self.is_full(lane):
                         return
                     lease = await acquire(run.id)

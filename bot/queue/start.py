@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.queue.nudges import Nudges
 from bot.storage.runs import Runs, StartOutcome, StartResult
 from bot.storage.storage import Storage
 from bot.triggers.label_events import SWEEP_PREFIX
@@ -9,24 +10,25 @@ from bot.triggers.requests import RunRequest
 from bot.types import LabeledIssue, Run, StopReason
 
 
-async def request_run(request: RunRequest, storage: Storage) -> StartResult:
-    """Begin the run, join the one that the issue has, or queue the request until that one ends.
+async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> StartResult:
+    """Begin the run and nudge a worker, or join the one that the issue has.
 
-    It waits where that is no answer: a plan where a fix is wanted, or what is being stopped.
+    Where that one is no answer (a plan where a fix is wanted, or it is being stopped), the request
+    is queued until it ends.
     Raises redis-py's errors; asked again it does what is left to do.
     """
     runs = storage.runs
-    under_way = await runs.get_current(request.repo, request.issue)
-    if under_way is not None and not await _can_join(under_way, request, runs):
-        if await runs.is_handled(request):
-            return StartResult(StartOutcome.REPEATED, under_way.id)
-        await storage.requests.put(request)
-        await runs.mark_handled(request, under_way.id)
-        return StartResult(StartOutcome.RUNNING, under_way.id)
-    return await runs.start(request)
+    latest = await runs.get_latest_readable(request.repo, request.issue)
+    if latest is None or latest.status.final or await _can_join(latest, request, runs):
+        return await runs.start(request, latest, nudges.build_first)
+    if await runs.is_handled(request):
+        return StartResult(StartOutcome.REPEATED, latest.id)
+    await storage.requests.put(request)
+    await runs.mark_handled(request, latest.id)
+    return StartResult(StartOutcome.RUNNING, latest.id)
 
 
-async def request_labeled_run(found: LabeledIssue, storage: Storage) -> StartResult:
+async def request_labeled_run(found: LabeledIssue, storage: Storage, nudges: Nudges) -> StartResult:
     """`request_run` for a label that we found at GitHub instead of in a webhook."""
     delivery = f"{SWEEP_PREFIX}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
     request = RunRequest(
@@ -38,7 +40,7 @@ async def request_labeled_run(found: LabeledIssue, storage: Storage) -> StartRes
         label=found.label,
         found_at=found.at,
     )
-    return await request_run(request, storage)
+    return await request_run(request, storage, nudges)
 
 
 async def _can_join(under_way: Run, request: RunRequest, runs: Runs) -> bool:

@@ -104,17 +104,6 @@ class Sweep:
         self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
         self._outage = outage
 
-    async def nudge_idle_runs(self) -> None:
-        """Nudge for each active run without a lease: its worker died, or its nudge was lost."""
-        while True:
-            try:
-                async for run in self._storage.active_runs.list_idle():
-                    await self._nudges.send_for(run)
-                self._outage.end()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(self._settings.timings.sweep_seconds)
-
     async def announce_positions(self) -> None:
         """Announce positions in the queue; one worker at a time."""
         seconds = self._settings.timings.queue_seconds
@@ -249,10 +238,9 @@ class Sweep:
 
     async def _start_run(self, found: LabeledIssue) -> None:
         """Have the run that the label asks for, unless it was answered."""
-        asked = await request_labeled_run(found, self._storage)
+        asked = await request_labeled_run(found, self._storage, self._nudges)
         if asked.outcome is StartOutcome.CREATED:
             self._log_found(f"Run {asked.run_id}")
-            await self._nudges.send(asked.run_id, 0)
 
     def _log_found(self, what: str) -> None:
         if self._polls:

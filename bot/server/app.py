@@ -36,7 +36,7 @@ from bot.triggers.requests import (
     RunRequest,
     StopRequest,
 )
-from bot.types import RunId, Stop, StopReason
+from bot.types import Stop, StopReason
 
 logger = logging.getLogger(__name__)
 
@@ -86,9 +86,7 @@ class Intake:
             return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
     async def _start_run(self, request: RunRequest) -> Response:
-        asked = await request_run(request, self.storage)
-        if asked.outcome is StartOutcome.CREATED:
-            await self._nudge(asked.run_id)
+        asked = await request_run(request, self.storage, self.nudges)
         status = 200 if asked.outcome is StartOutcome.REPEATED else 202
         return JSONResponse({"run": asked.run_id, "status": asked.outcome.value}, status)
 
@@ -111,12 +109,6 @@ class Intake:
         status = "taken" if taken else "repeated"
         return JSONResponse({"order": update.id, "status": status}, 202 if taken else 200)
 
-    async def _nudge(self, run_id: RunId) -> None:
-        try:
-            await self.nudges.send(run_id, 0)
-        except REDIS_ERRORS as error:  # the run is recorded: the workers' sweep finds it
-            logger.warning("Run %s was recorded but not announced: Redis: %s", run_id, error)
-
     async def webhook(self, request: Request) -> Response:
         """One delivery of GitHub's."""
         answer = await self._process(request)
@@ -135,12 +127,13 @@ class Intake:
             signature = request.headers.get("x-hub-signature-256", "").encode("latin-1")
             events.check_form(signature)
             declared = request.headers.get("content-length", "0")
-            body = await self._bodies.read(declared, request.stream())
-            events.check_signature(self.secret, body, signature)
+            check = events.SignatureCheck(self.secret)
+            body = await self._bodies.read(declared, request.stream(), check.add)
+            check.finish(signature)
             event = events.parse(
                 request.headers.get("x-github-event", ""),
                 request.headers.get("x-github-delivery", ""),
-                body,
+                bytes(body),
             )
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
         except BodyTooLarge:
@@ -209,7 +202,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     # A redirect to the path without its slash goes to the host that the request names.
     app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    app.add_api_route("/webhook", intake.webhook, methods=["POST"], response_model=None)
+    app.add_route("/webhook", intake.webhook, methods=["POST"])  # FastAPI's own costs three times
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.check_ready, response_model=None)
     DashboardRoutes(intake.storage, intake.deliveries).add_to(app)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
@@ -131,8 +131,10 @@ class BodyReader:
         self._largest = largest
         self._left = MAX_WAITING_BYTES
 
-    async def read(self, declared: str, chunks: AsyncIterator[bytes]) -> bytes:
-        """Read the whole body. `declared` is its Content-Length.
+    async def read(
+        self, declared: str, chunks: AsyncIterator[bytes], look: Callable[[bytes], None]
+    ) -> bytearray:
+        """Read the whole body; `look` sees each piece. `declared` is its Content-Length.
 
         Raises:
             BodyTooLarge, BodyTooSlow, TooMuchAtOnce.
@@ -142,7 +144,7 @@ class BodyReader:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 with self._account() as account:
-                    return await account.collect(chunks)
+                    return await account.collect(chunks, look)
         except TimeoutError:
             raise BodyTooSlow from None
 
@@ -173,16 +175,19 @@ class _Account:
         self.taken = 0
         self._reader = reader
 
-    async def collect(self, chunks: AsyncIterator[bytes]) -> bytes:
+    async def collect(
+        self, chunks: AsyncIterator[bytes], look: Callable[[bytes], None]
+    ) -> bytearray:
         body = bytearray()
         async for chunk in chunks:
             body += chunk
+            look(chunk)
             if len(body) > self._reader.largest:
                 raise BodyTooLarge
             if (more := len(body) - SMALL_BODY - self.taken) > 0:
                 self._reader.take(more)
                 self.taken += more
-        return bytes(body)
+        return body
 
 
 class RefusalLog:

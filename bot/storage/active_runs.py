@@ -11,7 +11,7 @@ from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from bot.storage.records import RunsOfAnyFormat
 from bot.storage.scripts import FORGET
-from bot.types import Run, RunId, now
+from bot.types import Lane, Run, RunId, now
 from pipeline.errors import OtherFormat
 
 BATCH: Final = 200
@@ -33,26 +33,20 @@ class ActiveRuns:
         self._redis = redis
         self._keys = keys
         self._any_format = RunsOfAnyFormat(redis, keys)
+        self._seen: dict[RunId, tuple[bytes, Run]] = {}
+        """The active runs as they were last read: a lane that is not asked for is not read again,
+        and a record that has not changed is not decoded again."""
 
-    async def list_idle(self) -> AsyncGenerator[Run]:
-        """Active runs that nobody has the lease of and whose time has come.
+    async def survey(self, lane: Lane | None = None) -> Survey:
+        """The active runs of the lane, or all of them, apart by who works on them.
 
         Cleans up on the way what a half-restored Redis may hold: active ids without a record. A run
         whose record cannot be read comes as one that failed, or is forgotten if too little of it is
         known; while a newer worker may continue it, it is passed over.
         """
-        async for run, is_leased in self._scan_active():
-            if run.not_before is not None and run.not_before > now():
-                if run.stop is None and await self._redis.exists(self._keys.stop(run.id)):
-                    yield run  # it need not wait for what it will not use
-            elif not is_leased:
-                yield run
-
-    async def survey(self) -> Survey:
-        """All active runs, apart by who works on them. Cleans up like `list_idle`."""
         idle: list[Run] = []
         working: list[Run] = []
-        async for run, is_leased in self._scan_active():
+        async for run, is_leased in self._scan_active(lane):
             if is_leased:
                 working.append(run)
             elif run.not_before is None or run.not_before <= now():
@@ -61,27 +55,42 @@ class ActiveRuns:
 
     async def list_repositories(self) -> set[str]:
         """`owner/name` of every repository with an active run."""
-        return {run.repo.full_name async for run, _ in self._scan_active()}
+        return {run.repo.full_name async for run, _ in self._scan_active(None)}
 
-    async def _scan_active(self) -> AsyncGenerator[tuple[Run, bool]]:
-        """Each active run, and whether somebody has its lease."""
-        keys, active = self._keys, await self._list_ids()
-        for first in range(0, len(active), BATCH):
-            ids = active[first : first + BATCH]
-            async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.mget([keys.run(run_id) for run_id in ids])
-                for run_id in ids:
-                    pipe.exists(keys.lease(run_id))
-                records, *leased = await pipe.execute()
-            for run_id, record, is_leased in zip(ids, records, leased, strict=True):
+    async def _scan_active(self, lane: Lane | None) -> AsyncGenerator[tuple[Run, bool]]:
+        """Each active run of the lane, and whether somebody has its lease."""
+        active = await self._list_ids()
+        self._seen = {run_id: self._seen[run_id] for run_id in active if run_id in self._seen}
+        wanted = [run_id for run_id in active if self._may_be_of(run_id, lane)]
+        for first in range(0, len(wanted), BATCH):
+            ids = wanted[first : first + BATCH]
+            keys = [
+                key for run_id in ids for key in (self._keys.run(run_id), self._keys.lease(run_id))
+            ]
+            found: list[bytes | None] = await self._redis.mget(keys)
+            for run_id, record, holder in zip(ids, found[::2], found[1::2], strict=True):
                 try:
-                    run = await self._any_format.read(run_id, record)
+                    run = await self._read(run_id, record)
                 except OtherFormat:
                     continue
                 if run is None or run.status.final:
                     await self._forget(run_id, run)
-                else:
-                    yield run, bool(is_leased)
+                elif lane is None or run.mode.lane is lane:
+                    yield run, holder is not None
+
+    def _may_be_of(self, run_id: RunId, lane: Lane | None) -> bool:
+        """The mode of a run never changes."""
+        seen = self._seen.get(run_id)
+        return lane is None or seen is None or seen[1].mode.lane is lane
+
+    async def _read(self, run_id: RunId, record: bytes | None) -> Run | None:
+        seen = self._seen.get(run_id)
+        if seen is not None and seen[0] == record:
+            return seen[1]
+        run = await self._any_format.read(run_id, record)
+        if run is not None and record is not None:
+            self._seen[run_id] = (record, run)
+        return run
 
     async def _list_ids(self) -> list[RunId]:
         members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
@@ -15,7 +15,14 @@ from redis.asyncio import Redis
 from bot.storage.client import run_script
 from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
 from bot.storage.records import RunsOfAnyFormat, read_or_skip
-from bot.storage.scripts import BRING_FORWARD, CREATE, DROP_STOP, REQUEST_STOP
+from bot.storage.scripts import (
+    BRING_FORWARD,
+    CREATE,
+    DROP_STOP,
+    LATEST,
+    REQUEST_STOP,
+    Nudge,
+)
 from bot.triggers.label_events import NO_LABEL_EVENT, LabelEvent
 from bot.triggers.requests import RunRequest
 from bot.types import (
@@ -73,19 +80,16 @@ class Runs:
         delivery: str,
         version: IssueVersion | None = None,
         join: bool = True,
-        label_event: LabelEvent | None = None,
         **fields: Any,
     ) -> StartResult:
         """Begin a run of an issue, unless the issue has one or `delivery` was answered before.
 
         `version` is the issue as the person who asked has read it; `fields` are other fields.
         With `join` the run that the issue has is the answer for good; without, `delivery` may ask
-        again. A `label_event` is answered once, even if both a webhook and the sweep report it.
-        Asking again after the bot asked back confirms the run.
+        again. Asking again after the bot asked back confirms the run.
 
         One atomic step: after a crash at any point either everything of it is there or nothing.
         """
-        before = await self.get_latest_readable(repo, issue)
         run = Run(
             id=RunId(uuid4().hex),
             repo=repo,
@@ -94,6 +98,46 @@ class Runs:
             delivery=delivery,
             **fields,
         )
+        before = await self.get_latest_readable(repo, issue)
+        return await self._create(run, before, version=version, join=join)
+
+    async def start(
+        self, request: RunRequest, before: Run | None, build_nudge: Callable[[RunId], Nudge]
+    ) -> StartResult:
+        """Begin the run that a label or an assignment asks for, and send its nudge, or join the
+        issue's run, as `create` does. `before` is the issue's latest run.
+
+        A label is answered once, even if both a webhook and the sweep report it.
+        """
+        run = Run(
+            id=RunId(uuid4().hex),
+            repo=request.repo,
+            issue=request.issue,
+            asked_by=request.asked_by,
+            delivery=request.delivery,
+            mode=request.mode,
+            label=request.label,
+            asked_at=request.at,
+        )
+        return await self._create(
+            run,
+            before,
+            version=request.version,
+            label_event=LabelEvent.from_request(request),
+            nudge=build_nudge(run.id),
+        )
+
+    async def _create(
+        self,
+        run: Run,
+        before: Run | None,
+        *,
+        version: IssueVersion | None,
+        join: bool = True,
+        label_event: LabelEvent | None = None,
+        nudge: Nudge | None = None,
+    ) -> StartResult:
+        repo, issue, delivery = run.repo, run.issue, run.delivery
         if not run.published_run:
             run = replace(run, published_run=latest_published(before))
         if before is not None and _awaits_confirmation(before):
@@ -111,6 +155,7 @@ class Runs:
                 keys.checkpoint(run.id, VERSION_KEY),
                 keys.label_events(repo, issue),
                 keys.runs_of_issue(repo, issue),
+                *(nudge.keys if nudge else ()),
             ],
             [
                 run.id,
@@ -122,23 +167,10 @@ class Runs:
                 int(join),
                 *(label_event.script_args if label_event else NO_LABEL_EVENT),
                 keys.run_prefix,
+                *(nudge.script_args if nudge else ()),
             ],
         )
         return StartResult(StartOutcome(outcome.decode()), RunId(run_id.decode()))
-
-    async def start(self, request: RunRequest) -> StartResult:
-        """Begin the run that a label or an assignment asks for, or join the issue's; `create`."""
-        return await self.create(
-            request.repo,
-            request.issue,
-            asked_by=request.asked_by,
-            delivery=request.delivery,
-            version=request.version,
-            label_event=LabelEvent.from_request(request),
-            mode=request.mode,
-            label=request.label,
-            asked_at=request.at,
-        )
 
     async def mark_handled(self, request: RunRequest, run_id: RunId) -> None:
         """Remember that the label is dealt with, for each later webhook and sweep."""
@@ -231,8 +263,7 @@ class Runs:
         Raises:
             UnreadableRecord: it is damaged, or another version saved it; it is left as it is.
         """
-        record = await self._redis.get(self._keys.run(run_id))
-        return None if record is None else decode_record(Run, record, f"Run {run_id}")
+        return _read(run_id, await self._redis.get(self._keys.run(run_id)))
 
     async def get_latest(self, repo: RepoRef, issue: int) -> Run | None:
         """The issue's latest run of the last 30 days, active or finished.
@@ -256,8 +287,14 @@ class Runs:
 
     async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
         """As `get_latest`, but None for a record that cannot be read either."""
-        run_id: bytes | None = await self._redis.get(self._keys.latest_run(repo, issue))
-        return None if run_id is None else await self.get_readable(RunId(run_id.decode()))
+        keys = [self._keys.latest_run(repo, issue)]
+        found = await run_script(self._redis, LATEST, keys, [self._keys.run_prefix])
+        if found is None:
+            return None
+        try:
+            return _read(RunId(found[0].decode()), found[1] or None)
+        except UnreadableRecord:  # the sweep logs and ends it
+            return None
 
     async def list_active(self) -> list[RunId]:
         """The ids of all runs that are not finished, in no order."""
@@ -283,6 +320,10 @@ class Runs:
     async def count_checkpoints(self, run_id: RunId) -> int:
         """How many checkpoints the run has written so far."""
         return int(await self._redis.get(self._keys.checkpoint_count(run_id)) or 0)
+
+
+def _read(run_id: RunId, record: bytes | None) -> Run | None:
+    return None if record is None else decode_record(Run, record, f"Run {run_id}")
 
 
 def latest_published(run: Run | None) -> RunId:

@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
+
+class Nudge(NamedTuple):
+    """A message to the workers, as the receiving side keeps it in Redis."""
+
+    job_key: str
+    queue: str
+    job_id: str
+    message: bytes
+    at: int
+    """When, in milliseconds since the epoch."""
+    lifetime: int
+    """For how many milliseconds it is kept."""
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        return self.job_key, self.queue
+
+    @property
+    def script_args(self) -> tuple[str, bytes, int, int]:
+        return self.job_id, self.message, self.at, self.lifetime
+
+
+SEND_NUDGE: Final = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('PSETEX', KEYS[1], ARGV[4], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+return 1
+"""
+LATEST: Final = """
+local id = redis.call('GET', KEYS[1])
+if not id then return false end
+return {id, redis.call('GET', ARGV[1] .. id) or ''}
+"""
 # A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
 # taken over here, in the one place where it could do harm.
 CREATE: Final = """
@@ -43,6 +76,10 @@ redis.call('LPUSH', KEYS[8], ARGV[1])
 redis.call('LTRIM', KEYS[8], 0, 49)
 redis.call('EXPIRE', KEYS[8], ARGV[4])
 if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
+if KEYS[9] then
+  redis.call('PSETEX', KEYS[9], ARGV[17], ARGV[15])
+  redis.call('ZADD', KEYS[10], ARGV[16], ARGV[14])
+end
 return {'created', ARGV[1]}
 """
 # A command is never lost to a hint that may turn out to be wrong.

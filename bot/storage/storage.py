@@ -12,7 +12,13 @@ from redis.exceptions import ResponseError
 
 from bot.redis_url import tag_prefix
 from bot.storage.active_runs import ActiveRuns
-from bot.storage.client import connection_pool, open_redis, plain_client, waiting_client
+from bot.storage.client import (
+    connection_pool,
+    open_redis,
+    plain_client,
+    run_script,
+    waiting_client,
+)
 from bot.storage.history import History, RunQueries
 from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
 from bot.storage.progress import ProgressReports
@@ -20,6 +26,7 @@ from bot.storage.pulls import PullRecords
 from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import Runs
+from bot.storage.scripts import SEND_NUDGE, Nudge
 from bot.storage.turns import ArchivedRuns, Cursors, Turns
 from bot.storage.workers import Workers
 from bot.types import Lane, RunId
@@ -104,6 +111,10 @@ class Storage:
     def nudge_queue(self, lane: Lane) -> str:
         """The key of arq's queue for a lane."""
         return self.keys.nudges(lane)
+
+    async def send_nudge(self, nudge: Nudge) -> None:
+        """Put it into its queue, unless it waits there. Raises redis-py's errors."""
+        await run_script(self.redis, SEND_NUDGE, nudge.keys, nudge.script_args)
 
     @property
     def connection_pool(self) -> ConnectionPool:

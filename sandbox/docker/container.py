@@ -33,6 +33,8 @@ OWN_PROCESSES: Final = 8
 """Processes for process 1 and its helpers, in addition to those of the program under test."""
 OWN_MEMORY_MB: Final = 32
 """Memory for process 1 of a warm container, in addition to that of the program under test."""
+CPU_SHARES: Final = 256
+"""Of the processors, where they are wanted by all; Docker gives 1,024 to any other container."""
 FILE_MARGIN_MB: Final = 1
 """How far past the disk limit one file of a build may grow, so that the limit is noticed."""
 SUPERVISOR_CODE: Final = (
@@ -99,6 +101,7 @@ def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
         "memswap_limit": limits.memory_mb * 1024 * 1024,
         "pids_limit": processes,
         "nano_cpus": int(limits.cpus * 1_000_000_000),
+        "cpu_shares": CPU_SHARES,
         "ulimits": ulimits,
         "log_config": {"Type": "none"},
         "init": False,

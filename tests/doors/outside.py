@@ -71,8 +71,8 @@ def here(*words: str, cwd: Path = ROOT) -> Ended:
 
 
 @contextmanager
-def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Generator[None]:
-    """A process that runs until the block is left; what it says goes to `log`."""
+def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Generator[int]:
+    """A process that runs until the block is left, by its id; what it says goes to `log`."""
     with (
         log.open("wb") as file,
         subprocess.Popen(
@@ -80,7 +80,7 @@ def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Genera
         ) as process,
     ):
         try:
-            yield
+            yield process.pid
         finally:
             process.terminate()
             try:
@@ -110,11 +110,10 @@ def serve(folder: Path, env: Mapping[str, str]) -> Generator[str]:
 
 
 @contextmanager
-def worker(folder: Path, env: Mapping[str, str]) -> Generator[Path]:
-    """`capuchin worker`; its log."""
-    log = folder / "worker.log"
-    with running([sys.executable, "-m", "bot", "worker"], env, log):
-        yield log
+def worker(folder: Path, env: Mapping[str, str]) -> Generator[int]:
+    """`capuchin worker`; the id of its process."""
+    with running([sys.executable, "-m", "bot", "worker"], env, folder / "worker.log") as process:
+        yield process
 
 
 def recorded(url: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ One scene is played before all tests, with a server and a worker that were reall
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import urllib.request
 from collections.abc import Iterator
@@ -49,6 +50,8 @@ class Scene:
             repo.grant(MAINTAINER, "write")
         self.commands: dict[str, Comment] = {}
         self.ends: dict[str, int] = {}
+        self.niceness = 0
+        """Of the worker."""
 
     async def play(self, server: str) -> None:
         """All of it is asked for at the same time; returns when all is answered."""
@@ -141,10 +144,11 @@ async def played(folder: Path) -> Scene:
                 "CAPUCHIN_STOP_SECONDS": "0",
                 "CAPUCHIN_WORKER_RUNS": "3",
             }
-            with serve(folder, env) as server, worker(folder, env):
+            with serve(folder, env) as server, worker(folder, env) as process:
                 hub.webhook_url = f"{server}/webhook"
                 scene = Scene(hub)
                 await scene.play(server)
+                scene.niceness = os.getpriority(os.PRIO_PROCESS, process)
     return scene
 
 
@@ -159,6 +163,10 @@ def test_labels_and_commands_begin_runs_of_their_kind(scene: Scene) -> None:
     assert scene.ends == ENDS
     assert (scene.pulls[0].draft, len(scene.shop.pulls)) == (False, 2)
     assert scene.labels == {"capuchin:disabled"}
+
+
+def test_a_worker_yields_to_the_server(scene: Scene) -> None:
+    assert scene.niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
 
 
 def test_the_help_names_every_command_and_label(scene: Scene) -> None:

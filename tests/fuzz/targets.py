@@ -89,7 +89,9 @@ def parse_webhook(data: bytes) -> None:
             companion_update(wanted)
             wanted.model_dump_json()
     with contextlib.suppress(InvalidSignature):
-        events.check_signature("secret", body, name)
+        check = events.SignatureCheck("secret")
+        check.add(body)
+        check.finish(name)
 
 
 def parse_comment(data: bytes) -> None:

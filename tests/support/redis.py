@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
+from redis.exceptions import BusyLoadingError
 
 from bot.demo.redis_server import find_free_port
 
@@ -32,7 +33,7 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns when it accepts connections."""
+        """Returns when it answers: it has loaded its data."""
         durable = "yes" if self._durable else "no"
         self._process = subprocess.Popen(
             [
@@ -51,7 +52,16 @@ class RedisServer:
                 assert time.monotonic() < deadline, "redis-server does not start"
                 time.sleep(0.01)
             else:
-                return
+                break
+        with SyncRedis.from_url(self.url) as client:
+            while True:
+                try:
+                    client.ping()
+                except BusyLoadingError:
+                    assert time.monotonic() < deadline, "redis-server does not load its data"
+                    time.sleep(0.01)
+                else:
+                    return
 
     def stop(self) -> None:
         if self._process:

@@ -1,34 +1,29 @@
 """A flood: 200 webhooks a second, a third of them forged, slow or huge, for a minute.
 
 The server is `capuchin serve`; the runs that it records are counted in Redis. Every fiftieth honest
-webhook is delivered twice. Beside it, two whole runs (`capuchin demo`) take their share of the
-machine. The figures are of the machine as it was: the load average stands with them.
+webhook is delivered twice. Beside it, two whole runs (`capuchin demo`, as nice as `capuchin worker`
+makes itself) and the processes that send take their share of the machine. The figures are of the
+machine as it was: the last rows say who else took its processors.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import random
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from bot.cli.worker import NICENESS
 from bot.demo.redis_server import find_free_port
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from tests.benchmarks.bot.load import (
-    Load,
-    build_delivery,
-    build_head,
-    read_answer,
-    resident_megabytes,
-    send_on_timetable,
-    serve,
-    serve_command,
-    sign,
-)
+from tests.benchmarks.bot.load import Load, resident_megabytes, serve, serve_command
+from tests.benchmarks.bot.processors import Clock
+from tests.benchmarks.bot.send import send_apart
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row, percentile
 
@@ -37,10 +32,13 @@ SECONDS = 60
 RUNS_BESIDE = 2
 DEMO_SECONDS = 300
 """After the flood; an idle machine needs a fraction of it."""
-FORGED = "sha256=" + "0" * 64
-HUGE = 20 * 1024 * 1024
-LARGE_SHARE = 0.02
-"""Of the hostile deliveries; each sends 20 MiB, which costs the generator as well."""
+QUIET_SECONDS = 5
+"""Before the flood, to see what else the machine does."""
+
+
+class _Attack(NamedTuple):
+    answers: int
+    processor_seconds: float
 
 
 async def measure() -> list[Row]:
@@ -48,34 +46,60 @@ async def measure() -> list[Row]:
         async with run_redis(Path(folder)) as redis_url:
             port = find_free_port()
             argv, env = serve_command(port, redis_url)
-            async with serve(argv, port, env) as process:
+            async with (
+                serve(argv, port, env) as process,
+                Storage.open(redis_url, Settings().redis_prefix, timeout=10) as storage,
+            ):
+                start = Clock.read(process.pid)
+                await asyncio.sleep(QUIET_SECONDS)
+                quiet, redis_before = Clock.read(process.pid), await _redis_seconds(storage)
                 beside = [await _start_demo() for _ in range(RUNS_BESIDE)]
-                honest, answers = await _flood(port)
+                honest, hostile = await _flood(port)
+                taken = Clock.read(process.pid).since(quiet)
+                redis_taken = await _redis_seconds(storage) - redis_before
                 memory = resident_megabytes(process.pid)
                 load = os.getloadavg()[0]
-            finished = [await _wait_for(demo) for demo in beside]
-            async with Storage.open(redis_url, Settings().redis_prefix, timeout=10) as storage:
                 runs = await storage.runs.list_active()
+            finished = [await _wait_for(demo) for demo in beside]
+    senders = honest.processor_seconds + hostile.processor_seconds
+    others = taken.machine - taken.process - redis_taken - senders
+    before = quiet.since(start)
     accepted = honest.statuses.get(202, 0)
     wanted = f"{PER_SECOND}/s for {SECONDS} s, a third hostile"
+    processors = os.cpu_count() or 1
+
+    def share(name: str, seconds: float) -> Row:
+        return Row(f"flood: processors taken by {name}", seconds / taken.at, "", "all", processors)
+
     return [
         Row("flood: honest webhooks, p50", percentile(honest.milliseconds, 0.5), "ms", wanted, 50),
         Row("flood: honest webhooks, p99", percentile(honest.milliseconds, 0.99), "ms", wanted, 50),
         Row("flood: honest webhooks without an answer", honest.failed, "", wanted, 0),
         Row("flood: runs recorded", len(runs), "", "honest webhooks taken", accepted),
-        Row("flood: hostile webhooks answered", answers, "", wanted, 0),
+        Row("flood: hostile webhooks answered", hostile.answers, "", wanted, 0),
         Row("flood: memory of the server", memory, "MB", "limit", 250),
         Row("flood: runs beside that opened their pull request", finished.count(0), "", "begun",
             RUNS_BESIDE),
-        Row("flood: load average", load, "", "processors", os.cpu_count() or 1),
+        share("the server", taken.process),
+        share("its Redis", redis_taken),
+        share("those who send", senders),
+        share("the two runs and all else", others),
+        Row("flood: processors busy before it began", before.machine / before.at, "", "all",
+            processors),
+        Row("flood: sender late, p99", percentile(honest.late, 0.99), "ms", wanted, 0),
+        Row("flood: load average", load, "", "processors", processors),
     ]  # fmt: skip
+
+
+async def _redis_seconds(storage: Storage) -> float:
+    facts = await storage.redis.info("cpu")
+    return float(facts["used_cpu_user"]) + float(facts["used_cpu_sys"])
 
 
 async def _start_demo() -> asyncio.subprocess.Process:
     quiet = asyncio.subprocess.DEVNULL
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot", "demo", stdin=quiet, stdout=quiet, stderr=quiet
-    )
+    command = ("nice", "-n", str(NICENESS), sys.executable, "-m", "bot", "demo")
+    return await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 async def _wait_for(demo: asyncio.subprocess.Process) -> int:
@@ -88,61 +112,23 @@ async def _wait_for(demo: asyncio.subprocess.Process) -> int:
         return await demo.wait()
 
 
-async def _flood(port: int) -> tuple[Load, int]:
+async def _flood(port: int) -> tuple[Load, _Attack]:
     share = PER_SECOND * 2 // 3
     # Every fiftieth is the one before, once more.
-    numbers = [n - (n % 50 == 49) for n in range(share * SECONDS)]
-    deliveries = [build_delivery(number) for number in numbers]
+    numbers: Sequence[int] = [n - (n % 50 == 49) for n in range(share * SECONDS)]
     hostile = asyncio.create_task(_attack(port, PER_SECOND - share))
-    honest = await send_on_timetable(port, deliveries, share)
+    honest = await send_apart(port, numbers, share)
     return honest, await hostile
 
 
-async def _attack(port: int, per_second: int) -> int:
-    """Start so many hostile connections a second; how many of them got an answer."""
-    chance = random.Random(16)
-    kinds: list[Callable[[int], Awaitable[int]]] = [_send_forged, _drip_headers, _drip_body]
-    tasks: list[asyncio.Task[int]] = []
-    for _ in range(per_second * SECONDS):
-        kind = _send_huge if chance.random() < LARGE_SHARE else chance.choice(kinds)
-        tasks.append(asyncio.ensure_future(_try(kind, port)))
-        await asyncio.sleep(1 / per_second)
-    return sum(await asyncio.gather(*tasks))  # noqa: TID251 - none of them fails
-
-
-async def _try(kind: Callable[[int], Awaitable[int]], port: int) -> int:
-    try:
-        async with asyncio.timeout(30):
-            return await kind(port)
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return 0
-
-
-async def _send(port: int, *pieces: bytes, pause: float = 0.0) -> int:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        for piece in pieces:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(pause)
-        await read_answer(reader)
-    finally:
-        writer.transport.abort()
-    return 1
-
-
-async def _send_forged(port: int) -> int:
-    return await _send(port, build_head(FORGED, 12_000, 0) + b"x" * 12_000)
-
-
-async def _drip_headers(port: int) -> int:
-    return await _send(port, *[b"P", b"O", b"S", b"T", b" "] * 5, pause=1.0)
-
-
-async def _drip_body(port: int) -> int:
-    return await _send(port, build_head(sign(b""), 10_000, 0), *[b"x"] * 25, pause=1.0)
-
-
-async def _send_huge(port: int) -> int:
-    piece = b"x" * (1024 * 1024)
-    return await _send(port, build_head(FORGED, HUGE, 0), *[piece] * (HUGE // len(piece)))
+async def _attack(port: int, per_second: int) -> _Attack:
+    numbers = map(str, (port, per_second, SECONDS))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.benchmarks.bot.attack",
+        *numbers,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    return _Attack(**json.loads(out))

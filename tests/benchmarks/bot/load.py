@@ -55,7 +55,12 @@ class Load:
     """What came of the deliveries of one run."""
 
     milliseconds: list[float] = field(default_factory=list[float])
-    """From the moment that the timetable names to the answer."""
+    """From the moment that it was to be sent to the answer; waiting for one of the connections
+    counts, a generator that was late does not."""
+    late: list[float] = field(default_factory=list[float])
+    """Milliseconds by which the generator was behind its timetable."""
+    processor_seconds: float = 0.0
+    """What the generator took, in a process of its own."""
     statuses: dict[int, int] = field(default_factory=dict[int, int])
     failed: int = 0
     """Without an answer."""
@@ -67,7 +72,7 @@ class Load:
 
 
 async def send_on_timetable(port: int, deliveries: list[bytes], per_second: float) -> Load:
-    """Send each at its time, whatever the answers do; a generator that falls behind counts it in.
+    """Send each at its time, whatever the answers do.
 
     `per_second` 0: as fast as the server answers, which is its saturation.
     """
@@ -78,7 +83,10 @@ async def send_on_timetable(port: int, deliveries: list[bytes], per_second: floa
         due = start + number / per_second if per_second else 0.0
         if (wait := due - time.perf_counter()) > 0:
             await asyncio.sleep(wait)
-        queue.put_nowait((due, data))
+        clock = time.perf_counter()
+        if per_second:
+            load.late.append(max(0.0, clock - due) * 1000)
+        queue.put_nowait((clock if per_second else 0.0, data))
     for _ in senders:
         queue.put_nowait(None)
     _, late = await asyncio.wait(senders, timeout=MOST_LATE)

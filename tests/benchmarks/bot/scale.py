@@ -1,7 +1,8 @@
 """10,000 repositories, 100,000 finished and 1,000 waiting runs, beside a tenth of each.
 
-A ratio of 10 is linear growth, 1 is none. Records are made by the code that makes them in use, but
-100,000 ended runs are written in bulk.
+A ratio of 10 is linear growth, 1 is none. What Redis was asked is counted: times are the machine's
+as well. Records are made by the code that makes them in use, but 100,000 ended runs are written in
+bulk.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -19,14 +21,18 @@ import httpx
 from pydantic import SecretStr
 
 from bot.localhub.serve import serve_app
-from bot.queue.fair import order_fairly
+from bot.queue.attempt import RunAttempt
+from bot.queue.position import load_queue
+from bot.queue.slots import Slots
 from bot.server.app import create_app
 from bot.settings import Settings
+from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Login, RepoRef, Run, RunId, RunStatus, now
+from bot.types import Lane, Login, RepoRef, Run, RunId, RunStatus, now
 from pipeline.records import encode_record
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
+from tests.support.redis_traffic import count_traffic
 
 WHOLE: Final = (10_000, 100_000, 1_000)
 """Repositories, ended runs, waiting runs."""
@@ -50,13 +56,23 @@ async def _measure_at(repos: int, ended: int, waiting: int) -> dict[str, tuple[f
             secret = SecretStr("secret")
             settings = Settings(redis_url=url, webhook_secret=secret, dashboard_token=secret)
             async with Storage.open(url, settings.redis_prefix, timeout=60) as storage:
-                await _fill(storage, repos, ended, waiting)
+                await _populate(storage, repos, ended, waiting)
                 memory = await storage.redis.info("memory")
                 found = {"Redis, memory": (memory["used_memory"] / 1e6, "MB")}
                 before = _count_bytes()
-                found["sweep of the idle runs"] = await _time(lambda: _sweep(storage))
-                found["choice of whose turn it is"] = await _time(lambda: _choose(storage))
-                found["start of one more run"] = await _time(lambda: _start(storage, repos))
+                for name, act in {
+                    "look of a worker with a free slot": lambda: _look(storage, Lane.ISSUES),
+                    "its look for work on pull requests": lambda: _look(storage, Lane.PULLS),
+                    "look of a full worker": lambda: _look_when_full(storage),
+                    "places in the queue": lambda: _list_places(storage),
+                    "start of one more run": lambda: _start(storage, repos),
+                }.items():
+                    found[f"{name}, first"] = await _time(act, times=1)
+                    found[name] = await _time(act)
+                    async with count_traffic(storage.redis) as traffic:
+                        await act()
+                    found[f"{name}, commands"] = (traffic.commands, "")
+                    found[f"{name}, bytes"] = (traffic.kilobytes, "kB")
             found["worker, memory for all that"] = (max(_count_bytes() - before, 0) / 1e6, "MB")
             before = _count_bytes()
             found |= await _measure_pages(settings)
@@ -86,7 +102,7 @@ async def _measure_pages(settings: Settings) -> dict[str, tuple[float, str]]:
         }
 
 
-async def _fill(storage: Storage, repos: int, ended: int, waiting: int) -> None:
+async def _populate(storage: Storage, repos: int, ended: int, waiting: int) -> None:
     names = [_repo(number) for number in range(repos)]
     at = now()
     for first in range(0, ended, BATCH):
@@ -121,15 +137,33 @@ async def _create(storage: Storage, repo: RepoRef, number: int) -> None:
     )
 
 
-async def _sweep(storage: Storage) -> None:
-    async for _ in storage.active_runs.list_idle():
-        pass
+async def _look(storage: Storage, lane: Lane) -> None:
+    """A worker with a free slot chooses whose turn it is; here it takes up none."""
+    await _fill(storage, lane, slots=1)
 
 
-async def _choose(storage: Storage) -> None:
-    survey = await storage.active_runs.survey()
-    served = await storage.turns.list_served()
-    next(iter(order_fairly(survey.idle, survey.working, served)))
+async def _look_when_full(storage: Storage) -> None:
+    await _fill(storage, Lane.ISSUES, slots=0)
+
+
+async def _fill(storage: Storage, lane: Lane, slots: int) -> None:
+    async def acquire(_run_id: RunId) -> None:
+        raise _Chosen
+
+    with suppress(_Chosen):
+        await Slots(slots, _begin_nothing, lambda: None).fill(lane, storage, acquire)
+
+
+class _Chosen(Exception):
+    """A run was chosen, which is enough."""
+
+
+def _begin_nothing(_lease: Lease) -> RunAttempt:
+    raise NotImplementedError
+
+
+async def _list_places(storage: Storage) -> None:
+    await load_queue(storage)
 
 
 async def _start(storage: Storage, repos: int) -> None:
@@ -137,10 +171,10 @@ async def _start(storage: Storage, repos: int) -> None:
     await _create(storage, _repo(number % repos), number)
 
 
-async def _time(act: Callable[[], Awaitable[None]]) -> tuple[float, str]:
+async def _time(act: Callable[[], Awaitable[None]], times: int = TIMES) -> tuple[float, str]:
     """The median of some times, in milliseconds."""
     took: list[float] = []
-    for _ in range(TIMES):
+    for _ in range(times):
         begun = time.perf_counter()
         await act()
         took.append((time.perf_counter() - begun) * 1000)

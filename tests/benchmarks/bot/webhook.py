@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from bot.demo.redis_server import find_free_port
-from tests.benchmarks.bot.load import Load, build_delivery, send_on_timetable, serve, serve_command
+from tests.benchmarks.bot.load import Load, serve, serve_command
+from tests.benchmarks.bot.processors import read_processor_seconds
+from tests.benchmarks.bot.send import send_apart
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row, percentile
 
@@ -25,20 +29,31 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error", acc
 """
 
 
+class _Loads(NamedTuple):
+    steady: Load
+    flat_out: Load
+    each: float
+    """Milliseconds of processor time."""
+
+    @property
+    def failed(self) -> int:
+        return self.steady.failed + self.flat_out.failed
+
+
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         async with run_redis(Path(folder)) as redis_url:
             port = find_free_port()
             argv, env = serve_command(port, redis_url)
-            async with serve(argv, port, env):
-                ours = await _load(port)
+            async with serve(argv, port, env) as process:
+                ours = await _load(port, process.pid)
     port = find_free_port()
     argv = [sys.executable, "-c", BARE, str(port)]
-    async with serve(argv, port, {"PATH": "/usr/bin:/bin"}):
-        bare = await _load(port)
+    async with serve(argv, port, {"PATH": "/usr/bin:/bin"}) as process:
+        bare = await _load(port, process.pid)
     name = f"webhook acknowledged at {PER_SECOND}/s"
     baseline = "FastAPI endpoint that does nothing"
-    steady, bare_steady = ours[0].milliseconds, bare[0].milliseconds
+    steady, bare_steady = ours.steady.milliseconds, bare.steady.milliseconds
     return [
         *(
             Row(
@@ -50,20 +65,21 @@ async def measure() -> list[Row]:
             )
             for label, share in (("p50", 0.50), ("p99", 0.99))
         ),
-        Row("webhooks, saturation", ours[1].per_second, "/s", baseline, bare[1].per_second),
-        Row("webhooks without an answer", _failed(ours), "", baseline, _failed(bare)),
-    ]
+        Row("webhooks, saturation", ours.flat_out.per_second, "/s", baseline,
+            bare.flat_out.per_second),
+        Row("processor time of the server, each", ours.each, "ms", baseline, bare.each),
+        Row("webhooks without an answer", ours.failed, "", baseline, bare.failed),
+        Row("generator late, p99", percentile(ours.steady.late, 0.99), "ms", baseline,
+            percentile(bare.steady.late, 0.99)),
+        Row("load average at the end", os.getloadavg()[0], "", "processors", os.cpu_count() or 1),
+    ]  # fmt: skip
 
 
-async def _load(port: int) -> tuple[Load, Load]:
+async def _load(port: int, pid: int) -> _Loads:
     """At the steady rate, then as fast as the server answers."""
-    await send_on_timetable(port, [build_delivery(-1 - n) for n in range(50)], 0)
-    steady = [build_delivery(number) for number in range(DELIVERIES)]
-    flat_out = [build_delivery(DELIVERIES + number) for number in range(DELIVERIES)]
-    return await send_on_timetable(port, steady, PER_SECOND), await send_on_timetable(
-        port, flat_out, 0
-    )
-
-
-def _failed(loads: tuple[Load, Load]) -> int:
-    return sum(load.failed for load in loads)
+    await send_apart(port, [-1 - n for n in range(50)], 0)
+    before = read_processor_seconds(pid)
+    steady = await send_apart(port, range(DELIVERIES), PER_SECOND)
+    flat_out = await send_apart(port, range(DELIVERIES, 2 * DELIVERIES), 0)
+    taken = read_processor_seconds(pid) - before
+    return _Loads(steady, flat_out, taken * 1000 / (2 * DELIVERIES))

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Run, RunId
+from bot.types import Run, RunId, now
 from bot.worker import Worker
 from tests.e2e.deaths import Deaths
 from tests.e2e.runners import GatedRunner
@@ -52,8 +52,13 @@ class Workers:
 
     async def idle(self) -> list[Run]:
         """The runs that nobody has taken up, by when they were asked for."""
-        idle = [run async for run in self._storage.active_runs.list_idle()]
-        return sorted(idle, key=lambda run: run.created_at)
+        idle = (await self._storage.active_runs.survey()).idle
+        found = {run.id: run for run in idle}
+        for run_id in await self._runs.list_stopping():  # a stop waits for no time
+            run = await self._runs.get_readable(run_id)
+            if run and run.stop is None and run.not_before and run.not_before > now():
+                found[run.id] = run
+        return sorted(found.values(), key=lambda run: run.created_at)
 
     async def begin(self, run: Run) -> None:
         """A worker takes the run up; it works until the pipeline is to answer."""

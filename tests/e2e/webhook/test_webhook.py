@@ -9,14 +9,17 @@ from typing import Any
 
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from bot.events import MAX_BODY_BYTES
 from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from bot.storage.runs import Runs
-from bot.types import RepoRef, RunStatus
+from bot.storage.storage import Storage
+from bot.types import Lane, RepoRef, RunStatus
 from pipeline.concurrency import gather_all
 from tests.e2e.webhook.delivery import deliver, labeled, sign
+from tests.support.redis_traffic import count_traffic
 
 BODY = json.dumps(labeled()).encode()
 
@@ -30,6 +33,21 @@ async def test_a_label_becomes_a_queued_run(client: httpx.AsyncClient, runs: Run
     assert (run.issue, run.asked_by, run.delivery) == (7, "ann", "guid-1")
     assert run.status is RunStatus.QUEUED
     assert await runs.list_active() == [run.id]
+
+
+async def test_a_label_is_recorded_and_announced_in_two_steps(
+    client: httpx.AsyncClient, storage: Storage, redis: Redis
+) -> None:
+    await deliver(client, labeled())  # the scripts are loaded, the connection is open
+    other = labeled(repository={"name": "other", "owner": {"login": "acme"}})
+    scripts = (await redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
+    async with count_traffic(redis) as traffic:
+        answer = await deliver(client, other)
+    assert answer.status_code == 202
+    assert (await redis.info("commandstats"))["cmdstat_evalsha"]["calls"] - scripts == 2
+    assert traffic.commands <= 20  # those in the scripts among them
+    queued = await redis.zrange(storage.nudge_queue(Lane.ISSUES), 0, -1)
+    assert f"{storage.prefix}{answer.json()['run']}#0".encode() in queued
 
 
 FORGED = "sha256=" + "0" * 64

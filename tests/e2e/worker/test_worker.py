@@ -150,7 +150,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     assert (run.status, run.starts) == (RunStatus.QUEUED, 1)
     assert run.not_before is not None
     assert run.not_before > now() + timedelta(minutes=55)
-    assert [idle async for idle in storage.active_runs.list_idle()] == []
+    assert (await storage.active_runs.survey()).idle == []
 
 
 async def test_what_never_comes_back_fails_the_run_after_a_while(

@@ -16,6 +16,8 @@ from bot.settings import Settings, find_unknown_variables
 from pipeline.learning.trainer.train import RANK
 from pipeline.models.profiles import look_up
 from pipeline.models.spec import parse_spec
+from sandbox.docker.container import Runtime, common_limits
+from sandbox.limits import Limits
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
@@ -37,6 +39,13 @@ def test_every_service_is_watched_limited_and_started_again(name: str) -> None:
     assert service["mem_limit"]
     assert service["restart"] == "unless-stopped"
     assert service["logging"]["options"]["max-size"]
+
+
+def test_where_all_want_the_processors_guests_yield_to_services() -> None:
+    usual = 1024  # what Docker gives to a container that names no other share
+    assert SERVICES["server"]["cpu_shares"] == SERVICES["redis"]["cpu_shares"] == 2 * usual
+    guest = common_limits(Limits(), Runtime(profile="{}"))["cpu_shares"]
+    assert guest == usual // 4
 
 
 def test_nothing_starts_before_redis_answers_and_all_data_has_a_name() -> None:

@@ -83,7 +83,7 @@ async def test_active_ids_without_a_record_are_forgotten(
 ) -> None:
     run_id = await ask(runs)
     await redis.delete(storage.keys.run(RunId(run_id)))
-    assert [run async for run in storage.active_runs.list_idle()] == []
+    assert (await storage.active_runs.survey()).idle == []
     assert await runs.list_active() == []
     assert await runs.get(RunId(run_id)) is None
 
@@ -95,7 +95,7 @@ async def test_a_final_record_that_is_still_active_frees_its_issue(
     assert run is not None
     final = replace(run, status=RunStatus.FAILED)
     await redis.set(storage.keys.run(run.id), encode_record(final))
-    assert [idle async for idle in storage.active_runs.list_idle()] == []
+    assert (await storage.active_runs.survey()).idle == []
     assert await runs.list_active() == []
     assert await redis.exists(storage.keys.issue(REPO, 7)) == 0
 
