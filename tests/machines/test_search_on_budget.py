@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelProfile, Price
-from pipeline.options import Options
 from pipeline.search.reward import NOT_SCORED, ProcessReward, StepScore
 from pipeline.shown import Located
-from pipeline.solve import Models, Solver
 from pipeline.store import DirStore
 from pipeline.types import Issue, SearchRecord, Selection, replace
 from pipeline.workflows.outcome import load_context
@@ -37,19 +37,11 @@ class Judge:
 
 
 async def search(
-    shop: Shop, model: ScriptedModel, prm: ProcessReward | None = None, **options: object
+    shop: Shop, model: ScriptedModel, prm: ProcessReward | None = None, **options: Any
 ) -> SearchRecord:
     """What the search of a run found; a second call goes on where the first one stopped."""
     (shop.folder / "store/outcome.json").unlink(missing_ok=True)
-    solver = Solver(
-        models=Models(solver=model, scout=model, prm=prm),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / "store"),
-        options=Options.model_validate(
-            {"samples": 1, "rankings": 1, "attempts": 4, "strategy": "search", **options}
-        ),
-    )
+    solver = shop.solver(model, prm=prm, strategy="search", **options)
     result = await solver.solve(ISSUE)
     assert isinstance(result, Selection), result
     found = result.evidence.context.search
