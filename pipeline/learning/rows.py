@@ -7,7 +7,7 @@ from typing import Literal
 
 from pipeline.learning.locations import list_changed_files, list_places
 from pipeline.learning.process import render_step
-from pipeline.learning.records import ReplyRow, SolvedIssue
+from pipeline.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
 from pipeline.types import Frozen, Issue
 from prompts import render
 
@@ -37,7 +37,7 @@ class ProcessRow(Frozen):
 
     issue: str
     split: Split
-    level: Literal["files", "places"]
+    level: AnswerLevel
     source: str
     prompt: tuple[ChatMessage, ...]
     completion: tuple[ChatMessage, ...]
@@ -74,25 +74,28 @@ def process_rows(
     if not changed:
         return []
     paths = sorted(list_changed_files(diff))
+    levels: list[tuple[AnswerLevel, bool]] = [("files", files), ("places", places)]
     found: list[ProcessRow] = []
-    for level, right in (("files", files), ("places", places)):
+    for level, right in levels:
         system, question = render_step(issue.issue, paths, changed if level == "places" else ())
-        found.append(
-            ProcessRow.model_validate(
-                {
-                    "issue": issue.id,
-                    "split": split,
-                    "level": level,
-                    "source": source,
-                    "prompt": (
-                        ChatMessage(role="system", content=system),
-                        ChatMessage(role="user", content=question),
-                    ),
-                    "completion": _answer(GOOD if right else BAD),
-                }
-            )
-        )
+        answer = JudgedAnswer(level=level, system=system, question=question, right=right)
+        found.append(judged_row(issue.id, split, source, answer))
     return found
+
+
+def judged_row(issue: str, split: Split, source: str, answer: JudgedAnswer) -> ProcessRow:
+    """A question of a process reward model with the verdict that is wanted."""
+    return ProcessRow(
+        issue=issue,
+        split=split,
+        level=answer.level,
+        source=source,
+        prompt=(
+            ChatMessage(role="system", content=answer.system),
+            ChatMessage(role="user", content=answer.question),
+        ),
+        completion=_answer(GOOD if answer.right else BAD),
+    )
 
 
 def outcome_rows(

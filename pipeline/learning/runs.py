@@ -27,14 +27,24 @@ from pipeline.generation.exploring.state import ExploringState
 from pipeline.generation.task import EditTask
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
 from pipeline.learning.locations import names_files, names_places
-from pipeline.learning.records import Attempt, Outcome, ReplyRow, SolvedIssue, Stage
+from pipeline.learning.records import (
+    AnswerLevel,
+    Attempt,
+    JudgedAnswer,
+    Outcome,
+    ReplyRow,
+    SolvedIssue,
+    Stage,
+)
 from pipeline.machine import Machine
 from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
 from pipeline.resources import Resources
+from pipeline.search.judging import render_judgement
 from pipeline.search.localisation import LocalisationMachine
 from pipeline.search.reading import ReadingState
 from pipeline.search.tree import find_beam
 from pipeline.search.understanding import UnderstandingMachine
+from pipeline.shown import Located
 from pipeline.state import ReplyKind, S
 from pipeline.types import CommitSha, Context, Issue, Selection, replace
 from pipeline.workflows.outcome import load_end
@@ -112,12 +122,14 @@ async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list
         setup.options,
     )
     shared = await _read_rankings(resources, issue)
+    judged: tuple[JudgedAnswer, ...] = ()
     if context:
-        shared += await _read_search(resources, issue, context, solved.reference)
+        searched, judged = await _read_search(resources, issue, context, solved.reference)
+        shared += searched
     found: list[Attempt] = []
     for sample in range(setup.options.samples):
         if attempt := await _read_sample(solved.id, sample, issue, context, resources, shared):
-            found.append(attempt)
+            found.append(replace(attempt, judged=judged))
     return found
 
 
@@ -161,15 +173,17 @@ async def _read_rankings(resources: Resources, issue: Issue) -> tuple[ReplyRow, 
 
 async def _read_search(
     resources: Resources, issue: Issue, context: Context, reference: str
-) -> tuple[ReplyRow, ...]:
-    """The replies of each conversation of a search that ended with an answer."""
+) -> tuple[tuple[ReplyRow, ...], tuple[JudgedAnswer, ...]]:
+    """The replies of each conversation of a search that ended with an answer, and the answers."""
     found: list[ReplyRow] = []
+    judged: list[JudgedAnswer] = []
     for number in range(find_beam(resources.options.samples).width):
         understood = await resources.store.load(f"understanding/{number}", ReadingState)
         if understood and understood.files:
             reader = UnderstandingMachine(resources, resources.model, issue, context, number)
             right = names_files((file.path for file in understood.files), reference)
             found += _mark(list_replies(reader, understood, "understanding"), right)
+            judged.append(_judge("files", issue, Located(files=understood.files), right))
         located = await resources.store.load(f"localisation/{number}", ReadingState)
         if located and located.places:
             locator = LocalisationMachine(
@@ -177,7 +191,14 @@ async def _read_search(
             )
             right = names_places(located.places, reference)
             found += _mark(list_replies(locator, located, "localisation"), right)
-    return tuple(found)
+            named = Located(files=(), places=located.places)
+            judged.append(_judge("places", issue, named, right))
+    return tuple(found), tuple(judged)
+
+
+def _judge(level: AnswerLevel, issue: Issue, found: Located, right: bool) -> JudgedAnswer:
+    system, question = render_judgement(issue, found)
+    return JudgedAnswer(level=level, system=system, question=question, right=right)
 
 
 def _mark(replies: Iterator[ReplyRow], right: bool) -> list[ReplyRow]:

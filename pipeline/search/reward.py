@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pipeline.concurrency import gather_bounded
-from pipeline.errors import BudgetSpent
 from pipeline.models.base import Message, Model, ModelError, ModelRequest
 from pipeline.models.likelihood import Likelihood, ScoreUnavailable
 from pipeline.models.verdict import ask_verdict
@@ -25,6 +24,7 @@ _JUDGE_TOKENS = 4_000
 _PER_CENT = re.compile(r"(\d{1,3})(?: ?%| ?/ ?100)?")
 _CONCURRENCY = 4
 _LEFT_OUT = "The process reward model was left out, so the search was not guided"
+NOT_SCORED = f"{_LEFT_OUT}: the budget was spent."
 _IN_WORDS = (
     "The process reward model gave no log-probabilities of + and -: the scores that it wrote count."
 )
@@ -121,6 +121,9 @@ async def score_answers(
 
     Each score is saved under `search/score/<digest>`. The sentence also says where scores are
     words; it is empty in the normal course.
+
+    Raises:
+        BudgetSpent: the ceiling is reached; the scores until then are saved.
     """
 
     async def one(found: Located) -> StepScore:
@@ -135,8 +138,6 @@ async def score_answers(
 
     try:
         scores = await gather_bounded(_CONCURRENCY, (one(found) for found in answers))
-    except BudgetSpent:
-        return list(answers), f"{_LEFT_OUT}: the budget was spent."
     except ModelError as error:
         return list(answers), f"{_LEFT_OUT}: {error}"
     field = "places_score" if answers and answers[0].places else "files_score"

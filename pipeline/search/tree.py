@@ -11,21 +11,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.concurrency import gather_all
+from pipeline.errors import BudgetSpent
 from pipeline.models.base import Model
 from pipeline.models.wrappers.cache_warmup import CacheWarmup
 from pipeline.on_budget import drive_on_budget
+from pipeline.reasons import budget_sentence
 from pipeline.resources import Resources
 from pipeline.search.localisation import LocalisationMachine
 from pipeline.search.reading import SHARE, ReadingMachine, ReadingState
-from pipeline.search.reward import ProcessReward, score_answers
+from pipeline.search.reward import NOT_SCORED, ProcessReward, score_answers
 from pipeline.search.understanding import UnderstandingMachine
 from pipeline.shown import Located, SearchRecord
 from pipeline.types import Context, Frozen, Issue, replace
 
 SEARCH_KEY = "search/result"
+"""The key of the result; absent while a restart of the same run could find more."""
+SEARCH_END_KEY = "search/end"
+"""The key of the last result of such a run."""
 SEARCH_STAGES = ("understanding", "localisation", "prm")
 """The stages under which its calls are accounted."""
 _FIRST_KEY = "search/understood"
+CUT_SHORT = "The search was cut short: {}"
 NOTHING_FOUND = "The search named no files, so the edits start from the ranked files alone."
 
 
@@ -83,6 +89,8 @@ class LocationSearch:
         # All machines of the search share their opening.
         self._model: Model = CacheWarmup(model)
         self._beam = find_beam(resources.options.samples)
+        self._ceiling = ""
+        """The ceiling that kept it from asking, as a sentence; empty if none did."""
 
     async def search(self, issue: Issue, context: Context) -> SearchRecord:
         """Search, or load the saved result. Without an answer, `located` is empty.
@@ -97,16 +105,19 @@ class LocationSearch:
         understood = await store.load(_FIRST_KEY, _Stage)
         if understood is None:
             understood = await self._prune(issue, await self._understand(issue, context), "")
-            await store.save(_FIRST_KEY, understood)
+            if not self._ceiling:
+                await store.save(_FIRST_KEY, understood)
         found = await self._locate(issue, context, understood.answers)
         located = await self._prune(issue, found, understood.note) if found else understood
-        notes = [located.note, "" if located.answers else NOTHING_FOUND]
+        cut = CUT_SHORT.format(self._ceiling) if self._ceiling else ""
+        notes = [cut, located.note, "" if located.answers else NOTHING_FOUND]
         record = SearchRecord(
             width=self._beam.width,
             located=located.answers,
             notes=tuple(filter(None, notes)),
         )
-        await store.save(SEARCH_KEY, record)
+        # With a higher ceiling, a restarted run continues.
+        await store.save(SEARCH_END_KEY if self._ceiling else SEARCH_KEY, record)
         return record
 
     async def _understand(self, issue: Issue, context: Context) -> list[Located]:
@@ -141,9 +152,11 @@ class LocationSearch:
         for machine in machines:
             machine.allow(share)
         store = self._resources.store
-        return await gather_all(
+        states = await gather_all(
             drive_on_budget(machine, ReadingState, store, machine.call) for machine in machines
         )
+        self._ceiling = next(filter(None, (one.ceiling for one in states)), self._ceiling)
+        return states
 
     async def _prune(self, issue: Issue, drawn: Sequence[Located], note: str) -> _Stage:
         """The best of the distinct answers; all of them where nothing tells them apart.
@@ -154,7 +167,11 @@ class LocationSearch:
         failed = bool(note) and not any(found.files_score is not None for found in drawn)
         if self._reward is None or not answers or failed:
             return _Stage(answers=tuple(answers), note=note)
-        ranked, why = await score_answers(self._reward, issue, answers, self._resources.store)
+        try:
+            ranked, why = await score_answers(self._reward, issue, answers, self._resources.store)
+        except BudgetSpent as spent:
+            self._ceiling = self._ceiling or budget_sentence(spent)
+            return _Stage(answers=tuple(answers), note=NOT_SCORED)
         scored = _is_scored(ranked[0])
         kept = ranked[: self._beam.keep] if scored else ranked
         return _Stage(answers=tuple(kept), note=why or note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.context.finder import CONTEXT_KEY
-from pipeline.search.tree import SEARCH_KEY
+from pipeline.search.tree import SEARCH_END_KEY, SEARCH_KEY
 from pipeline.store import Store
 from pipeline.types import Context, Frozen, NoFix, SearchRecord, Selection, replace
 
@@ -31,6 +31,7 @@ async def load_context(store: Store) -> Context | None:
     """What the models of the run of `store` saw, with what a search added; None before that."""
     context = await store.load(CONTEXT_KEY, Context)
     search = await store.load(SEARCH_KEY, SearchRecord)
+    search = search or await store.load(SEARCH_END_KEY, SearchRecord)
     return replace(context, search=search) if context and search else context
 
 

@@ -111,6 +111,8 @@ def test_an_invalid_option_is_wrong_usage(command: str) -> None:
         "evaluate README.md --predictions . --labels absent.json",
         "evaluate README.md --predictions . --runs .",
         "evaluate README.md --trees absent",
+        "evaluate README.md --runs . --trees .",
+        "evaluate README.md --predictions . --trees . --grade gold",
         "learn",
         "learn collect data",
         "learn collect data --issues README.md",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.bundle.write import write_bundle
 from pipeline.evaluation.dataset import BadData
 from pipeline.learning.checks import check_attempt
 from pipeline.learning.execute import execute_checks
@@ -19,9 +20,12 @@ from pipeline.learning.runs import read_attempts
 from pipeline.models.base import ModelProfile, ModelRequest, Reply
 from pipeline.models.wrappers.metered import Meter
 from pipeline.options import Options
+from pipeline.search.judging import render_judgement
+from pipeline.search.reward import StepScore
 from pipeline.selection.reward import ImplicitReward
+from pipeline.shown import Located
 from pipeline.store import DirStore
-from pipeline.types import Usage, replace
+from pipeline.types import Issue, Usage, replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
@@ -62,6 +66,20 @@ class ThinkingModel(ScriptedModel):
         reply = replace(reply, thinking=THOUGHT.format(len(self.requests)))
         self.requests.append((request, reply.text))
         return reply
+
+
+@dataclass
+class KeptAnswers:
+    """A process reward model that keeps the stage and the question of each answer it scores."""
+
+    asked: list[tuple[str, tuple[str, str]]] = field(
+        default_factory=list[tuple[str, tuple[str, str]]]
+    )
+
+    async def score(self, issue: Issue, found: Located) -> StepScore:
+        stage = "localisation" if found.places else "understanding"
+        self.asked.append((stage, render_judgement(issue, found)))
+        return StepScore(probability=0.5)
 
 
 async def run(shop: Shop, answers: Mapping[str, list[Answer]], **options: Any) -> ThinkingModel:
@@ -125,7 +143,11 @@ async def test_a_search_is_learnt_where_its_own_answers_are_right(
         "understanding/0": ["<bash>\nls\n</bash>", f"<files>\n{files}\n</files>"],
         "localisation/0": [f"<places>\n{places}\n</places>"],
     }
-    model = await run(shop, answers, strategy="search")
+    judge = KeptAnswers()
+    model = await run(shop, answers, strategy="search", prm=judge)
+    place = shop.folder / "runs" / NAME
+    told = {"issue.json": ISSUE.model_dump_json().encode()}
+    write_bundle(place / "run.tar.zst", place / "run", facts={}, extra=told)
     (attempt,) = await read_attempts(shop.folder / "runs", {NAME: SOLVED})
     served = [(request.system, tuple(request.messages), reply) for request, reply in model.requests]
     replies = [reply for reply in attempt.replies if reply.right is not None]
@@ -134,6 +156,12 @@ async def test_a_search_is_learnt_where_its_own_answers_are_right(
     data, _ = filter_data(LearningData((SOLVED,), (attempt,)))
     searched = [row.stage for row in data.policy if row.stage in ("understanding", "localisation")]
     assert searched == learnt
+    asked = [(question, "+" if stage in learnt else "-") for stage, question in judge.asked]
+    rows = [
+        (tuple(one.content for one in row.prompt), row.completion[0].content)
+        for row in data.process
+    ]
+    assert rows[: len(asked)] == asked, "it learns the questions that it was asked"
 
 
 async def test_the_four_checks_accept_a_right_run_by_executions(shop: Shop) -> None:

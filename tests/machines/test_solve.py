@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ async def solved(
     *,
     store: Store | None = None,
     scout: bool = True,
-    **options: object,
+    **options: Any,
 ) -> Selection:
     result = await shop.solver(model, store=store, scout=scout, **options).solve(ISSUE)
     assert isinstance(result, Selection), result

@@ -53,8 +53,10 @@ def _check_options(args: argparse.Namespace) -> None:
         raise BadData("--issues needs --trees, a folder of bare clones with the edits.")
     if args.outcomes and not args.runs:
         raise BadData("--outcomes needs --runs, the bundles of the runs to join.")
-    if bool(args.predictions) != bool(args.labels) or (args.predictions and not args.instances):
-        raise BadData("--predictions needs --instances and --labels.")
+    if args.predictions and not args.instances:
+        raise BadData("--predictions needs --instances, which hold the issues of the edits.")
+    if args.labels and not args.predictions:
+        raise BadData("--labels needs --predictions, the edits that are labelled.")
 
 
 def _add(data: LearningData, found: LearningData, report: CollectReport) -> LearningData:

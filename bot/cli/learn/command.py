@@ -63,11 +63,13 @@ def _register_collect(actions: Subparsers) -> None:
     )
     parser.add_argument(
         "--predictions", type=Path, metavar="DIR",
-        help="with --instances and --labels: public systems' edits",
+        help="with --instances: public systems' edits",
     )  # fmt: skip
     parser.add_argument(
-        "--labels", type=Path, metavar="FILE", help="JSON: maps a system to what it resolves"
-    )
+        "--labels", type=Path, metavar="FILE",
+        help="with --predictions: JSON that maps a system to what it resolves (default: no labels, "
+        "which `learn filter --trees` finds by the benchmark's tests)",
+    )  # fmt: skip
     parser.set_defaults(run=functools.partial(_run, run_collect))
 
 

@@ -18,6 +18,7 @@ from bot.settings import Settings
 from bot.types import RunId
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
+from pipeline.concurrency import gather_bounded
 from pipeline.evaluation.dataset import BadData
 from pipeline.evaluation.recall import find_clone
 from pipeline.learning.execute import execute_checks
@@ -65,7 +66,7 @@ def _read_easy(path: Path) -> frozenset[str]:
 async def _execute_all(
     data: LearningData, trees: Path, out: Path, settings: Settings
 ) -> LearningData:
-    """`data` with what executions tell; results are saved in `out`."""
+    """`data` with what executions tell, several issues at a time; results are saved in `out`."""
     known = {one.id: one for one in data.issues}
     by_issue: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in data.attempts:
@@ -74,14 +75,17 @@ async def _execute_all(
     store = DirStore(out / "executions")
     engine = build_engine(settings, owner=GRADE_OWNER)
     runner = PipelineRunner(settings, engine)
-    found: list[Attempt] = []
+
+    async def execute(name: str) -> list[Attempt]:
+        found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
+        await engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
+        return found
+
     try:
-        for name, attempts in by_issue.items():
-            found += await _execute_issue(known[name], attempts, trees, store, runner)
-            await engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
+        found = await gather_bounded(settings.sandbox_parallel, map(execute, by_issue))
     finally:
         await engine.close()
-    return data.merge(LearningData((), tuple(found)))
+    return data.merge(LearningData((), tuple(one for some in found for one in some)))
 
 
 async def _execute_issue(
@@ -108,8 +112,9 @@ async def _execute_issue(
         async with runner.open_environment(
             job, own, lambda sentence: print_progress(f"{issue.id}: {sentence}")
         ) as environment:
-            return [
-                await execute_checks(
+            checked: list[Attempt] = []
+            for attempt in attempts:
+                found = await execute_checks(
                     issue,
                     attempt,
                     codebase=codebase,
@@ -117,8 +122,9 @@ async def _execute_issue(
                     store=ScopedStore(own, environment.image),
                     options=options,
                 )
-                for attempt in attempts
-            ]
+                checked.append(found)
+                print_progress(f"{issue.id}: {len(checked)} of {len(attempts)} attempts checked.")
+            return checked
     except EnvironmentFailed as error:
         print_progress(f"{issue.id}: cannot tell. No environment: {error}")
         return attempts

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.codebase.text import pluralize
-from pipeline.context.outline import outline_of
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed
+from pipeline.context.outline import Outline, outline_of
 from pipeline.edits.unified_diff import Hunk, parse_diff
 from pipeline.evaluation.bundles import FinishedRun
+from pipeline.evaluation.dataset import Dataset, LocatedInstance
+from pipeline.evaluation.recall import find_clone
 from pipeline.evaluation.scoring import LocationScore
 from pipeline.evaluation.statistics import percent
 from pipeline.search.localisation import definitions_around
 from pipeline.types import Context, Located
 
 BEST, ANY, CHOSEN = "best answer of the search", "any answer of the search", "chosen edit"
+RIGHT, WRONG = "edits that resolve their instances", "edits that do not"
+Row = tuple[bool, bool | None, bool]
+"""Whether every file, definition and line of a reference is named; None: it is not known."""
 
 
 class Spot(NamedTuple):
@@ -65,7 +74,7 @@ def score_localisation(
     }
     found: dict[str, LocationScore] = {}
     for name, way in ways.items():
-        rows: list[tuple[bool, bool, bool]] = []
+        rows: list[Row] = []
         for run in runs:
             wanted = find_spots(references.get(run.instance, ""))
             if wanted and (answers := way(run)):
@@ -73,11 +82,64 @@ def score_localisation(
                 rows.append((any(r[0] for r in levels), any(r[1] for r in levels),
                              any(r[2] for r in levels)))  # fmt: skip
         if rows:
-            file, function, chunk = (percent([float(row[n]) for row in rows]) for n in range(3))
-            found[name] = LocationScore(
-                instances=len(rows), file=file, function=function, chunk=chunk
-            )
+            found[name] = _average(rows)
     return found
+
+
+def score_predictions(
+    data: Dataset, references: Mapping[str, str], code: Mapping[str, Mapping[str, str]]
+) -> dict[str, LocationScore]:
+    """The scores of the edits of each member, and of all that are right and wrong.
+
+    `code`: by instance, the texts before the edit of the files that its reference changes; the
+    others count for files and chunks only.
+    """
+    rows: dict[str, list[Row]] = {RIGHT: [], WRONG: [], **{name: [] for name in data.members}}
+    for instance in (one.instance_id for one in data.instances):
+        wanted = find_spots(references.get(instance, ""))
+        texts = code.get(instance, {})
+        outlines = {path: outline_of(path, text) for path, text in texts.items()}
+        for member in data.members:
+            diff = data.patches[member].get(instance)
+            if not wanted or diff is None:
+                continue
+            named = [_add_function(spot, outlines) for spot in find_spots(diff)]
+            file, function, chunk = _compare(wanted, named)
+            row = (file, function if instance in code else None, chunk)
+            rows[member].append(row)
+            rows[RIGHT if data.is_right(member, instance) else WRONG].append(row)
+    return {name: _average(some) for name, some in rows.items() if some}
+
+
+async def read_code(instances: Sequence[LocatedInstance], trees: Path) -> dict[str, dict[str, str]]:
+    """By instance, the texts before the edit of the files that its reference changes.
+
+    An instance whose clone or base commit `trees` lacks is left out.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for one in instances:
+        clone = await asyncio.to_thread(find_clone, trees, one.repo)
+        if clone is None:
+            continue
+        try:
+            codebase = await Codebase.open(clone, one.base_commit)
+        except GitFailed:
+            continue
+        paths = {spot.path for spot in find_spots(one.patch)} & codebase.files.keys()
+        texts = {path: await codebase.read_text(path) for path in sorted(paths)}
+        found[one.instance_id] = {path: text for path, text in texts.items() if text is not None}
+    return found
+
+
+def _average(rows: Sequence[Row]) -> LocationScore:
+    known = [function for _, function, _ in rows if function is not None]
+    return LocationScore(
+        instances=len(rows),
+        file=percent([float(file) for file, _, _ in rows]),
+        function=percent([float(function) for function in known]) if known else None,
+        functions=len(known),
+        chunk=percent([float(chunk) for _, _, chunk in rows]),
+    )
 
 
 def _list_answers(run: FinishedRun) -> Sequence[Located]:
@@ -103,12 +165,14 @@ def _add_functions(spots: Sequence[Spot], context: Context | None) -> list[Spot]
     whole = {f.path: f.text for f in context.files if not f.partial} if context else {}
     changed = {spot.path for spot in spots} & whole.keys()
     outlines = {path: outline_of(path, whole[path]) for path in changed}
-    found: list[Spot] = []
-    for spot in spots:
-        around = definitions_around(outlines[spot.path], spot.first) if spot.path in whole else []
-        lines = (around[-1].first + 1, around[-1].last + 1) if around else None
-        found.append(spot._replace(function=lines))
-    return found
+    return [_add_function(spot, outlines) for spot in spots]
+
+
+def _add_function(spot: Spot, outlines: Mapping[str, Outline]) -> Spot:
+    outline = outlines.get(spot.path)
+    around = definitions_around(outline, spot.first) if outline else []
+    lines = (around[-1].first + 1, around[-1].last + 1) if around else None
+    return spot._replace(function=lines)
 
 
 def _compare(wanted: Sequence[Spot], named: Sequence[Spot]) -> tuple[bool, bool, bool]:
@@ -130,15 +194,22 @@ def render_localisation(scores: Mapping[str, LocationScore]) -> list[str]:
     if not scores:
         return []
     rows = [
-        f"| {name} | {pluralize(s.instances, 'instance')} | {s.chunk:.1f} | {s.function:.1f} "
-        f"| {s.file:.1f} |"
+        f"| {escape(name)} | {s.instances:,} | {s.chunk:.1f} | {_show_function(s)} | {s.file:.1f} |"
         for name, s in scores.items()
     ]
     return [
         "## Localisation\n",
-        "Per cent of instances of which every place of the reference edit is found.\n",
+        "Per cent of instances of which every place of the reference edit is found; of an edit, "
+        "what it changes counts as found.\n",
         "| what names the place | of | chunk | function | file |",
-        "|---|---|--:|--:|--:|",
+        "|---|--:|--:|--:|--:|",
         *rows,
         "",
     ]
+
+
+def _show_function(score: LocationScore) -> str:
+    if score.function is None:
+        return ""
+    part = f" of {score.functions:,}" if score.functions < score.instances else ""
+    return f"{score.function:.1f}{part}"

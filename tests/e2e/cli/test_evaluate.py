@@ -13,6 +13,7 @@ import pytest
 from bot.cli import main
 from bot.recorded.recording import RecordedAnswer
 from bot.recorded.server import RecordedServer
+from pipeline.learning.filtering import read_filtered
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of
@@ -93,6 +94,35 @@ async def test_grades_tell_the_reference_no_edit_and_predictions_apart(
     assert wrong["resolved"] == []
     assert "test_total" in wrong["unresolved"]["acme__shop-1"]
     assert benchmark.llm.requests == []
+
+
+async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learning(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, data, rows = (benchmark.folder / name for name in ("predictions", "data", "rows"))
+    folder.mkdir()
+    for member, diff in {"right": GOLD, "wrong": WRONG}.items():
+        lines = [
+            json.dumps({"instance_id": name, "model_patch": diff}) + "\n"
+            for name in ("acme__shop-1", "acme__lost-1")
+        ]
+        (folder / f"{member}.jsonl").write_text("".join(lines))
+    given = ["--instances", str(benchmark.instances), "--predictions", str(folder)]
+    assert main(["learn", "collect", str(data), *given]) == 0
+    words = ["learn", "filter", str(data), "--out", str(rows)]
+    executed = [*words, "--trees", str(benchmark.folder / "trees")]
+    for _ in range(2):
+        assert await asyncio.to_thread(main, executed) == 0
+        candidates = read_filtered(rows).candidates
+        assert {(row.issue, row.source): row.right for row in candidates} == {
+            ("acme__shop-1", "right"): True,
+            ("acme__shop-1", "wrong"): False,
+            ("acme__lost-1", "right"): None,  # there is no clone, so nothing was run
+            ("acme__lost-1", "wrong"): None,
+        }
+        (pair,) = read_filtered(rows).outcome
+        assert (pair.chosen[0].content, pair.rejected[0].content) == (GOLD, WRONG)
+    assert "leakage: 0" in capsys.readouterr().out
 
 
 async def test_solving_runs_grades_and_tabulates_and_goes_on(

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.codebase.commit import Codebase
 from pipeline.models.base import Message
 from pipeline.options import Options
+from pipeline.search.reward import ProcessReward
 from pipeline.solve import Models, Solver
 from pipeline.store import DirStore, Store
 from pipeline.types import Issue
@@ -115,6 +116,7 @@ class Shop:
         *,
         store: Store | None = None,
         scout: bool = True,
+        prm: ProcessReward | None = None,
         **set_: object,
     ) -> Solver:
         options = Options.model_validate({"samples": 1, "rankings": 1, "attempts": 4, **set_})
@@ -124,7 +126,7 @@ class Shop:
                 self.tell(stage, detail)
 
         return Solver(
-            models=Models(solver=model, scout=model if scout else None),
+            models=Models(solver=model, scout=model if scout else None, prm=prm),
             sandbox=self.sandbox,
             codebase=self.codebase,
             store=store or DirStore(self.folder / "store"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
+from pipeline.learning.checks import check_attempt
 from pipeline.learning.filtering import count_leaks, filter_data, read_filtered
 from pipeline.learning.locations import hits_places
-from pipeline.learning.records import Attempt, LearningData, SolvedIssue
+from pipeline.learning.records import Attempt, LearningData, SolvedIssue, read_data
 from pipeline.learning.rows import outcome_rows
 from pipeline.learning.splits import split_issues
 from pipeline.types import replace
@@ -102,6 +103,21 @@ def test_pairs_are_near_in_length_and_use_each_edit_once() -> None:
     assert pairs == [(10, 12), (100, 90)]
 
 
+@pytest.mark.parametrize("script", ["", "raise SystemExit"])
+def test_an_edit_without_evidence_is_neither_right_nor_wrong(script: str) -> None:
+    like, unlike = ISSUES[0].reference, edit(30, "raise the price at once, or tell nobody\n")
+    invalid = bool(script) or None
+    for diff, patch in ((like, True), (unlike, None)):
+        attempt = Attempt(
+            issue=ISSUES[0].id, source="a", diff=diff, script=script,
+            red_before=invalid, green_on_reference=False if script else None,
+        )  # fmt: skip
+        checks = check_attempt(ISSUES[0], attempt)
+        assert (checks.patch, checks.right) == (patch, None)
+    found, _ = filter_data(LearningData((ISSUES[0],), (attempt,)))
+    assert found.outcome == []
+
+
 def test_public_predictions_become_rows_by_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,6 +139,14 @@ def test_public_predictions_become_rows_by_the_command(
     labels = {"a": [issue.id for issue in ISSUES], "b": []}
     (tmp_path / "labels.json").write_text(json.dumps(labels))
     folder, out = str(tmp_path / "data"), tmp_path / "rows"
+    bare = str(tmp_path / "unlabelled")
+    words = ["--instances", str(tmp_path / "instances.jsonl"), "--predictions"]
+    assert main(["learn", "collect", bare, *words, str(tmp_path / "predictions")]) == 0
+    unlabelled = read_data(tmp_path / "unlabelled").attempts
+    assert {(a.issue, a.source, a.diff) for a in unlabelled} == {
+        (a.issue, a.source, a.diff) for a in data(ISSUES).attempts
+    }
+    assert {a.resolved for a in unlabelled} == {None}
     words = ["--instances", "instances.jsonl", "--predictions", "predictions", "--labels"]
     words = [str(tmp_path / word) if "--" not in word else word for word in [*words, "labels.json"]]
     assert main(["learn", "collect", folder, *words]) == 0

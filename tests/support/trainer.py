@@ -17,19 +17,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def python(request: pytest.FixtureRequest) -> Generator[str]:
+def trainer_python(request: pytest.FixtureRequest) -> Generator[str]:
     place: Path | None = request.config.getoption("--learn", None)
     if place is None:
-        pytest.skip("needs --learn FOLDER; `make test-learn` installs one")
+        pytest.skip("needs --learn FOLDER; `make test-learn` and `make test-vllm` install one")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine, threads wait for one another
         yield str(place.resolve() / "bin/python")
 
 
 @pytest.fixture(scope="session")
-def model(python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base_model(trainer_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model with random weights."""
     folder = tmp_path_factory.mktemp("base") / "model"
     maker = Path(__file__).parents[1] / "live/tiny_model.py"
-    subprocess.run([python, str(maker), str(folder), _SPREAD], check=True)
+    subprocess.run([trainer_python, str(maker), str(folder), _SPREAD], check=True)
     return folder
