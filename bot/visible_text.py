@@ -16,6 +16,7 @@ from typing import Final
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, newline
 from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
@@ -87,11 +88,22 @@ def _parser() -> MarkdownIt:
     """CommonMark with GitHub's tables, struck text and footnotes, which are never inline there."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(footnote_plugin, inline=False)
+    parser.inline.ruler.at("newline", _read_newline)
     for mark in ("em", "strong", "s"):
         # Kept: the two lines of `__init__` may be meant, and bold words are no less visible.
         for side in ("open", "close"):
             parser.add_render_rule(f"{mark}_{side}", _render_markup)
     return parser
+
+
+def _read_newline(state: StateInline, silent: bool) -> bool:
+    """As usual, but the next line keeps its indentation: people paste code without a fence, and
+    Python without indentation says something else. GitHub's page hides white space alone."""
+    at = state.pos
+    found = newline(state, silent)
+    if found and not silent:
+        state.pending = state.src[at + 1 : state.pos]
+    return found
 
 
 def _render_markup(

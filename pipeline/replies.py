@@ -64,15 +64,18 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
     return _only(found, reply, allowed)
 
 
-def only_tag_or_approval(reply: str, *allowed: str) -> tuple[Tag | Malformed, bool]:
-    """Parse the only block (see `only_tag`), and whether an `<approve/>` accompanies it.
+def only_tag_or_approval(
+    reply: str, *allowed: str, approval: str = "approve"
+) -> tuple[Tag | Malformed, bool]:
+    """Parse the only block (see `only_tag`), and whether an `<approve/>` (`approval`) accompanies
+    it.
 
     With `approve` among `allowed`, a lone `<approve/>` is the one block. Beside another block, it
     approves that block in advance, on condition that its run succeeds.
     """
-    found = _find_blocks(reply, (*allowed, "approve")) or _find_inline(reply, allowed)
-    others = [tag for tag in found if tag.name != "approve"]
-    if "approve" in allowed and not others:
+    found = _find_blocks(reply, (*allowed, approval)) or _find_inline(reply, allowed)
+    others = [tag for tag in found if tag.name != approval]
+    if approval in allowed and not others:
         return _only(found[:1], reply, allowed), False
     return _only(others, reply, allowed), len(others) == 1 and len(found) > 1
 

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 from pipeline.codebase.commit import Codebase, File
 from pipeline.environment.collection import Collection, parse_collection
 from pipeline.environment.failures import count_kinds
+from pipeline.environment.guest.import_packages import WALL_FACTOR
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.packages import find_packages, read_manifests
 from pipeline.environment.sample import choose_sample, find_test_files
@@ -33,6 +34,7 @@ from sandbox.program import Program
 
 HEALTH_KEY: Final = "health"
 IMPORT_SECONDS: Final = 60.0
+"""Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
 SAMPLE_SECONDS: Final = 60.0
 """The time limit of one command's run of the sampled tests."""
 COLLECT_SECONDS: Final = 45.0
@@ -70,7 +72,8 @@ class HealthCheck:
         mark = f"capuchin-{secrets.token_hex(8)}"
         request = {"names": names, "mark": mark, "seconds": IMPORT_SECONDS}
         argv = ("python", "-I", "-c", _import_script(), json.dumps(request))
-        run = await sandbox.run(Program(argv, seconds=IMPORT_SECONDS + 10))
+        seconds = WALL_FACTOR * IMPORT_SECONDS + 10  # so that the script itself reports
+        run = await sandbox.run(Program(argv, seconds=seconds))
         return parse_imports(run.output, mark)
 
     async def _run_tests(

@@ -158,6 +158,11 @@ def samples_agree(finished: Sequence[FinishedSample]) -> bool:
     return len(fine) > 1 and all(fine)
 
 
+def wrote_the_same(finished: Sequence[FinishedSample]) -> bool:
+    """Whether the finished samples agree on the very code, whatever tests they brought."""
+    return samples_agree(finished) and len({_find_code(one.diff) for one in finished}) == 1
+
+
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
     """The values for the template."""
     return [{"diff": shorten(other.diff, _DIFF), "how": other.how} for other in others]

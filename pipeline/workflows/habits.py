@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_test, read_test_files
@@ -25,6 +25,7 @@ _FOLDER = re.compile(
 )
 _GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECASE)
 """In names of files that explain the others."""
+_NUMBER = re.compile(r"\d{1,12}")
 _NEWEST_CHARACTERS = 1500
 _NEWEST_FRAGMENTS = 3
 _LEAST_COMMITS = 5
@@ -63,9 +64,10 @@ async def _read_changelog(
     share = f" {noted} of the last {len(code)} commits that change code change it." if code else ""
     if len(code) >= _LEAST_COMMITS and not noted:
         return "", ()  # kept at releases, if at all
-    latest = [p for commit in history for p in sorted(commit.paths) if p in fragments]
+    changed = [path for commit in history for path in _sort_newest(commit.paths)]
+    latest = [path for path in changed if path in fragments]
     if fragments and (latest or collected or not single):
-        shown = list(dict.fromkeys((*latest, *sorted(fragments))))[:_NEWEST_FRAGMENTS]
+        shown = list(dict.fromkeys((*latest, *_sort_newest(fragments))))[:_NEWEST_FRAGMENTS]
         room = _NEWEST_CHARACTERS // len(shown)
         texts = [(path, await codebase.read_text(path) or "") for path in shown]
         folder = shown[0].rpartition("/")[0]
@@ -78,6 +80,11 @@ async def _read_changelog(
         return "", ()
     shown_part = _show_beginning(single, text, _NEWEST_CHARACTERS)
     return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
+
+
+def _sort_newest(paths: Iterable[str]) -> list[str]:
+    """By the numbers in the names, so that v0.12.1 comes before v0.9.0."""
+    return sorted(paths, key=lambda path: (list(map(int, _NUMBER.findall(path))), path))[::-1]
 
 
 def _show_beginning(path: str, text: str, characters: int) -> SourceFile:

@@ -16,6 +16,7 @@ from pipeline.generation.diversity import (
     is_informed,
     samples_agree,
     to_tried_edits,
+    wrote_the_same,
 )
 from pipeline.generation.editing import EditingMachine, EditingState, opening
 from pipeline.generation.exploring.machine import ExploringMachine, cut_context
@@ -163,9 +164,19 @@ class Sampler:
             await gather_all(_catch_unavailable(run_independent(number)) for number in wave)
         )
         finished = _collect_finished([*before, *samples])
+        if self._is_settled(finished):
+            return samples
         return _raise_first_failure(
             await gather_all(_catch_unavailable(edit_informed(sample)) for sample in samples)
         )
+
+    def _is_settled(self, finished: Sequence[FinishedSample]) -> bool:
+        """Whether an informed sample has nothing left to check: enough samples, by two generators
+        where there are several, wrote the same code."""
+        kinds = [(each.machine, each.model) for each in self._generators]
+        drawn = {kinds[one.sample] for one in finished}
+        enough = len(finished) >= self._options.agreement and len(drawn) >= min(2, len(set(kinds)))
+        return enough and wrote_the_same(finished)
 
     async def write_test(self, issue: Issue, number: int) -> TestingState:
         """Write the test of sample `number`, or load it: `sample` uses the same."""

@@ -227,6 +227,35 @@ async def test_a_submission_that_its_script_does_not_bear_out_is_asked_again(sho
     assert not state.edited[-1].passed
 
 
+EDIT = """It adds instead.
+
+<edit>
+shop/till.py
+<<<<<<< SEARCH
+        result {} price
+=======
+        result {} price
+>>>>>>> REPLACE
+</edit>
+
+<submit/>"""
+
+
+async def test_an_edit_may_be_submitted_in_the_same_reply(shop: Shop) -> None:
+    state, told = await explore(
+        shop,
+        GOOD_SCRIPT,
+        f"{bash('true')}\n\n<submit/>",
+        EDIT.format("-=", "*="),
+        EDIT.format("*=", "+="),
+    )
+    assert "<submit/> cannot stand beside <bash>" in told[1]
+    assert "should exit with code 0" in told[2]
+    assert "answer <submit/> again" in told[2]
+    assert state.phase is Phase.APPROVED
+    assert state.edited[-1].passed
+
+
 async def test_it_ends_at_its_replies_or_its_share_of_the_money_and_keeps_its_edit(
     shop: Shop,
 ) -> None:

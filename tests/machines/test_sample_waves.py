@@ -114,6 +114,18 @@ async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(sh
     assert model.asked.index(("editing/3", 0)) > finished
 
 
+@pytest.mark.parametrize(("third", "asked"), [(GOOD_EDIT, False), (LONGER_GOOD_EDIT, True)])
+async def test_where_all_wrote_the_same_code_no_informed_sample_is_asked(
+    shop: Shop, third: str, asked: bool
+) -> None:
+    answers = samples(GOOD_EDIT, GOOD_EDIT, third, GOOD_EDIT)
+    answers["editing/3"] = [ABSOLUTE_EDIT, APPROVE]
+    model = ScriptedModel(answers)
+    assert isinstance(await shop.solver(model, samples=10).solve(ISSUE), Selection)
+    assert len(started(model)) == 4
+    assert (("editing/3", 0) in model.asked) == asked
+
+
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT))
     result = await shop.solver(model, samples=10, informed=0).solve(ISSUE)

@@ -1,18 +1,22 @@
 """Imports the packages that a repository provides, each in a separate process.
 
 Started by `python -I -c` in the checkout, with one JSON argument: `names`, the packages found in
-the tree; `mark`, the start of the answer; `seconds`, the limit of all imports together.
+the tree; `mark`, the start of the answer; `seconds`, the limit of all imports together: processor
+time of each, which a busy host does not shorten, and `WALL_FACTOR` times as much wall time.
 """
 
 import glob
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import sysconfig
 import time
 from typing import Any
 
+WALL_FACTOR = 4
 MOST_PACKAGES = 6
 MOST_DISTRIBUTIONS = 400
 LONGEST = 600
@@ -30,9 +34,10 @@ PRIVATE = ("tests", "test", "testing", "docs", "examples", "setup")
 
 def main() -> None:
     request = json.loads(sys.argv[1])
-    end = time.time() + request["seconds"]
+    seconds = request["seconds"]
+    end = time.time() + WALL_FACTOR * seconds
     names = choose_names(request["names"])[:MOST_PACKAGES]
-    packages = [{"name": name, "error": import_package(name, end)} for name in names]
+    packages = [{"name": name, "error": import_package(name, seconds, end)} for name in names]
     version = ".".join(str(number) for number in sys.version_info[:3])
     told = {"python": version, "packages": packages, "installed": list_distributions()}
     told["pythons"] = list_pythons()
@@ -85,10 +90,12 @@ def read_words(path: str) -> Any:
         return []
 
 
-def import_package(name: str, end: float) -> str:
+def import_package(name: str, cpu_seconds: float, end: float) -> str:
     """Import a package; return the end of the traceback, empty on success."""
     seconds = end - time.time()
-    if seconds <= 0:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    most = int(cpu_seconds - spent.ru_utime - spent.ru_stime)
+    if seconds <= 0 or most <= 0:
         return "not tried: the other imports took all the time"
     try:
         process = subprocess.Popen(
@@ -96,6 +103,7 @@ def import_package(name: str, end: float) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)),
         )
     except OSError as error:
         return str(error)
@@ -107,11 +115,19 @@ def import_package(name: str, end: float) -> str:
         return "the import did not end within {} s".format(int(seconds))
     if process.returncode == 0:
         return find_other(name, seconds)
+    if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and took(spent) >= most - 1:
+        return "the import did not end within {} s of processor time".format(most)
     lines = [line for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     last = lines[-1].strip() if lines else "it printed nothing"
     if process.returncode < 0:
         last = "killed by signal {}: {}".format(-process.returncode, last)
     return last[:LONGEST]
+
+
+def took(before: Any) -> float:
+    """Processor seconds of the processes that ended since `before`."""
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return float(now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def find_other(name: str, seconds: float) -> str:

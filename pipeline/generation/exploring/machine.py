@@ -19,7 +19,7 @@ from pipeline.generation.task import EditTask
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
 from pipeline.models.base import Message
-from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.replies import Malformed, only_tag_or_approval
 from pipeline.resources import Resources
 from pipeline.state import ReplyKind
 from pipeline.types import Context, SourceFile, SuiteReport
@@ -34,6 +34,7 @@ CONTEXT_TOKENS = 20_000
 mostly stay under that (arXiv 2602.16069)."""
 OUTPUT_BYTES = 10_000
 """Of one command's output, half from its end."""
+_TAGS = ("bash", "edit", "script", "tests", "submit")
 _LONGEST_COMMAND = 50_000
 _OPENING = 2
 """Messages before the first reply: the context, which all samples share, and the task."""
@@ -45,7 +46,10 @@ _MOST_NAMED = 100
 
 
 class ExploringMachine(Machine[ExploringState]):
-    """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`."""
+    """Replies: `<bash>`, `<edit>`, `<script>`, `<tests>` or `<submit/>`.
+
+    A `<submit/>` beside an edit submits it at once: it saves one call.
+    """
 
     def __init__(self, resources: Resources, task: EditTask) -> None:
         options = resources.options
@@ -102,13 +106,17 @@ class ExploringMachine(Machine[ExploringState]):
         return elide(messages, opening=_OPENING, most=most)
 
     async def read(self, state: ExploringState, reply: str) -> ReplyKind | Malformed:
-        match only_tag(reply, "bash", "edit", "script", "tests", "submit"):
-            case Malformed() as malformed:
-                return malformed
-            case Tag(name, body):
-                problem = await self._take_reply(state, name, body)
+        tag, submits = only_tag_or_approval(reply, *_TAGS, approval="submit")
+        if isinstance(tag, Malformed):
+            return tag
+        name, body = tag.name, tag.body
+        if submits and name != "edit":
+            return Malformed(f"<submit/> cannot stand beside <{name}>: nothing was done.")
+        problem = await self._take_reply(state, name, body)
         if problem is not None:
             return problem
+        if submits and self._check_submission(state) is None:
+            name = "submit"
         state.action, state.text, state.refused = name, body, ""
         return ReplyKind.REVISED
 

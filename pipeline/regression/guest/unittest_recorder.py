@@ -36,6 +36,7 @@ def install() -> None:
     _wrap(result, "addFailure", _add_failure)
     _wrap(result, "addSubTest", _add_sub_test)
     _wrap(result, "addSkip", _add_skip)
+    _wrap(result, "addExpectedFailure", _add_expected_failure)
     _wrap(result, "addUnexpectedSuccess", _add_unexpected_success)
     original = unittest.TextTestRunner.run
 
@@ -104,6 +105,13 @@ def _add_sub_test(result: Any, test: Any, _part: Any, err: Any) -> None:
 def _add_skip(result: Any, _test: Any, _reason: str) -> None:
     if _CURRENT.result is result and _CURRENT.outcome == "passed":
         _CURRENT.outcome = "skipped"
+
+
+def _add_expected_failure(result: Any, _test: Any, _err: Any) -> None:
+    # No result: an edit that mends it makes it an unexpected success, and must not appear to break
+    # it.
+    if _CURRENT.result is result and _CURRENT.outcome == "passed":
+        _CURRENT.outcome = "xfail"
 
 
 def _add_unexpected_success(result: Any, _test: Any) -> None:

@@ -134,3 +134,11 @@ def test_a_long_discussion_is_cut_to_its_end() -> None:
     kept = build_issue("acme/shop", issue(""), comments, Login("x")).discussion
     assert kept[-1].startswith("bob: 19 ")
     assert MAX_DISCUSSION_CHARACTERS - 10_000 < sum(map(len, kept)) <= MAX_DISCUSSION_CHARACTERS
+
+
+def test_code_without_a_fence_keeps_its_indentation() -> None:
+    """Python without indentation says something else."""
+    code = "def f(x):\n\tif x:\n\t\treturn x\n    return *x*"
+    assert visible_text(code) == code
+    assert visible_text("- like\n  def f():\n      pass") == "- like\n  def f():\n      pass"
+    assert visible_text("a<!--\n  EVIL -->\n  b  \n   c") == "a\n  b\n   c"

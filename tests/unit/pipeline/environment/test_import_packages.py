@@ -35,11 +35,12 @@ def install(python: Path, *, own: bool) -> None:
         write(site / "shop-1.dist-info/direct_url.json", "{}")
 
 
-def read_error(python: Path) -> str:
+def read_error(python: Path, seconds: float = 100, wall_factor: int = 4) -> str:
     script = resources.files("pipeline.environment.guest") / "import_packages.py"
-    request = {"names": ["shop"], "mark": "mark", "seconds": 100}
+    text = script.read_text("utf-8").replace("WALL_FACTOR = 4\n", f"WALL_FACTOR = {wall_factor}\n")
+    request = {"names": ["shop"], "mark": "mark", "seconds": seconds}
     told = subprocess.check_output(
-        [python, "-I", "-c", script.read_text("utf-8"), json.dumps(request)],
+        [python, "-I", "-c", text, json.dumps(request)],
         cwd=python.parents[2] / "checkout",
         text=True,
     )
@@ -66,3 +67,18 @@ def test_a_package_that_is_linked_to_the_checkout_is_fine(python: Path) -> None:
     (site,) = python.parent.parent.glob("lib/python3*/site-packages")
     write(site / "shop.pth", f"{checkout}/src\n")
     assert read_error(python) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "wall_factor", "error"),
+    [
+        ("import time; time.sleep(2)", 60, ""),  # as on a busy host
+        ("while True: pass", 60, "the import did not end within 1 s of processor time"),
+        ("import time; time.sleep(60)", 1, "the import did not end within 1 s"),
+    ],
+)
+def test_the_limit_of_an_import_is_processor_time(
+    python: Path, text: str, wall_factor: int, error: str
+) -> None:
+    write(python.parents[2] / "checkout/shop/__init__.py", text)
+    assert read_error(python, 1.5, wall_factor) == error

@@ -228,6 +228,10 @@ class CountTest(unittest.TestCase):
     def test_skipped(self):
         pass
 
+    @unittest.expectedFailure
+    def test_known_fault(self):
+        self.assertEqual(count([1]), 7)
+
     def test_steady(self):
         pass
 """

@@ -113,11 +113,19 @@ async def test_fragments_are_known_by_their_names_where_no_history_shows_them(
     habits = await habits_after(tmp_path, files)
     assert "files of their own in changelog." in habits.changelog
     assert [one.path for one in habits.newest] == [
-        "changelog/7389.trivial.rst",
         "changelog/7491.bugfix.rst",
+        "changelog/7389.trivial.rst",
     ]
 
 
 async def test_what_explains_the_change_log_is_no_example_of_it(tmp_path: Path) -> None:
     files = {"doc/whatsnew/index.rst": b"x\n", "doc/whatsnew/summary_explanation.rst": b"x\n"}
     assert (await habits_after(tmp_path, files)).changelog == ""
+
+
+async def test_a_file_for_each_release_is_shown_by_the_latest_release(tmp_path: Path) -> None:
+    names = [f"doc/whatsnew/v0.{n}.0.rst" for n in (9, 10, 11, 12, 2)]
+    habits = await habits_after(tmp_path, dict.fromkeys((*names, "src/a.py"), b"x\n"))
+    assert [one.path for one in habits.newest] == [
+        f"doc/whatsnew/v0.{n}.0.rst" for n in (12, 11, 10)
+    ]
