@@ -250,6 +250,8 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
             passed=tuple(sorted(found.passed - found.failed)),
             failed=tuple(sorted(found.failed - offline)),
             offline=tuple(sorted(offline)),
+            errors=tuple(sorted(found.errors & found.failed - offline)),
+            skipped=tuple(sorted(found.skipped - found.passed - found.failed)),
         ),
         files=_files(recorded, found, command),
         seconds={name: round(seconds, 4) for name, seconds in found.seconds.items()},

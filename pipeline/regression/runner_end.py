@@ -13,7 +13,7 @@ _PYTEST_ENDS = {
 }
 """https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 _RAN = re.compile(r"^Ran (\d{1,9}) tests? in ", re.MULTILINE)
-_SKIPPED = re.compile(r"\bskipped=(\d{1,9})\b")
+_LEFT_OUT = re.compile(r"\b(?:skipped|expected failures)=(\d{1,9})\b")
 _SUMMARY = "short test summary info"
 _MOST_QUOTED = 300
 
@@ -42,8 +42,8 @@ def is_whole(output: str, counted: int) -> bool:
     if _SUMMARY in output:
         return True
     ran = _RAN.findall(output)
-    skipped = _SKIPPED.findall(output[-2000:])
-    return len(ran) == 1 and counted + (int(skipped[-1]) if skipped else 0) >= int(ran[0])
+    left_out = _LEFT_OUT.findall(output[-2000:].rpartition("\nRan ")[2])
+    return len(ran) == 1 and counted + sum(map(int, left_out)) >= int(ran[0])
 
 
 def _last_words(output: str) -> str:

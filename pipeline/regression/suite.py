@@ -268,6 +268,8 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
         passed=tuple(sorted(passed)),
         failed=tuple(sorted(failed)),
         offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
+        errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
+        skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
     )
     return replace(
         base,

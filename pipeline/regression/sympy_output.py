@@ -8,8 +8,12 @@ import re
 from pipeline.regression.junit import Outcomes
 
 _FILE = re.compile(r"(\S{1,400}\.py)\[(\d+|\?)\]")
-_ENDS = {"ok": True, "f": True, "F": False, "E": False, "T": False, "X": False}
-"""Passed, expected failure, failed, exception, timeout, unexpected pass."""
+_FAILED = ("F", "E", "T", "X")
+"""Failed, exception, timeout, unexpected pass."""
+_ERRORS = ("E", "T")
+_SKIPPED = ("f", "s", "w")
+"""Expected failure, skipped, left out because it is slow."""
+_ENDS = frozenset(("ok", *_FAILED, *_SKIPPED))
 _SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
 _LINE = 1000
 
@@ -32,15 +36,23 @@ def parse_sympy_output(output: str) -> Outcomes:
         if match := _FILE.match(words[0]):
             path, name = match[1], ""
             if match[2] == "?":
-                found.add(path, good=False, seconds=0.0)
+                _add(found, path, "E")
         elif words[0].startswith("test_") and path:
             name = f"{path}::{words[0]}"
             words = words[1:]
         ends = [word for word in words[:1] + words[-2:] if word in _ENDS]
         if name and ends:
-            found.add(name, good=_ENDS[ends[0]], seconds=0.0)
+            _add(found, name, ends[0])
             name = ""
+    passed = len(found.passed)
     found.passed -= found.failed
-    passed = sum(1 for _ in found.passed)
-    # Expected failures are counted separately.
     return found if passed >= int(counts[0]) else Outcomes()
+
+
+def _add(found: Outcomes, name: str, end: str) -> None:
+    if end in _SKIPPED:
+        found.skipped.add(name)
+        return
+    found.add(name, good=end not in _FAILED, seconds=0.0)
+    if end in _ERRORS:
+        found.errors.add(name)

@@ -36,6 +36,7 @@ def install() -> None:
     _wrap(result, "addFailure", _add_failure)
     _wrap(result, "addSubTest", _add_sub_test)
     _wrap(result, "addSkip", _add_skip)
+    _wrap(result, "addExpectedFailure", _add_expected_failure)
     _wrap(result, "addUnexpectedSuccess", _add_unexpected_success)
     original = unittest.TextTestRunner.run
 
@@ -89,7 +90,7 @@ def _add_error(result: Any, test: Any, err: Any) -> None:
     if _CURRENT.result is None and not hasattr(test, "_testMethodName"):
         # setUpClass or setUpModule: no test started.
         write("collect", stable_name(test.id()))
-    _fail(result, test, err)
+    _fail(result, test, err, "error")
 
 
 def _add_failure(result: Any, test: Any, err: Any) -> None:
@@ -98,7 +99,8 @@ def _add_failure(result: Any, test: Any, err: Any) -> None:
 
 def _add_sub_test(result: Any, test: Any, _part: Any, err: Any) -> None:
     if err is not None:
-        _fail(result, test, err)
+        failure = getattr(test, "failureException", AssertionError)
+        _fail(result, test, err, "failed" if issubclass(err[0], failure) else "error")
 
 
 def _add_skip(result: Any, _test: Any, _reason: str) -> None:
@@ -106,15 +108,20 @@ def _add_skip(result: Any, _test: Any, _reason: str) -> None:
         _CURRENT.outcome = "skipped"
 
 
+def _add_expected_failure(result: Any, _test: Any, _err: Any) -> None:
+    if _CURRENT.result is result and _CURRENT.outcome == "passed":
+        _CURRENT.outcome = "xfail"
+
+
 def _add_unexpected_success(result: Any, _test: Any) -> None:
     if _CURRENT.result is result:
         _CURRENT.outcome = "failed"
 
 
-def _fail(result: Any, test: Any, err: Any) -> None:
+def _fail(result: Any, test: Any, err: Any, outcome: str = "failed") -> None:
     if _CURRENT.result is not result:
         return
-    _CURRENT.outcome = "failed"
+    _CURRENT.outcome = outcome
     if lacks_network(err[1]):
         write("network", stable_name(test.id()))
 

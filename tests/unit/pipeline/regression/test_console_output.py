@@ -45,7 +45,6 @@ def test_unittests_lines_are_read() -> None:
         {
             "test_a (tests.t.T.test_a)",
             "test_d (tests.t.T.test_d)",
-            "test_e (tests.t.T.test_e)",
         },
         {"test_b (tests.t.T.test_b)", "nope (unittest.loader._FailedTest.nope)"},
     )

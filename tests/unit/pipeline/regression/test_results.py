@@ -55,6 +55,8 @@ def test_a_test_passes_only_if_no_part_of_it_fails() -> None:
     )
     assert run.suite.passed == ("a",)
     assert run.suite.failed == ("b", "c", "d")
+    assert run.suite.errors == ("c", "d")
+    assert run.suite.skipped == ("e", "f")
     assert run.seconds["a"] == 1.5
 
 
@@ -199,7 +201,8 @@ def test_a_runner_that_broke_down_half_way_gives_no_result() -> None:
     run = parse_execution(Execution(exit_code=1, output=lines, seconds=1), django, MARK)
     assert (run.suite.passed, run.suite.failed) == ((), ())
     assert "not whole" in run.problem
-    whole = lines + "Ran 1 test in 0.1s\n\nOK\n"
+    lines += "test_b (m.C) ... expected failure\ntest_c (m.C) ... skipped 'no'\n"
+    whole = lines + "Ran 3 tests in 0.1s\n\nOK (skipped=1, expected failures=1)\n"
     run = parse_execution(Execution(exit_code=0, output=whole, seconds=1), django, MARK)
     assert (run.suite.passed, run.problem) == (("test_a (m.C)",), "")
 
@@ -229,8 +232,10 @@ def test_sympys_own_script_is_read_by_its_lines() -> None:
     a, b = "sympy/core/tests/test_a.py", "sympy/core/tests/test_b.py"
     execution = Execution(exit_code=1, output=SYMPY + SUMMARY, seconds=1)
     run = parse_execution(execution, command, MARK)
-    assert run.suite.passed == (f"{a}::test_one", f"{a}::test_three", f"{b}::test_one")
+    assert run.suite.passed == (f"{a}::test_one", f"{b}::test_one")
     assert run.suite.failed == (f"{a}::test_two", "sympy/core/tests/test_c.py")
+    assert run.suite.errors == ("sympy/core/tests/test_c.py",)
+    assert run.suite.skipped == (f"{a}::test_four", f"{a}::test_three")
     assert run.files[f"{b}::test_one"] == b
     cut = parse_execution(replace(execution, output=SYMPY), command, MARK)
     assert (cut.suite.passed, bool(cut.problem)) == ((), True)

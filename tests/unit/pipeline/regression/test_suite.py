@@ -230,6 +230,13 @@ class CountTest(unittest.TestCase):
 
     def test_steady(self):
         pass
+
+    @unittest.expectedFailure
+    def test_wrong_as_known(self):
+        self.assertEqual(count([1]), 5)
+
+    def test_with_an_error(self):
+        count([1])[0]
 """
 
 
@@ -243,6 +250,14 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
         "tests.test_case.CountTest.test_parts",
     )
     assert report.after.passed == ("tests.test_case.CountTest.test_steady",)
+    assert report.after.errors == ("tests.test_case.CountTest.test_with_an_error",)
+    assert report.after.skipped == tuple(
+        f"tests.test_case.CountTest.test_{name}" for name in ("skipped", "wrong_as_known")
+    )
+    assert (report.before.errors, report.before.skipped) == (
+        report.after.errors,
+        report.after.skipped,
+    )
 
 
 @pytest.mark.slow
