@@ -158,6 +158,13 @@ def samples_agree(finished: Sequence[FinishedSample]) -> bool:
     return len(fine) > 1 and all(fine)
 
 
+def all_wrote_the_same(finished: Sequence[FinishedSample], *, least: int) -> bool:
+    """Whether at least `least` samples finished and agree, all with the same code: a further one
+    would be shown a single edit, without a doubt to settle."""
+    codes = {_find_code(one.diff) for one in finished}
+    return len(finished) >= least and len(codes) == 1 and samples_agree(finished)
+
+
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
     """The values for the template."""
     return [{"diff": shorten(other.diff, _DIFF), "how": other.how} for other in others]

@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from pipeline.regression.junit import Outcomes
 
@@ -18,16 +19,27 @@ _SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
 _LINE = 1000
 
 
-def parse_sympy_output(output: str) -> Outcomes:
+def parse_sympy_output(output: str, *, cut: bool = False) -> Outcomes:
     """Parse the tests by `path::name`; empty if the script's own count is missing or differs.
+
+    If its time ran out (`cut`) there is no count; the test that it was running failed.
 
     The word after a test's name is its outcome: `ok`, `F`, … (`PyTestReporter` in SymPy's
     `testing/runtests.py`); the test's own output may come between them.
     """
     found = Outcomes()
     counts = _SUMMARY.findall(output)
-    if len(counts) != 1 or "======" not in output:
+    if not cut and (len(counts) != 1 or "======" not in output):
         return found
+    for name, end in _list_ends(output, cut):
+        _add(found, name, end)
+    passed = len(found.passed)
+    found.passed -= found.failed
+    return found if cut or passed >= int(counts[0]) else Outcomes()
+
+
+def _list_ends(output: str, cut: bool) -> Iterator[tuple[str, str]]:
+    """Each test with the word for its outcome; a file that cannot be imported counts as one."""
     path = name = ""
     for line in output.split("\n"):
         words = line[:_LINE].split()
@@ -36,17 +48,16 @@ def parse_sympy_output(output: str) -> Outcomes:
         if match := _FILE.match(words[0]):
             path, name = match[1], ""
             if match[2] == "?":
-                _add(found, path, "E")
+                yield path, "E"
         elif words[0].startswith("test_") and path:
             name = f"{path}::{words[0]}"
             words = words[1:]
         ends = [word for word in words[:1] + words[-2:] if word in _ENDS]
         if name and ends:
-            _add(found, name, ends[0])
+            yield name, ends[0]
             name = ""
-    passed = len(found.passed)
-    found.passed -= found.failed
-    return found if passed >= int(counts[0]) else Outcomes()
+    if cut and name:
+        yield name, "T"
 
 
 def _add(found: Outcomes, name: str, end: str) -> None:

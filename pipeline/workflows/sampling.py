@@ -12,6 +12,7 @@ from pipeline.concurrency import gather_all
 from pipeline.generation.diversity import (
     Direction,
     FinishedSample,
+    all_wrote_the_same,
     draw_approaches,
     is_informed,
     samples_agree,
@@ -139,7 +140,10 @@ class Sampler:
         approaches: Mapping[int, str],
         before: Sequence[Sample],
     ) -> list[Sample]:
-        """Run the independent samples concurrently; the informed ones' edits come last."""
+        """Run the independent samples concurrently; the informed ones' edits come last.
+
+        No informed one writes an edit if all others wrote the same.
+        """
         share = self._options.informed
 
         async def run_independent(number: int) -> Sample:
@@ -163,6 +167,8 @@ class Sampler:
             await gather_all(_catch_unavailable(run_independent(number)) for number in wave)
         )
         finished = _collect_finished([*before, *samples])
+        if all_wrote_the_same(finished, least=self._options.agreement):
+            return samples
         return _raise_first_failure(
             await gather_all(_catch_unavailable(edit_informed(sample)) for sample in samples)
         )
@@ -214,7 +220,12 @@ class Sampler:
         candidates = [sample.candidate for sample in samples if sample.candidate]
         if not candidates:
             return False
-        alone = [s for s in samples if not (s.edit and s.edit.informed_by)]
+        share = self._options.informed
+        alone = [
+            s
+            for s in samples
+            if not (s.edit.informed_by if s.edit else is_informed(s.number, share))
+        ]
         sound = {s.number for s in alone if s.edit and not any(s.edit.broken[-1:])}
         # The choice uses this same table if this was the last wave: its rows are saved.
         seconds = self._options.execution_seconds

@@ -114,6 +114,14 @@ async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(sh
     assert model.asked.index(("editing/3", 0)) > finished
 
 
+async def test_no_informed_sample_is_asked_where_all_others_wrote_the_same(shop: Shop) -> None:
+    model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT))
+    result = await shop.solver(model, samples=10).solve(ISSUE)
+    assert isinstance(result, Selection)
+    assert "editing/3" not in {call for call, _ in model.asked}
+    assert len(started(model)) == 4
+
+
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT))
     result = await shop.solver(model, samples=10, informed=0).solve(ISSUE)

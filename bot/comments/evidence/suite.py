@@ -36,7 +36,8 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     if before.offline:
         many = pluralize(len(before.offline), "further test")
         need = "needs" if len(before.offline) == 1 else "need"
-        text += f"\n\n{many} {need} a network or a service, which the sandbox lacks: no evidence."
+        text += f"\n\n{many} {need} a network, a display or a service, which the sandbox lacks: "
+        text += "no evidence."
     if suite.flaky:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)

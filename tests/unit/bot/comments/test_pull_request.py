@@ -151,7 +151,7 @@ def test_tests_that_need_a_network_are_counted_apart() -> None:
     alone = replace(suite, before=replace(suite.before, offline=("t.py::test_fetch",)))
     told = replace(selection, evidence=replace(selection.evidence, suite=alone))
     body = pull_request.pull_body(a_run(), told, ())
-    assert "1 further test needs a network or a service, which the sandbox lacks" in body
+    assert "1 further test needs a network, a display or a service, which the sandbox lacks" in body
 
 
 def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:

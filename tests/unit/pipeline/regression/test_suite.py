@@ -459,6 +459,13 @@ def test_slow():
 def test_fetch():
     import urllib.request
     urllib.request.urlopen("http://127.0.0.1:9/")
+
+def test_window():
+    import os
+    os.environ["DISPLAY"]
+
+def test_widget():
+    raise RuntimeError("no display name and no $DISPLAY environment variable")
 """
 
 
@@ -477,7 +484,8 @@ async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> Non
     run = await runner.run("", RequestedTests(files=("test_own.py",)))
     assert run.suite.passed == ("test_own.py::test_helped",)
     assert run.suite.failed == ("test_own.py::test_first",)
-    assert run.suite.offline == ("test_own.py::test_fetch",)
+    apart = ("fetch", "widget", "window")
+    assert run.suite.offline == tuple(f"test_own.py::test_{name}" for name in apart)
 
 
 OWN_SCRIPT = """\
