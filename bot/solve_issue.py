@@ -96,7 +96,7 @@ class SolveIssue:
         match outcome.result:
             case Plan() as plan:
                 planned = replace(ctx.run, status=RunStatus.PLANNED)
-                return await ctx.finish(planned, render_plan(planned, plan))
+                return await ctx.finish(planned, render_plan(planned, plan, await ctx.find_costs()))
             case NoFix() as no_fix:
                 return await report_no_fix(ctx, no_fix)
             case Selection() as chosen:

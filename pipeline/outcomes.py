@@ -31,7 +31,11 @@ class SuiteRun(Frozen):
     failed: tuple[str, ...]
     """Failed tests, without those in `offline`."""
     offline: tuple[str, ...] = ()
-    """Tests that failed for lack of a network or a service: no evidence."""
+    """Tests that failed for lack of a network, a display or a service: no evidence."""
+    errors: tuple[str, ...] = ()
+    """Those of `failed` that ended in an error outside of their own checks, such as in a set-up."""
+    skipped: tuple[str, ...] = ()
+    """Tests that were skipped, or failed as they are expected to: no evidence."""
 
 
 class SuiteReport(Frozen):

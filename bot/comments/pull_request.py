@@ -13,6 +13,7 @@ from bot.comments.evidence.opening import (
     test_sentence,
     unproven_section,
 )
+from bot.comments.evidence.suite import render_suite
 from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.comments.evidence.vote_table import render_diffs, render_vote_table
 from bot.comments.pull_template import TemplateTexts, fill_template
@@ -137,7 +138,7 @@ def evidence_sections(
     return (
         f"## Evidence\n\n{shown}",
         _votes_section(selection, characters),
-        _suite_section(selection, characters),
+        render_suite(selection.evidence, characters),
         f"## Limits\n\n{_limits_section(selection)}",
     )
 
@@ -194,47 +195,6 @@ def _votes_section(selection: Selection, characters: int) -> str:
     folded = details("Edits × scripts", shown)
     diffs = render_diffs(table, proof.order, characters)
     return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
-
-
-def _suite_section(selection: Selection, characters: int) -> str:
-    suite = selection.evidence.suite
-    if suite is None:
-        problem = selection.evidence.suite_problem
-        if problem:
-            return (
-                "This repository's own tests tell nothing about the change: I could not run them. "
-                + prose(problem, 500)
-            )
-        return "None of this repository's own tests has to do with the change."
-    before, after = suite.before, suite.after
-    rows = (
-        "| | passed | failed |\n|---|--:|--:|\n"
-        f"| before | {len(before.passed)} | {len(before.failed)} |\n"
-        f"| after | {len(after.passed)} | {len(after.failed)} |"
-    )
-    text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{rows}"
-    if suite.chosen and not suite.whole:
-        text += f"\n\nI ran {len(before.passed):,} that pass without the change: {suite.chosen}."
-    elif suite.chosen:
-        text += f"\n\nOf {suite.whole:,} tests that pass without the change, I ran "
-        text += f"{len(before.passed):,} with it: {suite.chosen}."
-    if suite.broken:
-        text += (
-            f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
-        )
-    if before.offline:
-        many = pluralize(len(before.offline), "further test")
-        need = "needs" if len(before.offline) == 1 else "need"
-        text += f"\n\n{many} {need} a network or a service, which the sandbox lacks: no evidence."
-    if suite.flaky:
-        text += "\n\nI left these out because they do not always pass without the change:\n\n"
-        text += _render_names(suite.flaky)
-    log = block(drop_progress(after.execution.output), characters)
-    return f"{text}\n\n{details('Output with the change', log)}"
-
-
-def _render_names(names: Sequence[str]) -> str:
-    return block("\n".join(names), 2000)
 
 
 def _limits_section(selection: Selection) -> str:

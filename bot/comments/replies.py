@@ -24,7 +24,7 @@ from bot.storage.progress import Progress
 from bot.types import Login, QueuePosition, QuotaLimit, Run, RunStatus, SkippedComments
 from pipeline.codebase.text import pluralize
 from pipeline.types import NoFix, Selection
-from pipeline.workflows.plan import Plan
+from pipeline.workflows.plan import Plan, assumption
 
 MAX_PLAN_FILES = 15
 MAX_REASONS = 8
@@ -259,8 +259,9 @@ def render_edited_since(run: Run) -> str:
     )
 
 
-def render_plan(run: Run, plan: Plan) -> str:
-    """The status comment after a dry run."""
+def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None) -> str:
+    """The status comment after a dry run; `earlier`: the dollars that the middle half of the
+    repository's latest fixes took."""
     listed = "\n".join(f"- {code(path)}" for path in plan.files[:MAX_PLAN_FILES])
     more = len(plan.files) - MAX_PLAN_FILES
     rest = f"\n- and {more} more" if more > 0 else ""
@@ -283,8 +284,12 @@ def render_plan(run: Run, plan: Plan) -> str:
         parts.append(f"**{what}.**\n\n{details('The script and its output', body)}")
     if plan.estimate.dollars:
         parts.append(
-            f"**A fix** would cost about ${plan.estimate.dollars:.2f} at list prices, "
-            f"${plan.estimate.most:.2f} at most."
+            f"**A fix** would cost about ${plan.estimate.dollars:.2f} at list prices"
+            f"{assumption(plan.estimate)}, ${plan.estimate.most:.2f} at most."
+        )
+    if earlier:
+        parts.append(
+            f"Half of the latest fixes here cost between ${earlier[0]:.2f} and ${earlier[1]:.2f}."
         )
     return render_status(run, "\n\n".join(parts))
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import Final
 
@@ -21,13 +22,16 @@ from bot.runs.status_comment import StatusComment, finish_status
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
+from bot.storage.history import HISTORY_DAYS
 from bot.storage.lease import Lease
 from bot.storage.progress import ProgressStore, range_of_durations
-from bot.types import CommitSha, Frozen, Run, replace
+from bot.types import CommitSha, Frozen, Mode, Run, now, replace
 from pipeline.codebase.commit import Codebase
 from pipeline.types import Issue, Recalibration
 
 _RECALIBRATION_KEY: Final = "recalibration"
+_LATEST_FIXES: Final = 20
+"""Fixes whose costs tell what the next one may cost."""
 
 
 class _SavedRecalibration(Frozen):
@@ -147,6 +151,18 @@ class IssueRun(RunContext):
         store = ProgressStore(self.store, self.status.update, replace(before, expected=expected))
         async with self.status.show_updates(self.run):
             yield store
+
+    async def find_costs(self) -> tuple[float, float] | None:
+        """The quartiles of the dollars that the repository's latest fixes took; None where too few
+        have ended."""
+        history = self.lease.storage.history
+        known = await history.load(self.run.repo, now() - timedelta(days=HISTORY_DAYS))
+        costs = [
+            entry.dollars
+            for entry in known.entries
+            if entry.dollars and entry.mode in (Mode.FIX, Mode.AUTO)
+        ]
+        return range_of_durations(costs[-_LATEST_FIXES:])
 
     async def finish(self, run: Run, text: str) -> Run:
         """End the run as `run` says, with `text` as the last state of its status comment."""

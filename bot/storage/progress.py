@@ -78,7 +78,7 @@ _STAGE_KEYS: Final[tuple[tuple[Stage, re.Pattern[str]], ...]] = (
 
 
 def range_of_durations(durations: Sequence[float]) -> tuple[float, float] | None:
-    """The quartiles of how many seconds runs took; None where too few have ended."""
+    """The quartiles of what runs took; None where too few have ended."""
     if len(durations) < MIN_DURATIONS:
         return None
     low, _, high = statistics.quantiles(durations, n=4, method="inclusive")

@@ -25,6 +25,14 @@ KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
             r"|ConnectionRefusedError|No address associated with hostname|nodename nor servname"
         ),
     ),
+    (
+        "display",
+        re.compile(
+            r"(?i:no display name and no \$DISPLAY|(?:could|ca)n.t connect to display"
+            r"|cannot connect to X server|could not connect to display"
+            r"|(?:unable to|cannot) open display)|KeyError: 'DISPLAY'"
+        ),
+    ),
     ("missing module", re.compile(r"ModuleNotFoundError|No module named")),
     ("import error", re.compile(r"ImportError|cannot import name|DistributionNotFound")),
     ("syntax", re.compile(r"SyntaxError|IndentationError")),

@@ -14,7 +14,7 @@ TOLERATED: Final = 0.1
 right environments had at most 3 %, wrong ones 10 % and more, with one exception at 4 %."""
 ENOUGH_TO_JUDGE: Final = 10
 """With fewer tests, failing assertions reveal more about the code than about its environment."""
-NOT_OF_THE_ENVIRONMENT: Final = ("assertion", "network")
+NOT_OF_THE_ENVIRONMENT: Final = ("assertion", "network", "display")
 """Kinds of failures that another environment cannot fix."""
 
 
@@ -98,8 +98,8 @@ class Health(Frozen):
         if self.failures_of_environment > TOLERATED * sampled:
             return False
         # Many simultaneous assertion failures point to another version of something.
-        network = self.errors.get("network", 0)
-        return sampled < ENOUGH_TO_JUDGE or 2 * (self.failed - network) <= sampled
+        apart = self.errors.get("network", 0) + self.errors.get("display", 0)
+        return sampled < ENOUGH_TO_JUDGE or 2 * (self.failed - apart) <= sampled
 
     @property
     def rank(self) -> tuple[int, float, int]:

@@ -46,7 +46,8 @@ async def compare_runs(
     flaky = set(found.flaky)
     passed = {*after.suite.passed, *found.passed} - flaky
     counted = set(names) - flaky
-    seen = passed.union(after.suite.failed)
+    failed = set(after.suite.failed) - passed - flaky
+    seen = passed.union(after.suite.failed, after.suite.skipped)
     if not counted - passed and diff and await is_forged(runner, base, diff):
         counted.add(CONTROL)
     return SuiteReport(
@@ -56,12 +57,16 @@ async def compare_runs(
             passed=tuple(sorted(counted)),
             failed=tuple(name for name in base.suite.failed if name in seen),
             offline=base.suite.offline,
+            errors=tuple(name for name in base.suite.errors if name in seen),
+            skipped=tuple(name for name in base.suite.skipped if name in seen),
         ),
         after=SuiteRun(
             execution=after.suite.execution,
             passed=tuple(sorted(passed)),
-            failed=tuple(sorted(set(after.suite.failed) - passed - flaky)),
+            failed=tuple(sorted(failed)),
             offline=after.suite.offline,
+            errors=tuple(name for name in after.suite.errors if name in failed),
+            skipped=after.suite.skipped,
         ),
         flaky=found.flaky,
     )

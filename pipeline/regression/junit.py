@@ -23,6 +23,10 @@ class Outcomes:
 
     passed: set[str] = field(default_factory=set[str])
     failed: set[str] = field(default_factory=set[str])
+    errors: set[str] = field(default_factory=set[str])
+    """Failed tests that ended in an error outside of their own checks."""
+    skipped: set[str] = field(default_factory=set[str])
+    """Skipped tests and expected failures."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, name: str, *, good: bool, seconds: float) -> None:
@@ -33,7 +37,7 @@ class Outcomes:
 def parse_junit(documents: Iterable[bytes]) -> Outcomes:
     """Parse the tests of all `documents`; ignore one that is not XML or contains entities.
 
-    A test's name is `classname::name`. Skipped tests are left out. The format is described at
+    A test's name is `classname::name`. The format is described at
     https://github.com/testmoapp/junitxml. Each element is freed once it is read.
     """
     found = Outcomes()
@@ -45,6 +49,8 @@ def parse_junit(documents: Iterable[bytes]) -> Outcomes:
             continue
         found.passed |= cases.passed
         found.failed |= cases.failed
+        found.errors |= cases.errors
+        found.skipped |= cases.skipped
         for name, seconds in cases.seconds.items():
             found.seconds[name] = found.seconds.get(name, 0.0) + seconds
     found.passed -= found.failed
@@ -71,12 +77,14 @@ def _read_cases(document: bytes, found: Outcomes, most: int) -> None:
 
 
 def _add(found: Outcomes, case: Element, kinds: set[str]) -> None:
-    if "skipped" in kinds:
-        return
     place = case.get("classname") or case.get("file") or ""
     name = stable_name("::".join(filter(None, (place, case.get("name", "")))))
-    if name:
+    if name and "skipped" in kinds:
+        found.skipped.add(name)
+    elif name:
         found.add(name, good=not kinds & {"failure", "error"}, seconds=_seconds(case))
+        if "error" in kinds:
+            found.errors.add(name)
 
 
 def _seconds(case: Element) -> float:

@@ -59,7 +59,6 @@ class RecordedOutcomes(Outcomes):
         """The first line of a test's docstring, which unittest prints in place of its name."""
         self.offline: set[str] = set()
         """Tests that failed for lack of a network or a service."""
-        self._skipped: set[str] = set()
         self._left = MOST_CALLS
 
     def read(self, data: bytes) -> None:
@@ -69,10 +68,14 @@ class RecordedOutcomes(Outcomes):
             if row is not None and len(self._good) < MOST_TESTS:
                 self._add_row(row[0], row[1:])
         for name, good in self._good.items():
-            if name not in self.failed and name not in self._skipped:
+            if name not in self.failed and name not in self.skipped:
                 # A test that began and did not end was cut off, or crashed the interpreter.
                 (self.passed if good else self.failed).add(name)
+                if not good:
+                    self.errors.add(name)
         self.offline &= self.failed
+        self.errors &= self.failed
+        self.skipped -= self.failed
 
     def _add_row(self, kind: str, values: list[Any]) -> None:
         match kind, values:
@@ -99,16 +102,20 @@ class RecordedOutcomes(Outcomes):
             self.offline.add(name)
         elif kind == "collect":
             self.failed.add(name)
+            self.errors.add(name)
 
     def _add_phase(self, name: str, when: str, outcome: str, seconds: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0.0) + min(max(seconds, 0.0), 1e6)
         if outcome == "rerun":  # pytest-rerunfailures: this attempt does not count
             self.failed.discard(name)
+            self.errors.discard(name)
             self._good[name] = False
-        elif outcome == "failed":
+        elif outcome in ("failed", "error"):
             self.failed.add(name)
+            if outcome == "error" or when != "call":
+                self.errors.add(name)
         elif outcome in ("skipped", "xfail"):
-            self._skipped.add(name)
+            self.skipped.add(name)
         elif when == "call":
             self._good[name] = True
 

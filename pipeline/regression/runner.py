@@ -250,6 +250,8 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
             passed=tuple(sorted(found.passed - found.failed)),
             failed=tuple(sorted(found.failed - offline)),
             offline=tuple(sorted(offline)),
+            errors=tuple(sorted(found.errors & found.failed - offline)),
+            skipped=tuple(sorted(found.skipped - found.passed - found.failed)),
         ),
         files=_files(recorded, found, command),
         seconds={name: round(seconds, 4) for name, seconds in found.seconds.items()},
@@ -273,7 +275,7 @@ def _outcomes(
     if recorded.passed or recorded.failed:
         return recorded, ""
     if command.kind == "files":
-        printed = parse_sympy_output(output)
+        printed = parse_sympy_output(output, cut=bool(sent.execution.limit))
         return printed, "" if printed.passed or printed.failed else NOT_WHOLE
     found = parse_junit(sent.documents)
     if found.passed or found.failed:

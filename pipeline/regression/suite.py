@@ -268,6 +268,8 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
         passed=tuple(sorted(passed)),
         failed=tuple(sorted(failed)),
         offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
+        errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
+        skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
     )
     return replace(
         base,
@@ -288,7 +290,7 @@ def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
     failed, offline = len(base.suite.failed), len(base.suite.offline)
     how = f"{failed} fail" if failed else "none could be told apart"
     if offline and not failed:
-        how = f"{offline} need a network or a service, which the sandbox does not have"
+        how = f"{offline} need a network, a display or a service, which the sandbox does not have"
     if base.suite.execution.exit_code is None:
         how = f"it ended by {base.suite.execution.ending.value}"
     return f"No test passes on the code as it is with the command {name}: {how}."

@@ -72,7 +72,9 @@ class CostEstimate(Frozen):
     """The usage of all samples, with a typical number of replies."""
     dollars: float = Field(ge=0)
     most: float = Field(ge=0)
-    """The cost in US dollars if every machine used all its attempts."""
+    """The cost in US dollars if every machine used all its attempts, or the run's ceiling."""
+    turns: int = 0
+    """The replies that `usage` assumes of each exploring machine; 0 if there is none."""
 
 
 def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> CostEstimate:
@@ -82,9 +84,23 @@ def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> 
         opening, options, min(TYPICAL_REPLIES, options.attempts), min(TYPICAL_TURNS, options.turns)
     )
     most = _samples_usage(opening, options, options.attempts, options.turns)
+    dollars, ceiling = profile.price.of(typical), options.dollars
     return CostEstimate(
-        usage=typical, dollars=profile.price.of(typical), most=profile.price.of(most)
+        usage=typical,
+        dollars=min(dollars, ceiling),
+        most=min(profile.price.of(most), ceiling),
+        turns=min(TYPICAL_TURNS, options.turns) if _explores(options) else 0,
     )
+
+
+def _explores(options: Options) -> bool:
+    dealt = assign_generators(options.generators, options.samples)
+    return any(generator.machine == "explore" for generator in dealt)
+
+
+def assumption(estimate: CostEstimate) -> str:
+    """What the estimate rests on that nobody measured, in words; empty for nothing of the kind."""
+    return f" if each sample that explores takes {estimate.turns} replies" if estimate.turns else ""
 
 
 def samples_sentence(estimate: CostEstimate, options: Options) -> str:
@@ -92,7 +108,7 @@ def samples_sentence(estimate: CostEstimate, options: Options) -> str:
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
     price = f"; all of them cost about ${estimate.dollars:.2f}" if estimate.dollars else ""
-    return f"writing {number} tests and edits{price}"
+    return f"writing {number} tests and edits{price}{assumption(estimate) if price else ''}"
 
 
 def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:

@@ -140,7 +140,10 @@ class Sampler:
         approaches: Mapping[int, str],
         before: Sequence[Sample],
     ) -> list[Sample]:
-        """Run the independent samples concurrently; the informed ones' edits come last."""
+        """Run the independent samples concurrently; the informed ones' edits come last.
+
+        No informed one writes an edit if all others wrote the same.
+        """
         share = self._options.informed
 
         async def run_independent(number: int) -> Sample:
@@ -225,7 +228,12 @@ class Sampler:
         candidates = [sample.candidate for sample in samples if sample.candidate]
         if not candidates:
             return False
-        alone = [s for s in samples if not (s.edit and s.edit.informed_by)]
+        share = self._options.informed
+        alone = [
+            s
+            for s in samples
+            if not (s.edit.informed_by if s.edit else is_informed(s.number, share))
+        ]
         sound = {s.number for s in alone if s.edit and not any(s.edit.broken[-1:])}
         # The choice uses this same table if this was the last wave: its rows are saved.
         seconds = self._options.execution_seconds

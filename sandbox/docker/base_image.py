@@ -58,16 +58,12 @@ BUILD_PROGRAMS = (
     "install.py",
     "install_packages.py",
 )
-INSTALLER_MODULES = (
-    "__init__.py",
-    "failures.py",
-    "index.py",
-    "main.py",
-    "package.py",
-    "plan.py",
-    "requirements.py",
-    "resolve.py",
-    "uv.py",
+INSTALLER_MODULES = tuple(
+    f"{name}.py"
+    for name in (
+        *("__init__", "failures", "index", "main", "package", "plan"),
+        *("requirements", "resolve", "uv", "versioneer"),
+    )
 )
 """The modules of the installer in build containers."""
 NETWORK_MODULES = (

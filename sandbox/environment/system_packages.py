@@ -20,9 +20,12 @@ COMPILING_REQUIREMENTS: Final = re.compile(
     r"|setuptools-rust|mypy)\b",
     re.IGNORECASE,
 )
-EXTENSION: Final = re.compile(r"\bext_modules\b|\bExtension\s*\(|\bcythonize\b|\bcffi_modules\b")
+EXTENSION: Final = re.compile(
+    r"\bext_modules\b|Extension\s*\(|\bcythonize\b|\bcffi_modules\b|\brust_extensions\b|\bskbuild\b"
+)
 CYTHON: Final = re.compile(r"(?!(.*/)?(tests?|docs?|examples?|benchmarks?)/).*\.pyx")
-SOURCES: Final = re.compile(r".*\.(c|cc|cpp|cxx|pyx|f|f90|rs)")
+FORTRAN: Final = re.compile(r".*\.[fF](or|77|90|95|03|08)?")
+SOURCES: Final = re.compile(rf".*\.(c|cc|cpp|cxx|pyx|rs)|{FORTRAN.pattern}")
 COMPILER: Final = ("build-essential", "pkg-config", "python3-dev")
 
 
@@ -52,7 +55,7 @@ def find_system_packages(
     if not (compiled and asks):
         return tuple(dict.fromkeys(named))
     found = [*COMPILER]
-    if any(name.endswith((".f", ".f90")) for name in names):
+    if any(FORTRAN.fullmatch(name) for name in names):
         found.append("gfortran")
     if any(name.endswith(".rs") for name in names):
         found += ["cargo", "rustc"]

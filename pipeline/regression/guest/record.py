@@ -68,6 +68,13 @@ _UNREACHABLE = (
     "No route to host",
     "Cannot assign requested address",
     "Failed to establish a new connection",
+    # A display is a service, too.
+    "no display name and no $DISPLAY",
+    "couldn't connect to display",
+    "cannot connect to X server",
+    "cannot open display",
+    "could not connect to display",
+    "Unable to open display",
 )
 _UNREACHABLE_NUMBERS = (
     errno.ECONNREFUSED,
@@ -79,11 +86,13 @@ _UNREACHABLE_NUMBERS = (
 
 
 def lacks_network(error: "BaseException | None") -> bool:
-    """Whether a test failed for lack of a network or a service: the sandbox has neither."""
+    """Whether a test failed for lack of a network, a display or a service: the sandbox has none."""
     for _ in range(20):
         if error is None:
             return False
         if isinstance(error, (socket.gaierror, socket.herror)):
+            return True
+        if isinstance(error, KeyError) and error.args == ("DISPLAY",):
             return True
         if isinstance(error, OSError) and error.errno in _UNREACHABLE_NUMBERS:
             return True

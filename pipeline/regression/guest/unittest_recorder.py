@@ -90,7 +90,7 @@ def _add_error(result: Any, test: Any, err: Any) -> None:
     if _CURRENT.result is None and not hasattr(test, "_testMethodName"):
         # setUpClass or setUpModule: no test started.
         write("collect", stable_name(test.id()))
-    _fail(result, test, err)
+    _fail(result, test, err, "error")
 
 
 def _add_failure(result: Any, test: Any, err: Any) -> None:
@@ -99,7 +99,8 @@ def _add_failure(result: Any, test: Any, err: Any) -> None:
 
 def _add_sub_test(result: Any, test: Any, _part: Any, err: Any) -> None:
     if err is not None:
-        _fail(result, test, err)
+        failure = getattr(test, "failureException", AssertionError)
+        _fail(result, test, err, "failed" if issubclass(err[0], failure) else "error")
 
 
 def _add_skip(result: Any, _test: Any, _reason: str) -> None:
@@ -119,10 +120,10 @@ def _add_unexpected_success(result: Any, _test: Any) -> None:
         _CURRENT.outcome = "failed"
 
 
-def _fail(result: Any, test: Any, err: Any) -> None:
+def _fail(result: Any, test: Any, err: Any, outcome: str = "failed") -> None:
     if _CURRENT.result is not result:
         return
-    _CURRENT.outcome = "failed"
+    _CURRENT.outcome = outcome
     if lacks_network(err[1]):
         write("network", stable_name(test.id()))
 

@@ -49,6 +49,20 @@ LACKS = (
         "the program cmake",
     ),
     (re.compile(r"cannot find -l([\w.+-]+)"), "the library {0}"),
+    (
+        re.compile(
+            r"(?:requires|needs) rustc (\d[\w.]{0,20})"
+            r"|lock file version `?\d+`? (?:requires|was found, but this version of Cargo)"
+        ),
+        "a newer Rust",
+    ),
+    (
+        re.compile(
+            r"[Ff]ailed to (?:download|fetch|get|query|update)[^\n]{0,80}\bcrates[.-]io\b"
+            r"|Unable to update registry `crates-io`"
+        ),
+        "crates of Rust (their index does not answer from here)",
+    ),
 )
 
 

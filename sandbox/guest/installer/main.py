@@ -29,6 +29,7 @@ from sandbox.guest.installer.plan import (
 from sandbox.guest.installer.requirements import flatten, name_of
 from sandbox.guest.installer.resolve import Resolver, is_importable, read_installed
 from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
+from sandbox.guest.installer.versioneer import expand_keywords
 
 FAILED = 67
 INCOMING = "/opt/incoming"
@@ -109,6 +110,7 @@ def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
     """Install the package itself; its name. Raises `Failed`."""
     # setuptools_scm of before 2021 knows the bare variable alone.
     alone = {"SETUPTOOLS_SCM_PRETEND_VERSION": version}
+    expand_keywords(CHECKOUT, version)
     try:
         done, output = build_package(uv, plan, minor, alone)
     except TookTooLong as error:

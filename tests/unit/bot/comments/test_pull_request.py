@@ -151,7 +151,20 @@ def test_tests_that_need_a_network_are_counted_apart() -> None:
     alone = replace(suite, before=replace(suite.before, offline=("t.py::test_fetch",)))
     told = replace(selection, evidence=replace(selection.evidence, suite=alone))
     body = pull_request.pull_body(a_run(), told, ())
-    assert "1 further test needs a network or a service, which the sandbox lacks" in body
+    assert "1 further test needs a network, a display or a service, which the sandbox lacks" in body
+
+
+def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
+    selection = a_selection()
+    suite = selection.evidence.suite
+    assert suite is not None
+    before = replace(suite.before, errors=("c",), skipped=("d", "e"))
+    told = replace(selection.evidence, suite=replace(suite, before=before))
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=told), ())
+    assert (
+        "| | passed | failed | error | skipped or expected to fail |\n"
+        "|---|--:|--:|--:|--:|\n| before | 2 | 0 | 1 | 2 |\n| after | 3 | 0 | 0 | 0 |\n"
+    ) in body
 
 
 def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:

@@ -55,6 +55,8 @@ def test_a_test_passes_only_if_no_part_of_it_fails() -> None:
     )
     assert run.suite.passed == ("a",)
     assert run.suite.failed == ("b", "c", "d")
+    assert run.suite.errors == ("c", "d")
+    assert run.suite.skipped == ("e", "f")
     assert run.seconds["a"] == 1.5
 
 
@@ -199,7 +201,8 @@ def test_a_runner_that_broke_down_half_way_gives_no_result() -> None:
     run = parse_execution(Execution(exit_code=1, output=lines, seconds=1), django, MARK)
     assert (run.suite.passed, run.suite.failed) == ((), ())
     assert "not whole" in run.problem
-    whole = lines + "Ran 1 test in 0.1s\n\nOK\n"
+    lines += "test_b (m.C) ... expected failure\ntest_c (m.C) ... skipped 'no'\n"
+    whole = lines + "Ran 3 tests in 0.1s\n\nOK (skipped=1, expected failures=1)\n"
     run = parse_execution(Execution(exit_code=0, output=whole, seconds=1), django, MARK)
     assert (run.suite.passed, run.problem) == (("test_a (m.C)",), "")
 
@@ -232,9 +235,22 @@ def test_sympys_own_script_is_read_by_its_lines() -> None:
     # test_three is an expected failure: with an edit that mends it, it would not pass but be `X`.
     assert run.suite.passed == (f"{a}::test_one", f"{b}::test_one")
     assert run.suite.failed == (f"{a}::test_two", "sympy/core/tests/test_c.py")
+    assert run.suite.errors == ("sympy/core/tests/test_c.py",)
+    assert run.suite.skipped == (f"{a}::test_four", f"{a}::test_three")
     assert run.files[f"{b}::test_one"] == b
     cut = parse_execution(replace(execution, output=SYMPY), command, MARK)
     assert (cut.suite.passed, bool(cut.problem)) == ((), True)
+
+
+def test_what_sympys_script_said_before_its_time_ran_out_counts() -> None:
+    command = TestCommand(argv=("python", "bin/test"), kind="files", source="detection")
+    a = "sympy/core/tests/test_a.py"
+    end = section("end", json.dumps({"code": None, "timeout": True, "limit": "idle"}).encode())
+    said = SYMPY.partition("F\n")[0] + "F\ntest_three "
+    run = parse_execution(Execution(exit_code=128, output=said + end, seconds=1), command, MARK)
+    assert run.suite.passed == (f"{a}::test_one",)
+    assert run.suite.failed == (f"{a}::test_three", f"{a}::test_two")
+    assert (run.suite.errors, run.ended, run.problem) == ((f"{a}::test_three",), False, "")
 
 
 HOSTILE_ROWS: dict[str, list[object]] = {

@@ -234,6 +234,13 @@ class CountTest(unittest.TestCase):
 
     def test_steady(self):
         pass
+
+    @unittest.expectedFailure
+    def test_wrong_as_known(self):
+        self.assertEqual(count([1]), 5)
+
+    def test_with_an_error(self):
+        count([1])[0]
 """
 
 
@@ -247,6 +254,14 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
         "tests.test_case.CountTest.test_parts",
     )
     assert report.after.passed == ("tests.test_case.CountTest.test_steady",)
+    assert report.after.errors == ("tests.test_case.CountTest.test_with_an_error",)
+    assert report.after.skipped == tuple(
+        f"tests.test_case.CountTest.test_{name}" for name in ("skipped", "wrong_as_known")
+    )
+    assert (report.before.errors, report.before.skipped) == (
+        report.after.errors,
+        report.after.skipped,
+    )
 
 
 @pytest.mark.slow
@@ -448,6 +463,13 @@ def test_slow():
 def test_fetch():
     import urllib.request
     urllib.request.urlopen("http://127.0.0.1:9/")
+
+def test_window():
+    import os
+    os.environ["DISPLAY"]
+
+def test_widget():
+    raise RuntimeError("no display name and no $DISPLAY environment variable")
 """
 
 
@@ -466,7 +488,8 @@ async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> Non
     run = await runner.run("", RequestedTests(files=("test_own.py",)))
     assert run.suite.passed == ("test_own.py::test_helped",)
     assert run.suite.failed == ("test_own.py::test_first",)
-    assert run.suite.offline == ("test_own.py::test_fetch",)
+    apart = ("fetch", "widget", "window")
+    assert run.suite.offline == tuple(f"test_own.py::test_{name}" for name in apart)
 
 
 OWN_SCRIPT = """\

@@ -16,6 +16,7 @@ from sandbox.guest.installer.main import explain_lock
 from sandbox.guest.installer.plan import Plan, latest_day
 from sandbox.guest.installer.requirements import flatten, without
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
+from sandbox.guest.installer.versioneer import expand_keywords
 
 BUILD = """\
   × Failed to build `pylibmc==1.6.3`
@@ -53,6 +54,13 @@ def test_uv_names_what_it_cannot_have() -> None:
         ("Could not find CMake with version >=3.15", "the program cmake"),
         ("Problem with the CMake installation, aborting build.", "the program cmake"),
         ("-- No CMAKE_CXX_COMPILER could be found.", "a C compiler"),
+        ("error: package `pyo3 v0.22.0` requires rustc 1.63.1 or newer", "a newer Rust"),
+        ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`", "a newer Rust"),
+        ("Caused by:\n  Unable to update registry `crates-io`", "crates of Rust"),
+        (
+            "warning: x\nerror: failed to download from `https://static.crates.io/a`",
+            "crates of Rust",
+        ),
         ("SyntaxError: invalid syntax", ""),
         (
             "error: [Errno 2] No such file or directory: 'x86_64-linux-gnu-gcc'",
@@ -175,6 +183,37 @@ class Recorded(Uv):
     def install(self, words: Sequence[str], **_: Any) -> tuple[bool, str]:
         self.asked.append(Path(words[-1]).read_text().splitlines())
         return self.answers.pop(0)
+
+
+VERSIONEER = """\
+def get_keywords():
+    git_refnames = "$Format:%d$"
+    git_full = "$Format:%H$"
+    return {"refnames": git_refnames, "full": git_full}
+
+
+def get_config():
+    cfg = VersioneerConfig()
+    cfg.tag_prefix = "v"
+    return cfg
+"""
+
+
+def test_versioneer_is_told_the_version_as_the_archive_of_a_release_tells_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "src/pad").mkdir(parents=True)
+    own, other = tmp_path / "src/pad/_version.py", tmp_path / "src/pad/versions.py"
+    own.write_text(VERSIONEER)
+    other.write_text('git_refnames = " (tag: 0.9)"\n')
+    (tmp_path / "version_link.py").symlink_to(own)
+    assert expand_keywords(tmp_path, "1.2.4.dev5") == ["src/pad/_version.py"]
+    told = VERSIONEER.replace('"$Format:%d$"', '" (tag: v1.2.4.dev5)"')
+    assert own.read_text() == told
+    assert other.read_text() == 'git_refnames = " (tag: 0.9)"\n'
+    assert expand_keywords(tmp_path, "1.3") == []
+    own.write_text(VERSIONEER)
+    assert expand_keywords(tmp_path, '1") or ("') == []
 
 
 def test_a_test_requirement_that_cannot_be_built_goes_by_its_name() -> None:

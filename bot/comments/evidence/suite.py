@@ -1,0 +1,71 @@
+"""The repository's own tests, without and with the edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.comments.evidence.test_output import drop_progress
+from bot.markdown import block, code, details, prose
+from pipeline.codebase.text import pluralize
+from pipeline.types import Evidence, SuiteRun
+
+
+def render_suite(evidence: Evidence, characters: int) -> str:
+    """The results as a table, what they mean, and the output folded."""
+    suite = evidence.suite
+    if suite is None:
+        problem = evidence.suite_problem
+        if problem:
+            return (
+                "This repository's own tests tell nothing about the change: I could not run them. "
+                + prose(problem, 500)
+            )
+        return "None of this repository's own tests has to do with the change."
+    before, after = suite.before, suite.after
+    table = _suite_table(before, after)
+    text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{table}"
+    if suite.chosen and not suite.whole:
+        text += f"\n\nI ran {len(before.passed):,} that pass without the change: {suite.chosen}."
+    elif suite.chosen:
+        text += f"\n\nOf {suite.whole:,} tests that pass without the change, I ran "
+        text += f"{len(before.passed):,} with it: {suite.chosen}."
+    if suite.broken:
+        text += (
+            f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
+        )
+    if before.offline:
+        many = pluralize(len(before.offline), "further test")
+        need = "needs" if len(before.offline) == 1 else "need"
+        text += f"\n\n{many} {need} a network, a display or a service, which the sandbox lacks: "
+        text += "no evidence."
+    if suite.flaky:
+        text += "\n\nI left these out because they do not always pass without the change:\n\n"
+        text += _render_names(suite.flaky)
+    log = block(drop_progress(after.execution.output), characters)
+    return f"{text}\n\n{details('Output with the change', log)}"
+
+
+def _suite_table(before: SuiteRun, after: SuiteRun) -> str:
+    """Both runs in numbers; the columns of errors and skipped tests only where there are any."""
+    names, counts = ["passed", "failed"], [_count_outcomes(run) for run in (before, after)]
+    if before.errors or after.errors:
+        names.append("error")
+    if before.skipped or after.skipped:
+        names.append("skipped or expected to fail")
+    rows = ["| | " + " | ".join(names) + " |", "|---" + "|--:" * len(names) + "|"]
+    for title, count in zip(("before", "after"), counts, strict=True):
+        rows.append(f"| {title} | " + " | ".join(f"{count[name]}" for name in names) + " |")
+    return "\n".join(rows)
+
+
+def _count_outcomes(run: SuiteRun) -> dict[str, int]:
+    return {
+        "passed": len(run.passed),
+        "failed": len(run.failed) - len(run.errors),
+        "error": len(run.errors),
+        "skipped or expected to fail": len(run.skipped),
+    }
+
+
+def _render_names(names: Sequence[str]) -> str:
+    return block("\n".join(names), 2000)
