@@ -228,10 +228,6 @@ class CountTest(unittest.TestCase):
     def test_skipped(self):
         pass
 
-    @unittest.expectedFailure
-    def test_known_fault(self):
-        self.assertEqual(count([1]), 7)
-
     def test_steady(self):
         pass
 
