@@ -110,11 +110,22 @@ def anthropic_model_list(names: list[str]) -> dict[str, Any]:
     return {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]}
 
 
-def openai_model_list(names: list[str], windows: Mapping[str, int]) -> dict[str, Any]:
-    """The list of models in OpenAI's format, with vLLM's `max_model_len` where `windows` has it."""
+def openai_model_list(names: list[str], windows: Mapping[str, int | str]) -> dict[str, Any]:
+    """The list of models in OpenAI's format, with vLLM's `max_model_len` where `windows` has it, or
+    the `parent` of an adapter."""
     data = [
         {"id": name, "object": "model", "created": 0, "owned_by": "recorded"}
-        | ({"max_model_len": windows[name]} if name in windows else {})
+        | _describe_window(windows.get(name))
         for name in dict.fromkeys(names)
     ]
     return {"object": "list", "data": data}
+
+
+def _describe_window(known: int | str | None) -> dict[str, Any]:
+    match known:
+        case None:
+            return {}
+        case str(parent):
+            return {"parent": parent, "max_model_len": None}
+        case _:
+            return {"parent": None, "max_model_len": known}

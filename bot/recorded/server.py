@@ -67,13 +67,14 @@ class RecordedServer:
         recording: Recording,
         *,
         key: str | None = None,
-        windows: Mapping[str, int] | None = None,
+        windows: Mapping[str, int | str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         extensions: bool = True,
     ) -> None:
         """With a `key`, requests with another key get 401. Without `extensions`, the service
         rejects `response_format` and `logprobs` with 400, like many servers. `windows` are the
-        models that it lists, with their windows in tokens, as vLLM lists them.
+        models that it lists, with their windows in tokens, as vLLM lists them; an adapter
+        has the name of its model in place of a window.
         """
         self.recording = recording
         self.requests: list[ReceivedRequest] = []

@@ -24,10 +24,10 @@ from pipeline.learning.rows import (
     PolicyRow,
     ProcessRow,
     Split,
-    judged_row,
     outcome_rows,
     policy_row,
     process_rows,
+    render_judged_row,
 )
 from pipeline.learning.splits import find_leaks, repository_key, split_issues
 from pipeline.types import Frozen, replace
@@ -156,7 +156,7 @@ def _add_issue(
         for answer in attempt.judged:
             if answer.question not in questions:
                 questions.add(answer.question)
-                found.process.append(judged_row(issue.id, side, attempt.source, answer))
+                found.process.append(render_judged_row(issue.id, side, attempt.source, answer))
         if not attempt.diff or attempt.diff in seen:
             continue
         seen.add(attempt.diff)

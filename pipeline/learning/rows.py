@@ -79,11 +79,11 @@ def process_rows(
     for level, right in levels:
         system, question = render_step(issue.issue, paths, changed if level == "places" else ())
         answer = JudgedAnswer(level=level, system=system, question=question, right=right)
-        found.append(judged_row(issue.id, split, source, answer))
+        found.append(render_judged_row(issue.id, split, source, answer))
     return found
 
 
-def judged_row(issue: str, split: Split, source: str, answer: JudgedAnswer) -> ProcessRow:
+def render_judged_row(issue: str, split: Split, source: str, answer: JudgedAnswer) -> ProcessRow:
     """A question of a process reward model with the verdict that is wanted."""
     return ProcessRow(
         issue=issue,

@@ -1,6 +1,6 @@
 """Asks a self-hosted model's server what it serves, and how long the windows are.
 
-vLLM states `max_model_len` for each model of `GET /v1/models`:
+vLLM states `max_model_len` for each model of `GET /v1/models`, adapters aside:
 https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
 
@@ -55,9 +55,18 @@ def output_length(window: int) -> int:
 
 def _list_models(document: object) -> Iterator[tuple[str, int | None]]:
     listed: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else ()
+    models: dict[str, dict[str, Any]] = {}
     for each in cast("list[Any]", listed) if isinstance(listed, list) else []:
         model = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
         if isinstance(name := model.get("id"), str):
-            window = model.get("max_model_len")
-            known = isinstance(window, int) and 0 < window <= _LARGEST
-            yield name, window if known else None
+            models[name] = model
+    for name, model in models.items():
+        # Of an adapter, vLLM names the model that it belongs to, and no window.
+        parent = model.get("parent")
+        base = models.get(parent, {}) if isinstance(parent, str) else {}
+        yield name, _read_window(model) or _read_window(base)
+
+
+def _read_window(model: dict[str, Any]) -> int | None:
+    window = model.get("max_model_len")
+    return window if isinstance(window, int) and 0 < window <= _LARGEST else None

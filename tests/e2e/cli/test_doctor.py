@@ -72,7 +72,7 @@ async def test_served_adapters_are_asked_for_what_a_run_asks(recorded_bot: BotHa
     """The windows are said; a name that the server lacks, and answers without probabilities."""
     said = RecordedAnswer(call=DOCTOR_CALL, reply="+", logprobs={"+": -0.1, "-": -2.4})
     unknown = RecordedAnswer(call=DOCTOR_CALL, status=404, error="The model `prm` does not exist.")
-    windows = {"base": 32_768, "orm": 16_384}
+    windows = {"base": 16_384, "orm": "base"}
     judge = RecordedServer(_recording(said), windows=windows)
     lacks = RecordedServer(_recording(unknown), windows=windows)
     async with judge.serve() as url, lacks.serve() as other:
