@@ -5,6 +5,7 @@
 The executions are what `capuchin evaluate --grade DIR` writes. Labels say which edits are right.
 Each rate is the mean over instances of the share of an instance's right, or wrong, edits, with
 `PRIOR_INSTANCES` more at the assumed rate: edits for one issue are no independent observations.
+With few instances or repositories the assumed rates stay as they are.
 
 *Breaking tests* is seen as a run sees it: the near tests, as they were before the reference edit.
 A right edit may break one that asserts the old behaviour.
@@ -30,6 +31,8 @@ from pipeline.selection.scoring.confidence import sigmoid
 from pipeline.selection.scoring.ratios import ASSUMED, FittedRatios, Rate, Ratios
 
 PRIOR_INSTANCES: Final = 10
+MIN_INSTANCES, MIN_REPOSITORIES = 20, 3
+"""Below either, the file says what was counted, and the assumed ratios stay."""
 SOUND: Final = 0.5
 """With it, the assumed rates are those of halves that every right edit passes and 40 % of the
 wrong ones."""
@@ -154,6 +157,8 @@ def fit(rows: Sequence[ExecutedEdit]) -> FittedRatios:
     }
     instances = {row.instance_id for row in told}
     repositories = {row.repo for row in told}
+    enough = len(instances) >= MIN_INSTANCES and len(repositories) >= MIN_REPOSITORIES
+    counted = of_scripts(count_ratios(told, of_halves(ASSUMED), PRIOR_INSTANCES))
     return FittedRatios(
         date=datetime.now(UTC).date().isoformat(),
         data=f"{len(told)} public edits for {len(instances)} instances of SWE-bench Verified from "
@@ -162,7 +167,8 @@ def fit(rows: Sequence[ExecutedEdit]) -> FittedRatios:
         f"instances at the assumed rates; scripts: halves of the reference tests, and {SOUND:.0%} "
         "of scripts assumed to be as good",
         command="python -m pipeline.evaluation.executions.fit EXECUTIONS OUT",
-        ratios=of_scripts(count_ratios(told, of_halves(ASSUMED), PRIOR_INSTANCES)),
+        fitted=enough,
+        ratios=counted if enough else ASSUMED,
         seen=count_ratios(told, ASSUMED, 0),
         instances=len(instances),
         edits=len(told),
@@ -177,7 +183,8 @@ def main(arguments: Sequence[str]) -> int:
     *sources, out = map(Path, arguments)
     fitted = fit(read_executions(sources))
     out.write_text(fitted.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{fitted.data}.\n{fitted.errors}\n")
+    word = "Fitted" if fitted.fitted else "Too few to fit, the assumed ratios stay"
+    sys.stdout.write(f"{word}: {fitted.data}.\n{fitted.ratios}\n{fitted.errors}\n")
     return 0
 
 

@@ -59,6 +59,8 @@ class FittedRatios(Frozen):
     data: str
     method: str
     command: str
+    fitted: bool
+    """False: too few were counted, and `ratios` are the assumed ones."""
     ratios: Ratios
     seen: Ratios
     """As they were counted, without what was assumed; for scripts: halves of reference tests."""
