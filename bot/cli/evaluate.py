@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli import Subparsers
-from bot.cli.evaluation.grade import grade_predictions, write_grades
+from bot.cli.evaluation.executions import execute_edits, write_executions
+from bot.cli.evaluation.grade import GOLD, NONE, grade_predictions, write_grades
 from bot.cli.evaluation.recall import measure_recall, write_recall
 from bot.cli.evaluation.solve import SolveTask, solve_instances
 from bot.cli.evaluation.solve_report import write_solved
@@ -85,7 +86,8 @@ def _add_executions(parser: argparse.ArgumentParser) -> None:
         "--grade", metavar="PREDICTIONS",
         help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
         "environments of our own, and say which solve their instances; `gold` grades the "
-        "reference edits, `none` no edits: what can the environments tell? Calls no model",
+        "reference edits, `none` no edits: what can the environments tell? A folder with --labels "
+        "writes what tests say of right and of wrong edits. Calls no model",
     )  # fmt: skip
     parser.add_argument(
         "--solve", type=Path, metavar="OUT",
@@ -163,6 +165,8 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
         return _evaluate
     if not args.trees:
         raise BadData("Name where the edits are from: --predictions, --runs or --trees.")
+    if args.grade and args.grade not in (GOLD, NONE) and Path(args.grade).is_dir():
+        return _execute
     return _grade if args.grade else _measure_recall
 
 
@@ -187,6 +191,17 @@ def _grade(args: argparse.Namespace) -> None:
     settings = Settings.from_env()
     work = grade_predictions(args.instances, args.trees, args.grade, args.out, settings)
     write_grades(asyncio.run(work), args.out, as_json=args.json)
+
+
+def _execute(args: argparse.Namespace) -> None:
+    if args.labels is None:
+        raise BadData(
+            "--grade of a folder needs --labels, which lists the edits that resolve their "
+            "instances: what do tests tell of right and of wrong edits?"
+        )
+    data = read_dataset(args.instances, Path(args.grade), args.labels, args.ensemble)
+    work = execute_edits(args.instances, args.trees, data, args.out, Settings.from_env())
+    write_executions(asyncio.run(work), args.out, as_json=args.json)
 
 
 def _solve(args: argparse.Namespace) -> None:

@@ -5,9 +5,8 @@ none? The tests are the benchmark's; they run by the repository's own command.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_runnable
 from pipeline.edits.unified_diff import parse_diff, split_diff
 from pipeline.evaluation.dataset import LocatedInstance, read_rows
+from pipeline.evaluation.executions.names import read_outcomes
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.runner import TestRun, TestRunner
@@ -31,8 +31,6 @@ environment cannot tell."""
 _MOST_NAMED = 5
 _RUN_SECONDS = 900.0
 """Of processor time, for the test files of an instance."""
-_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)")
-_PATH_PARAMETER = re.compile(r"\[(/[^/*\]][^*\]]{0,500})\]?$")
 
 
 class GradedInstance(LocatedInstance):
@@ -78,52 +76,15 @@ def read_graded(path: Path) -> tuple[GradedInstance, ...]:
     return read_rows(path, GradedInstance)
 
 
-@dataclass
-class NamedOutcomes:
-    """Tests of one run under the names that benchmarks give them."""
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, and what it is made of."""
 
-    passed: set[str] = field(default_factory=set[str])
-    failed: set[str] = field(default_factory=set[str])
-
-    def passes(self, wanted: str) -> bool:
-        """Whether the test ran and passed; of several of that name, all."""
-        keys = normalise_name(wanted)
-        return any(key in self.passed for key in keys) and not any(k in self.failed for k in keys)
-
-
-def normalise_name(name: str) -> tuple[str, ...]:
-    """A test's name as each version of each runner would write it, made the same.
-
-    `test_a (m.C)` and, from Python 3.11 on, `test_a (m.C.test_a)` are `m.C.test_a`; pytest before 4
-    writes `::()::`; the dataset cuts pytest's names at a space, and paths in them to their ends.
-    """
-    match = _UNITTEST.fullmatch(name.strip())
-    if match:
-        test, place = match[1], match[2]
-        return (place if place.endswith(f".{test}") else f"{place}.{test}",)
-    if "::" in name:
-        name = (name.replace("::()::", "::").split() or [""])[0]
-        return (_PATH_PARAMETER.sub(_shorten_path, name),)
-    return (name.strip(),)
-
-
-def _shorten_path(match: re.Match[str]) -> str:
-    return "[/" + match[1].rstrip("]").split("/")[-1] + "]"
-
-
-def read_outcomes(run: TestRun, *, bare: bool) -> NamedOutcomes:
-    """The tests of `run` by all names under which they may be asked for; `bare`: also by the names
-    of their functions alone."""
-    found = NamedOutcomes()
-    for names, kept in ((run.suite.passed, found.passed), (run.suite.failed, found.failed)):
-        for name in names:
-            kept.update(normalise_name(name))
-            if bare:
-                kept.add(name.rpartition("::")[2])
-            if title := run.titles.get(name):
-                kept.add(title.strip())
-    found.failed.update(key for name in run.suite.offline for key in normalise_name(name))
-    return found
+    grade: InstanceGrade
+    to_fix: tuple[str, ...] = ()
+    """Tests that should be fixed; empty where nothing ran with the edit."""
+    left: frozenset[str] = frozenset()
+    """Tests that should pass with the edit, and do not."""
 
 
 def drop_files(diff: str, paths: Iterable[str]) -> str:
@@ -158,23 +119,30 @@ class Grader:
 
         Raises as `Sandbox.run`, but for an edit that does not apply.
         """
+        return (await self.judge(diff)).grade
+
+    async def judge(self, diff: str) -> Judgement:
+        """Like `grade`, test by test."""
         one = self._instance
         failed = InstanceGrade(instance_id=one.instance_id)
         try:
             runner, before = await self._find_runner()
         except PatchRejected as error:
-            return replace(failed, cannot_tell=f"The benchmark's tests do not apply. {error}")
+            why = f"The benchmark's tests do not apply. {error}"
+            return Judgement(_cannot_tell(failed, why))
         if runner is None:
-            return replace(failed, cannot_tell=before)
+            return Judgement(_cannot_tell(failed, str(before)))
         assert isinstance(before, TestRun)
-        verdict = await self._judge(runner, before, diff)
-        if verdict.resolved or diff == one.patch or verdict.cannot_tell:
-            told = verdict.resolved or verdict.cannot_tell
-            return verdict if told else _cannot_tell(verdict, verdict.note)
-        reference = await self._judge(runner, before, one.patch)
+        found = await self._judge(runner, before, diff)
+        verdict = found.grade
+        if verdict.resolved or verdict.cannot_tell:
+            return found
+        if diff == one.patch:
+            return Judgement(_cannot_tell(verdict, verdict.note))
+        reference = (await self._judge(runner, before, one.patch)).grade
         if reference.resolved:
-            return verdict
-        return _cannot_tell(verdict, reference.cannot_tell or reference.note)
+            return found
+        return Judgement(_cannot_tell(verdict, reference.cannot_tell or reference.note))
 
     async def _find_runner(self) -> tuple[TestRunner | None, TestRun | str]:
         """The first command by which any of the benchmark's tests is told, and how they went."""
@@ -205,7 +173,7 @@ class Grader:
         chosen = [path for path in python if path in named or is_runnable(path)]
         return tuple(chosen or python)
 
-    async def _judge(self, runner: TestRunner, before: TestRun, diff: str) -> InstanceGrade:
+    async def _judge(self, runner: TestRunner, before: TestRun, diff: str) -> Judgement:
         one = self._instance
         told_before = read_outcomes(before, bare=runner.command.kind == "files")
         grade = InstanceGrade(
@@ -215,7 +183,8 @@ class Grader:
         )
         pass_already = [name for name in one.fail_to_pass if told_before.passes(name)]
         if len(pass_already) == len(one.fail_to_pass):
-            return _cannot_tell(grade, f"Passes without any edit: {_list(pass_already)}.")
+            why = f"Passes without any edit: {_list(pass_already)}."
+            return Judgement(_cannot_tell(grade, why))
         keep = [name for name in one.pass_to_pass if told_before.passes(name)]
         aside = len(one.pass_to_pass) - len(keep)
         # The benchmark also lists tests that its reader of logs took for failed, such as the one
@@ -226,19 +195,20 @@ class Grader:
         if aside > MOST_ASIDE * len(one.pass_to_pass):
             lost = [name for name in one.pass_to_pass if name not in set(keep)]
             words = f"{aside} of {len(one.pass_to_pass)} tests do not pass here without any edit"
-            return _cannot_tell(grade, f"{words}: {_list(lost)}. {before.problem}".strip())
+            why = f"{words}: {_list(lost)}. {before.problem}".strip()
+            return Judgement(_cannot_tell(grade, why))
         own = drop_files(diff, filter(None, self._tests))
         if not own.strip():
-            return replace(grade, kept=len(keep), note="The edit is empty.")
+            return Judgement(replace(grade, kept=len(keep), note="The edit is empty."))
         both = own + one.test_patch
         try:
             return await self._compare(runner, grade, both, keep)
         except PatchRejected as error:
-            return replace(grade, note=f"The edit does not apply: {error}")
+            return Judgement(replace(grade, note=f"The edit does not apply: {error}"))
 
     async def _compare(
         self, runner: TestRunner, grade: InstanceGrade, diff: str, keep: Sequence[str]
-    ) -> InstanceGrade:
+    ) -> Judgement:
         wanted = RequestedTests(files=runner.command.covers(self._files()))
         left = {*self._instance.fail_to_pass, *keep}
         problem = ""
@@ -249,12 +219,17 @@ class Grader:
             left = {name for name in left if not told.passes(name)}
             if not left:
                 break
-        fixed = {*self._instance.fail_to_pass} - {*keep} - left
+        to_fix = tuple(name for name in self._instance.fail_to_pass if name not in keep)
         kept = [name for name in keep if name not in left]
         note = f"Does not pass with the edit: {_list(sorted(left))}. {problem}" if left else ""
-        return replace(
-            grade, fixed=len(fixed), kept=len(kept), note=note.strip(), resolved=not left
+        grade = replace(
+            grade,
+            fixed=len({*to_fix} - left),
+            kept=len(kept),
+            note=note.strip(),
+            resolved=not left,
         )
+        return Judgement(grade, to_fix, frozenset(left))
 
 
 def _cannot_tell(grade: InstanceGrade, why: str) -> InstanceGrade:

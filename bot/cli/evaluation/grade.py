@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 import time
@@ -11,36 +10,29 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli.display.base import print_progress
+from bot.cli.evaluation.workplace import CannotTell, Workplaces, check_trees, digest
 from bot.cli.terminal import printable
 from bot.markdown import code, prose
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
-from bot.runner.types import Job
 from bot.settings import Settings
-from bot.types import RunId
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed
 from pipeline.concurrency import gather_bounded
-from pipeline.evaluation.dataset import BadData, read_predictions
+from pipeline.evaluation.dataset import read_predictions
 from pipeline.evaluation.grading import (
     GradedInstance,
-    Grader,
     GradeReport,
     InstanceGrade,
     build_grade_report,
     choose_edits,
     read_graded,
 )
-from pipeline.evaluation.recall import find_clone
-from pipeline.options import Options
 from pipeline.store import DirStore, ScopedStore, Store
-from pipeline.types import Issue, replace
-from sandbox.errors import EnvironmentFailed
+from pipeline.types import replace
 from sandbox.scratch import scratch_folder
 
 GOLD, NONE = "gold", "none"
 """In place of a file of predictions: every instance's reference edit, or no edit at all."""
-_DIGITS: Final = 16
+GRADES: Final = "grades"
 
 
 async def grade_predictions(
@@ -56,15 +48,14 @@ async def grade_predictions(
         SandboxUnavailable: Docker does not answer; call again to go on.
     """
     rows = await asyncio.to_thread(read_graded, instances)
-    if not await asyncio.to_thread(trees.is_dir):
-        raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
+    await asyncio.to_thread(check_trees, trees)
     named = predictions in (GOLD, NONE)
     found = predictions if named else await asyncio.to_thread(read_predictions, Path(predictions))
     edits = choose_edits(rows, found)
     engine = build_engine(settings, owner=GRADE_OWNER)
     with scratch_folder("grade") as scratch:
-        runner = PipelineRunner(settings, engine)
-        grading = _Grading(trees, DirStore((out or scratch) / "grades"), settings, runner)
+        places = Workplaces(trees, settings, PipelineRunner(settings, engine))
+        grading = _Grading(DirStore((out or scratch) / GRADES), places)
         try:
             grades = await gather_bounded(
                 settings.sandbox_parallel,
@@ -78,62 +69,31 @@ async def grade_predictions(
 class _Grading:
     """Grades one instance after another with one engine."""
 
-    def __init__(
-        self, trees: Path, store: DirStore, settings: Settings, runner: PipelineRunner
-    ) -> None:
-        self._trees = trees
+    def __init__(self, store: DirStore, places: Workplaces) -> None:
         self._store = store
-        self._images_mb = settings.sandbox_images_mb
-        self._runner = runner
+        self._places = places
 
     async def grade(self, row: GradedInstance, diff: str) -> InstanceGrade:
         """The verdict over `diff`, saved."""
         store = ScopedStore(self._store, row.instance_id)
-        key = f"verdict/{_digest(row.model_dump_json(), diff)}"
+        key = f"verdict/{digest(row.model_dump_json(), diff)}"
         grade = await store.load(key, InstanceGrade)
         if grade is None:
             began = time.monotonic()
             grade = await self._grade_new(row, diff, store)
             grade = replace(grade, seconds=round(time.monotonic() - began, 1))
             await store.save(key, grade)
-            await self._runner.engine.collect(max_bytes=self._images_mb * 1_000_000)
+            await self._places.evict_images()
         print_progress(_line(grade))
         return grade
 
     async def _grade_new(self, row: GradedInstance, diff: str, store: Store) -> InstanceGrade:
-        unknown = InstanceGrade(instance_id=row.instance_id)
-        tree = await asyncio.to_thread(find_clone, self._trees, row.repo)
-        if tree is None:
-            return replace(unknown, cannot_tell=f"{self._trees} holds no clone of {row.repo}.")
         try:
-            codebase = await Codebase.open(tree, row.base_commit)
-        except GitFailed:
-            return replace(unknown, cannot_tell=f"{tree} has no commit {row.base_commit}.")
-        options = Options()
-        job = Job(
-            run_id=RunId(f"grade-{_digest(row.instance_id)}"),
-            issue=Issue(repository=row.repo, title="", body=row.problem_statement),
-            codebase=codebase,
-            options=options,
-        )
-
-        def report(sentence: str) -> None:
-            print_progress(f"{row.instance_id}: {sentence}")
-
-        try:
-            async with self._runner.open_environment(job, store, report) as environment:
-                best = environment.record.best
-                sandbox = environment.sandbox
-                tests = ScopedStore(store, environment.image)
-                grade = await Grader(row, codebase, sandbox, tests, options).grade(diff)
-        except EnvironmentFailed as error:
-            return replace(unknown, cannot_tell=f"No environment: {error}")
-        return replace(grade, environment=best.line() if best else "")
-
-
-def _digest(*parts: str) -> str:
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+            async with self._places.open(row, store) as place:
+                grade = await place.grader.grade(diff)
+        except CannotTell as error:
+            return InstanceGrade(instance_id=row.instance_id, cannot_tell=str(error))
+        return replace(grade, environment=place.environment)
 
 
 def _line(grade: InstanceGrade) -> str:

@@ -1,11 +1,11 @@
 """The evidence of executions for each candidate, in log-odds, on the scale of the fitted
 confidence.
 
-The confidence from the text of the edits is fitted on labelled data (`confidence.py`). There is no
-labelled data with executions, so the weight of an execution is **assumed, not fitted**: a
-likelihood ratio for each voting test and for the repository's own tests, as below. Tests that one
-model wrote for one issue agree in their errors too, so n of them count as `n / (1 + (n - 1) *
-ALIKE)`.
+The confidence from the text of the edits is fitted on labelled data (`confidence.py`). The weight
+of an execution is a likelihood ratio for each voting test and for the repository's own tests. Those
+are counted on executed edits, and drawn towards assumed ones: `ratios.json` says from how many, and
+`pipeline.evaluation.executions.fit` what stays assumed. Tests that one model wrote for one issue
+agree in their errors too, so n of them count as `n / (1 + (n - 1) * correlation)`.
 
 A test's share of that is its weight, `(1 + r) / 2`, where `r` from -1 to 1 is its discrimination:
 the correlation, over the candidates, of passing it with the share of the other voting tests passed
@@ -19,15 +19,10 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from pipeline.selection.scoring.ratios import load_shipped_ratios
 from pipeline.selection.voting import reproducing_tests
 from pipeline.types import VoteTable
 
-PASSED_IF_RIGHT, PASSED_IF_WRONG = 0.75, 0.45
-"""Assumed: how often a right and a wrong edit pass a test written for the issue."""
-BREAKS_IF_RIGHT, BREAKS_IF_WRONG = 0.05, 0.30
-"""Assumed: how often a right and a wrong edit break one of the repository's own tests."""
-TEST_CORRELATION = 0.6
-"""Assumed: the correlation between tests written for one issue."""
 PRIOR_CANDIDATES = 4
 """Pseudo-candidates that carry no information about a test, added to the real ones."""
 
@@ -65,28 +60,15 @@ def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
     """By candidate: the log-odds of being right that passing and failing `tests` adds."""
-    shares = vote_weights(table, tests)
-    total = sum(shares)
-    if total <= 0:
-        return [0.0 for _ in table.candidates]
-    count = len(tests) / (1 + (len(tests) - 1) * TEST_CORRELATION)
-    passed = math.log(PASSED_IF_RIGHT / PASSED_IF_WRONG)
-    failed = math.log((1 - PASSED_IF_RIGHT) / (1 - PASSED_IF_WRONG))
+    shares, ratios = vote_weights(table, tests), load_shipped_ratios().ratios
     return [
-        count
-        * sum(
-            share * (passed if runs[test].passed else failed)
-            for test, share in zip(tests, shares, strict=True)
+        ratios.script_odds(
+            [(share, runs[test].passed) for test, share in zip(tests, shares, strict=True)]
         )
-        / total
         for runs in table.runs
     ]
 
 
 def suite_odds(broken: Sequence[str] | None) -> float:
     """The log-odds that the repository's own tests add; 0 if they did not run."""
-    if broken is None:
-        return 0.0
-    if broken:
-        return math.log(BREAKS_IF_RIGHT / BREAKS_IF_WRONG)
-    return math.log((1 - BREAKS_IF_RIGHT) / (1 - BREAKS_IF_WRONG))
+    return 0.0 if broken is None else load_shipped_ratios().ratios.breaks.odds(bool(broken))

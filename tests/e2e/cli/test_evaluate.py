@@ -13,6 +13,8 @@ import pytest
 from bot.cli import main
 from bot.recorded.recording import RecordedAnswer
 from bot.recorded.server import RecordedServer
+from pipeline.evaluation.executions.fit import main as fit_ratios
+from pipeline.evaluation.executions.record import read_executions
 from pipeline.learning.filtering import read_filtered
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
@@ -122,6 +124,34 @@ async def test_unlabelled_edits_are_labelled_by_the_benchmarks_tests_for_learnin
     said = capsys.readouterr()
     assert "leakage: 0" in said.out
     assert "acme__lost-1: cannot tell." in said.err  # there is no clone
+
+
+@pytest.mark.slow
+async def test_a_folder_of_labelled_edits_is_executed_for_the_fit(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, labels = benchmark.folder / "predictions", benchmark.folder / "labels.json"
+    folder.mkdir()
+    breaks = diff_of(TILL, TILL.replace("len(", "-len("), "shop/till.py")
+    for member, diff in (("good", GOLD), ("bad", breaks)):
+        row = {"instance_id": "acme__shop-1", "model_name_or_path": member, "model_patch": diff}
+        (folder / f"{member}.jsonl").write_text(json.dumps(row) + "\n")
+    labels.write_text(json.dumps({"good": ["acme__shop-1"], "bad": []}))
+    words = ["--out", str(benchmark.out), "--json", "--grade", str(folder)]
+
+    assert await benchmark.evaluate(*words) == 2
+    assert "--labels" in capsys.readouterr().err
+    assert await benchmark.evaluate(*words, "--labels", str(labels)) == 0
+    found = document(capsys)
+    assert "no clone of acme/lost" in found["cannot_tell"]["acme__lost-1"]
+    rows = read_executions([benchmark.out / "executions.jsonl"])
+    assert {row.member: (row.right, row.fixed, row.broken) for row in rows} == {
+        "good": (True, (True,), 0),
+        "bad": (False, (False,), 1),
+    }
+    fitted = benchmark.folder / "ratios.json"
+    assert fit_ratios([str(benchmark.out / "executions.jsonl"), str(fitted)]) == 0
+    assert json.loads(fitted.read_text())["edits"] == 2
 
 
 async def test_solving_runs_grades_and_tabulates_and_goes_on(

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.evaluation.dataset import BadData
+from pipeline.evaluation.executions.names import normalise_name
 from pipeline.evaluation.grading import (
     GradedInstance,
     Grader,
     InstanceGrade,
     build_grade_report,
     drop_files,
-    normalise_name,
     read_graded,
 )
 from pipeline.options import Options

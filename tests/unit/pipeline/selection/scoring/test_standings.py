@@ -18,16 +18,12 @@ from pipeline.selection.methods import (
     shortlist,
 )
 from pipeline.selection.scoring.execution import (
-    BREAKS_IF_RIGHT,
-    BREAKS_IF_WRONG,
-    PASSED_IF_RIGHT,
-    PASSED_IF_WRONG,
-    TEST_CORRELATION,
     script_odds,
     suite_odds,
     vote_weights,
     voting_tests,
 )
+from pipeline.selection.scoring.ratios import load_shipped_ratios
 from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
@@ -107,17 +103,20 @@ def test_a_test_that_distinguishes_nothing_weighs_half() -> None:
 
 
 def test_what_tests_add_is_a_likelihood_ratio_and_many_alike_count_as_few() -> None:
-    passed = math.log(PASSED_IF_RIGHT / PASSED_IF_WRONG)
-    failed = math.log((1 - PASSED_IF_RIGHT) / (1 - PASSED_IF_WRONG))
+    ratios = load_shipped_ratios().ratios
+    rate = ratios.passes
+    passed = math.log(rate.if_right / rate.if_wrong)
+    failed = math.log((1 - rate.if_right) / (1 - rate.if_wrong))
     assert script_odds(table([ONE, TWO], ["0", "2"], "2"), (0,)) == pytest.approx([passed, failed])
     five = script_odds(table([ONE], ["00000"], "22222"), range(5))
-    assert five == pytest.approx([passed * 5 / (1 + 4 * TEST_CORRELATION)])
+    assert five == pytest.approx([passed * 5 / (1 + 4 * ratios.correlation)])
     assert script_odds(table([ONE], ["0"], "0"), ()) == [0]
 
 
 def test_the_repositorys_own_tests_speak_for_or_against_or_not_at_all() -> None:
     assert suite_odds(None) == 0
-    assert suite_odds(("a",)) == pytest.approx(math.log(BREAKS_IF_RIGHT / BREAKS_IF_WRONG))
+    rate = load_shipped_ratios().ratios.breaks
+    assert suite_odds(("a",)) == pytest.approx(math.log(rate.if_right / rate.if_wrong))
     assert suite_odds(("a", "b")) < 0 < suite_odds(())
 
 

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from pipeline.evaluation.calibration import calibration_error
+from pipeline.evaluation.executions import fit
+from pipeline.evaluation.executions.record import ExecutedEdit
+from pipeline.selection.scoring.ratios import ASSUMED, FittedRatios, load_shipped_ratios
+
+
+def row(
+    instance: str, right: bool, *, passes: bool = True, breaks: bool | None = False
+) -> ExecutedEdit:
+    return ExecutedEdit(
+        instance_id=instance,
+        repo=instance.partition("-")[0],
+        member="m",
+        right=right,
+        fixed=(passes, passes),
+        broken=None if breaks is None else int(breaks),
+    )
+
+
+def drawn(repos: int, instances: int, *, breaks: float, passes: float) -> list[ExecutedEdit]:
+    draw = random.Random(1)
+    return [
+        row(f"r{repo}-{n}", right, passes=right or draw.random() < passes,
+            breaks=draw.random() < (0.02 if right else breaks))
+        for repo in range(repos) for n in range(instances) for right in (True, False)
+    ]  # fmt: skip
+
+
+def test_an_instance_counts_once_however_many_edits_it_has() -> None:
+    rows = [row("r-1", False, breaks=True)] * 9 + [row("r-2", False), row("r-3", False)]
+    seen = fit.count_ratios(rows, ASSUMED, 0)
+    assert seen.breaks.if_wrong == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_few_instances_change_nothing_and_more_leave_the_assumed_rates_by_and_by() -> None:
+    for repos, instances in ((1, 300), (4, 4)):
+        fitted = fit.fit(drawn(repos, instances, breaks=0.9, passes=0.1))
+        assert (fitted.fitted, fitted.ratios) == (False, ASSUMED)
+        assert fitted.seen.breaks.if_wrong > 0.6
+    few = fit.fit(drawn(4, 5, breaks=0.9, passes=0.1)).ratios
+    many = fit.fit(drawn(4, 300, breaks=0.9, passes=0.1)).ratios
+    assert ASSUMED.breaks.if_wrong < few.breaks.if_wrong < 0.8
+    assert many.breaks.if_wrong == pytest.approx(0.9, abs=0.05)
+    # Half of the scripts are assumed to tell nothing.
+    assert many.passes.if_right == pytest.approx(0.75, abs=0.01)
+    assert many.passes.if_wrong == pytest.approx(0.3, abs=0.03)
+    assert few.passes.if_wrong > many.passes.if_wrong
+
+
+def test_edits_of_which_near_tests_say_nothing_count_for_scripts_alone() -> None:
+    found = fit.count_ratios([row("r-1", False, breaks=None, passes=False)], ASSUMED, 0)
+    assert found.passes.if_wrong < 0.01
+    assert fit.count_ratios([row("r-1", True, breaks=None)], ASSUMED, 5).breaks == ASSUMED.breaks
+
+
+def test_each_repository_is_checked_with_ratios_of_the_others() -> None:
+    rows = drawn(4, 200, breaks=0.6, passes=0.4)
+    fitted = fit.fit(rows)
+    assert (fitted.repositories, fitted.instances, fitted.edits) == (4, 800, 1600)
+    assert fitted.errors["near tests, fitted"] < 0.05 < fitted.errors["near tests, assumed"]
+    # A repository of another kind does not see its own.
+    strange = [row(f"odd-{n}", True, breaks=True) for n in range(50)]
+    stated = [p for p, _ in fit.check([*rows, *strange], halves=False)][:50]
+    assert max(stated) < 0.1
+
+
+def test_the_assumed_rates_are_those_of_halves_that_right_edits_pass() -> None:
+    halves = fit.of_halves(ASSUMED)
+    assert halves.passes.if_wrong == pytest.approx(0.4)
+    assert halves.passes.if_right > 0.99
+    assert fit.of_scripts(halves).passes.if_wrong == pytest.approx(ASSUMED.passes.if_wrong)
+
+
+def test_the_command_reads_executions_and_writes_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "executions.jsonl", tmp_path / "out.json"
+    rows = drawn(2, 5, breaks=0.5, passes=0.5)
+    source.write_text("".join(one.model_dump_json() + "\n" for one in rows))
+    assert fit.main([str(source), str(out)]) == 0
+    assert FittedRatios.model_validate_json(out.read_text()).edits == 20
+    assert "10 instances" in capsys.readouterr().out
+
+
+def test_the_shipped_ratios_say_what_stands_behind_them() -> None:
+    shipped = load_shipped_ratios()
+    assert str(shipped.edits) in shipped.data
+    assert "pipeline.evaluation.executions.fit" in shipped.command
+    assert shipped.errors["near tests and halves, fitted"] == pytest.approx(
+        calibration_error(shipped.curve), abs=1e-3
+    )
+    for rate, more in ((shipped.ratios.passes, True), (shipped.ratios.breaks, False)):
+        assert (rate.if_right > rate.if_wrong) is more
