@@ -223,7 +223,9 @@ class _Draft:
         at, lines = close
         return (
             f"The SEARCH lines are not in {block.path}. The nearest there, from line {at}:\n"
-            f"{shorten(lines, _QUOTED)}\nCopy the lines exactly."
+            f"{shorten(lines, _QUOTED)}\n"
+            + ("SEARCH lines are whole lines. " if _is_cut(search, lines) else "")
+            + "Copy the lines exactly."
         )
 
     def _explain_no_file(self, path: str) -> str:
@@ -287,3 +289,10 @@ def _explain_ambiguous(path: str, found: Ambiguous) -> str:
         f"The SEARCH lines are in {path} {len(found.at)} times (at lines {lines}). Add lines "
         "around them until they are there once."
     )
+
+
+def _is_cut(search: Sequence[str], nearest: str) -> bool:
+    """Whether the first or the last line of `search` is the beginning of a line of `nearest`."""
+    ends = [line for line in (search[0], search[-1]) if line.strip()]
+    lines = nearest.split("\n")
+    return any(line != there and there.startswith(line) for line in ends for there in lines)

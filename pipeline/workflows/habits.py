@@ -19,8 +19,8 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _FOLDER = re.compile(
-    r"(?:docs?/)?(changelog(\.d)?|changes|newsfragments|news|news\.d|docs?/whatsnew)/[^/]+"
-    r"\.(md|rst|txt)",
+    r"(?:docs?/)?(changelog(\.d)?|changes|newsfragments|news|news\.d|docs?/whatsnew(/fragments)?)/"
+    r"([^/]+\.(md|rst|txt)|(\+[\w-]+|\d+)\.[a-z][a-z_-]*)",
     re.IGNORECASE,
 )
 _GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECASE)
@@ -126,8 +126,9 @@ def _is_code(path: str) -> bool:
 
 
 def _is_fragment(name: str) -> bool:
-    """Whether towncrier and its kin read the file of that name: `1234.bugfix.rst`, `+new.rst`."""
-    stem, _, kind = name.rpartition(".")[0].rpartition(".")
+    """Whether towncrier and its kin read the file of that name: `1234.bugfix.rst`, `+new.rst`,
+    `1234.bugfix`."""
+    stem, _, kind = re.sub(r"\.(md|rst|txt)$", "", name).rpartition(".")
     numbered = any(map(str.isdigit, stem)) and kind.replace("_", "").replace("-", "").isalpha()
     return numbered or name.startswith("+")
 

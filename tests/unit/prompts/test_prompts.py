@@ -265,3 +265,10 @@ def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
     numbered = render("shared/issue", issue=replace(ISSUE, number=7))
     assert "Issue #7 was reported against the repository acme/shop." in numbered
     assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)
+
+
+@pytest.mark.parametrize("name", ["editing/review", "exploring/check", "revising/review"])
+def test_what_fails_beside_the_broken_tests_is_not_blamed_on_the_edit(name: str) -> None:
+    text = render(name, **{**VALUES, **SPECIAL.get(name, {})})
+    assert "tests/test_a.py::test_b" in text
+    assert "fails without the edit as well" in text

@@ -129,3 +129,13 @@ async def test_a_file_for_each_release_is_shown_by_the_latest_release(tmp_path: 
     assert [one.path for one in habits.newest] == [
         f"doc/whatsnew/v0.{n}.0.rst" for n in (12, 11, 10)
     ]
+
+
+async def test_fragments_without_a_suffix_are_known(tmp_path: Path) -> None:
+    """As pylint has them."""
+    names = ("374.bugfix", "8465.user_action", "_template.rst")
+    files = {f"doc/whatsnew/fragments/{name}": b"x\n" for name in names}
+    files |= {"doc/whatsnew/3/3.0/index.rst": b"x\n", "news/models.py": b"x = 0\n"}
+    habits = await habits_after(tmp_path, files)
+    assert "files of their own in doc/whatsnew/fragments." in habits.changelog
+    assert [one.path.rpartition("/")[2] for one in habits.newest] == list(names[1::-1])

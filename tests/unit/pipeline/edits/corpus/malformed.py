@@ -71,6 +71,8 @@ def unfound() -> Iterator[Case]:
         yield Case(f"{path}: created though it is there", new, said="exists and is not empty")
         same = block(path, f"{lines[0]}\n", f"{lines[0]}\n")
         yield Case(f"{path}: nothing changed", same, said="are the same")
+    cut = block("plain.py", "    def total(self, pri\n", "x\n")
+    yield Case("the beginning of a line", cut, said="SEARCH lines are whole lines")
     wrong = block("plain.py", "def elsewhere(value):\n", "x\n")
     yield Case("lines of another file", wrong, said="they are in pkg/other.py")
     uneven = block("plain.py", "def total(self, prices):\nresult = 0\n", "x\n")
