@@ -26,5 +26,5 @@ async def test_a_python_that_is_none_is_told_in_a_sentence(
 ) -> None:
     text = "FROM capuchin/base\nUSER root\n" + REPLACE.format(says)
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": text})
-    with pytest.raises(EnvironmentFailed, match="must hold python3, 3.9 or newer, with venv"):
+    with pytest.raises(EnvironmentFailed, match="must hold python3"):
         await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))

@@ -54,6 +54,8 @@ def test_uv_names_what_it_cannot_have() -> None:
         ("Could not find CMake with version >=3.15", "the program cmake"),
         ("Problem with the CMake installation, aborting build.", "the program cmake"),
         ("-- No CMAKE_CXX_COMPILER could be found.", "a C compiler"),
+        ("CMake Error: CMAKE_C_COMPILER not set, after EnableLanguage", "a C compiler"),
+        ("  No CMAKE_Fortran_COMPILER could be found.", "a Fortran compiler"),
         ("error: package `pyo3 v0.22.0` requires rustc 1.63.1 or newer", "a newer Rust"),
         ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`", "a newer Rust"),
         ("Caused by:\n  Unable to update registry `crates-io`", "crates of Rust"),
