@@ -25,6 +25,8 @@ NO_INDEX: Final = "The package index did not answer."
 _CHOOSE_PYTHON: Final = "choose_python"
 """In the step that chooses the interpreter."""
 _HAS_PYTHONS: Final = re.compile(r"and the sandbox has (3\.\d{1,2}(?:, 3\.\d{1,2}){0,30})\.")
+_NEVER_ENDS: Final = "The build of the package itself does not end"
+"""The installer's own sentence."""
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
@@ -151,6 +153,8 @@ def is_enough(record: EnvironmentRecord) -> bool:
     """Whether no further attempt is worth its time."""
     if sum(attempt.seconds for attempt in record.tried) > LADDER_SECONDS:
         return True
+    if any(attempt.problem.startswith(_NEVER_ENDS) for attempt in record.tried):
+        return True  # each further attempt would take as long
     grades = [attempt.grade for attempt in record.tried]
     unseen = any(attempt.image and attempt.health is None for attempt in record.tried)
     if unseen or max(grades, default=Grade.BROKEN) > Grade.USABLE:

@@ -43,6 +43,8 @@ class PlannedEngine:
     only: bool = False
     log: str = ""
     """What a failed installation printed."""
+    problem: str = ""
+    """The sentence about a failed installation."""
     built: list[str] = field(default_factory=list[str])
     opened: list[str] = field(default_factory=list[str])
     pythons: list[str] = field(default_factory=list[str])
@@ -63,7 +65,9 @@ class PlannedEngine:
         self.pythons.append(request.python)
         if name not in self.images:
             raise EnvironmentFailed(
-                f"{name} fails.", command=f"install {name}", log=self.log or f"log {name}"
+                self.problem or f"{name} fails.",
+                command=f"install {name}",
+                log=self.log or f"log {name}",
             )
         return name
 

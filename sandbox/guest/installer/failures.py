@@ -33,7 +33,14 @@ LACKS = (
         "the library {0}",
     ),
     (re.compile(r"ERROR: Unknown compiler\(s\)"), "a C compiler (build-essential)"),
-    (re.compile(r"No CMAKE_C(?:XX)?_COMPILER could be found"), "a C compiler (build-essential)"),
+    (
+        re.compile(r"No CMAKE_C(?:XX)?_COMPILER could be found|CMAKE_C(?:XX)?_COMPILER not set"),
+        "a C compiler (build-essential)",
+    ),
+    (
+        re.compile(r"CMAKE_Fortran_COMPILER (?:could be found|not set)"),
+        "a Fortran compiler (gfortran)",
+    ),
     (re.compile(r"ERROR: Program '([\w.+-]+)'.* not found"), "the program {0}"),
     (re.compile(r"([\w-]+-config)(?: executable)? (?:not found|is required)"), "the program {0}"),
     (

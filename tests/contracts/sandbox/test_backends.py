@@ -136,7 +136,7 @@ async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
 @pytest.mark.parametrize(
     ("files", "lacks"),
     [
-        (MESONPY, "building it needs a C compiler (build-essential), which the sandbox lacks"),
+        (MESONPY, "building it needs the program cc, which the sandbox lacks"),
         (SCIKIT, "building it needs a C compiler (build-essential), which the sandbox lacks"),
         (MATURIN, "building it needs Rust (cargo), which the sandbox lacks"),
     ],

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from bot.types import RunStatus
+from bot.storage.history import RunHistoryEntry
+from bot.types import Mode, RunId, RunStatus, now
+from pipeline.records import encode_record
 from tests.e2e.harness import BotHarness
 from tests.e2e.people import MAINTAINER
+from tests.support.hub import ref_of
 
 
 async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
     recorded_bot: BotHarness,
 ) -> None:
     repo = recorded_bot.add_repo()
+    history = recorded_bot.storage.keys.history(ref_of(repo))
+    for dollars in (1.0, 2.0, 3.0):  # what earlier fixes cost
+        entry = RunHistoryEntry(
+            run=RunId(f"run-{dollars}"), status=RunStatus.NO_FIX, mode=Mode.FIX, dollars=dollars
+        )
+        await recorded_bot.redis.zadd(history, {encode_record(entry): now().timestamp() - 60})
     issue = await recorded_bot.open_issue(repo, label=False)
     await recorded_bot.hub.add_label(issue, "capuchin:dry-run", MAINTAINER)
     run = await recorded_bot.solve(issue)
@@ -20,5 +29,6 @@ async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
     assert "This script fails because of the issue" in said
     assert "total(1, 2) is -1" in said
     assert "**A fix** would cost about $" in said
+    assert "Half of the latest fixes here cost between $1.50 and $2.50." in said
     assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]

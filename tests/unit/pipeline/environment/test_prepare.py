@@ -211,6 +211,14 @@ async def test_a_repository_that_cannot_be_installed_is_reported_with_every_atte
     assert case.engine.built == ["one", "two"], "the index may be back"
 
 
+async def test_a_build_that_never_ends_is_not_begun_again(tmp_path: Path) -> None:
+    endless = "The build of the package itself does not end: `uv` took longer than 7 minutes."
+    case = Case(tmp_path, PlannedEngine(("one", "two"), {"two": GOOD}, problem=endless))
+    with pytest.raises(EnvironmentFailed, match="took longer than 7 minutes"):
+        await case.prepare()
+    assert case.engine.built == ["one"]
+
+
 async def test_a_restarted_run_repeats_no_attempt_and_looks_at_none_again(tmp_path: Path) -> None:
     engine = PlannedEngine(("none", "bad", "good"), {"bad": BROKEN, "good": GOOD})
     for dies_at in range(2, 40, 4):

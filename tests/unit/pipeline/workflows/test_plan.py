@@ -6,7 +6,7 @@ from pipeline.models.profiles import look_up
 from pipeline.models.spec import ModelSpec
 from pipeline.options import Generator, Options
 from pipeline.types import Context, SourceFile
-from pipeline.workflows.plan import estimate_cost
+from pipeline.workflows.plan import estimate_cost, samples_sentence
 
 CONTEXT = Context(files=(SourceFile(path="a.py", text="x", tokens=59_000),))
 SONNET = look_up(ModelSpec(provider="anthropic", name="claude-sonnet-4-6")).profile
@@ -40,9 +40,18 @@ def test_a_model_of_ones_own_is_free() -> None:
 
 
 def test_an_exploring_machine_takes_more_replies_than_a_fixed_one() -> None:
-    explorers = Options(generators=(Generator(machine="explore"),))
+    explorers = Options(generators=(Generator(machine="explore"),), dollars=1000)
     fixed, explored = (
         estimate_cost(CONTEXT, SONNET, options) for options in (Options(), explorers)
     )
     assert explored.usage.output > 2 * fixed.usage.output
     assert fixed.dollars < explored.dollars < explored.most
+
+
+def test_what_nobody_measured_is_said_and_no_run_costs_more_than_its_ceiling() -> None:
+    explorers = Options(generators=(Generator(machine="explore"),), dollars=3)
+    estimate = estimate_cost(CONTEXT, SONNET, explorers)
+    assert estimate.most == 3
+    said = samples_sentence(estimate, explorers)
+    assert said.endswith("cost about $3.00 if each sample that explores takes 20 replies")
+    assert "replies" not in samples_sentence(estimate_cost(CONTEXT, SONNET, Options()), Options())

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enough
 from sandbox.guest.installer import index, package, resolve
 from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
 from sandbox.guest.installer.index import version_in
-from sandbox.guest.installer.main import explain_lock
+from sandbox.guest.installer.main import Failed, explain_lock, install_package
 from sandbox.guest.installer.plan import Plan, latest_day
 from sandbox.guest.installer.requirements import flatten, without
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
@@ -54,6 +55,8 @@ def test_uv_names_what_it_cannot_have() -> None:
         ("Could not find CMake with version >=3.15", "the program cmake"),
         ("Problem with the CMake installation, aborting build.", "the program cmake"),
         ("-- No CMAKE_CXX_COMPILER could be found.", "a C compiler"),
+        ("CMake Error: CMAKE_C_COMPILER not set, after EnableLanguage", "a C compiler"),
+        ("  No CMAKE_Fortran_COMPILER could be found.", "a Fortran compiler"),
         ("error: package `pyo3 v0.22.0` requires rustc 1.63.1 or newer", "a newer Rust"),
         ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`", "a newer Rust"),
         ("Caused by:\n  Unable to update registry `crates-io`", "crates of Rust"),
@@ -170,6 +173,19 @@ def test_a_file_that_is_not_the_locked_one_is_named() -> None:
 def test_a_build_that_does_not_end_is_killed_and_reported() -> None:
     with pytest.raises(TookTooLong, match=r"sleep 60.*took longer than"):
         Uv(None, {}).run(["sleep", "60"], seconds=0.2)
+
+
+def test_a_setup_script_that_loops_is_told_in_the_sentence_that_ends_the_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object, **__: object) -> tuple[bool, str]:
+        raise TookTooLong("`uv pip install` took longer than 7 minutes.")
+
+    monkeypatch.setattr(Uv, "install", never)
+    with pytest.raises(Failed) as failed:
+        install_package(Plan(setup_py=True), Uv(None, {}), 11, "1.0")
+    attempt = TriedAttempt(name="dated", summary="", problem=str(failed.value))
+    assert is_enough(EnvironmentRecord(tried=(attempt,)))
 
 
 class Recorded(Uv):
