@@ -99,7 +99,10 @@ async def _redis_seconds(storage: Storage) -> float:
 async def _start_demo() -> asyncio.subprocess.Process:
     quiet = asyncio.subprocess.DEVNULL
     command = ("nice", "-n", str(NICENESS), sys.executable, "-m", "bot", "demo")
-    return await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)
+    # Its own session, as that of another service: Linux may share processors between sessions.
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+    )
 
 
 async def _wait_for(demo: asyncio.subprocess.Process) -> int:
