@@ -38,6 +38,8 @@ _MOST_OUTPUT = 16_000
 _SMALL_OUTPUT = 64 * 1024
 """Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
 start."""
+MOST_KEPT = 24 * 1024 * 1024
+"""Bytes of a run's result: 50,000 tests. Records of a few hundred KB unpack to more."""
 PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
@@ -217,9 +219,17 @@ def _is_small(execution: Execution, mark: str) -> bool:
 
 
 def parse_in_process(data: bytes) -> bytes:
-    """Run `parse_execution` from JSON to JSON."""
+    """Run `parse_execution` from JSON to JSON, without the functions if they take too much.
+
+    Raises `ValueError`: the result is larger than can be kept.
+    """
     asked = _Question.model_validate_json(data)
-    return parse_execution(asked.execution, asked.command, asked.mark).model_dump_json().encode()
+    run = parse_execution(asked.execution, asked.command, asked.mark)
+    for each in (run, replace(run, ran={}, names=())):
+        answer = each.model_dump_json().encode()
+        if len(answer) <= MOST_KEPT:
+            return answer
+    raise ValueError(TOO_MUCH)
 
 
 class _Question(Frozen):

@@ -12,7 +12,12 @@ import pytest
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import unpack
-from pipeline.regression.runner import TestRun, parse_execution, parse_untrusted_execution
+from pipeline.regression.runner import (
+    TestRun,
+    parse_execution,
+    parse_in_process,
+    parse_untrusted_execution,
+)
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 
@@ -282,6 +287,29 @@ async def test_a_long_record_reads_as_a_short_one() -> None:
     found = await parse_untrusted_execution(execution, PYTEST, MARK)
     assert found == parse_execution(execution, PYTEST, MARK)
     assert len(found.suite.failed) == 800
+
+
+def test_records_that_unpack_to_more_than_can_be_kept_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First what tests ran is left out, then there is no result."""
+    monkeypatch.setattr("pipeline.regression.runner.MOST_KEPT", 20_000)
+    ran = b'["function", 1, 1, "a.py", 1]\n' + b'["ran", "t", 1, [1]]\n' * 10_000
+    passed = b'["start", "t", "a.py", 1.0]\n["phase", "t", "call", "passed", 0.1]\n'
+    names = b"".join(b'["start", "%0490d", "a.py", 1.0]\n' % n for n in range(100))
+
+    def parse(records: bytes) -> TestRun:
+        question = {
+            "execution": {"exit_code": 0, "output": section("records", records), "seconds": 1.0},
+            "command": PYTEST.model_dump(),
+            "mark": MARK,
+        }
+        return TestRun.model_validate_json(parse_in_process(json.dumps(question).encode()))
+
+    run = parse(passed + ran)
+    assert (run.suite.passed, run.ran, run.names) == (("t",), {}, ())
+    with pytest.raises(ValueError, match="more than can be read"):
+        parse(names)
 
 
 async def test_records_that_cost_too_much_tell_no_test_apart(
