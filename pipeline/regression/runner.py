@@ -9,7 +9,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -127,14 +127,10 @@ class TestRunner:
         await self.store.save(cut_key if cut else key, run)
         return run
 
-    async def run_added(self, diff: str, path: str, text: str) -> TestRun:
-        """Run one test file that is added to the code with `diff`; not saved. Raises as `run`."""
-        lines = text.splitlines()
-        added = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(
-            f"+{line}\n" for line in lines
-        )
-        diffs, wanted = tuple(filter(None, (diff, added))), RequestedTests(files=(path,))
-        return await self._run(diffs, wanted, _digest((path, text)), NO_ENV, math.inf)
+    async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
+        """Run the test files `paths` on the code with `diffs`; not saved. Raises as `run`."""
+        wanted = RequestedTests(files=tuple(paths))
+        return await self._run(tuple(diffs), wanted, _digest(diffs), NO_ENV, math.inf)
 
     async def _run(
         self,

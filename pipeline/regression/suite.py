@@ -142,7 +142,9 @@ class RegressionSuite:
         names = _tests_begun(choice.tests, after) if late else choice.tests
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
-        report = await compare_runs(runner, base, after, diff=diff, names=names, repeats=repeats)
+        report = await compare_runs(
+            runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
+        )
         return replace(report, whole=choice.whole, chosen=words)
 
     def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:
