@@ -33,6 +33,7 @@ GRACE_SECONDS = 20.0
 RUN_TIME = "run time"
 """The limit of an execution that the time of the whole run cut short."""
 NOT_WHOLE = "The results that it printed are not whole: it ended early, or part of them is missing."
+FORGED = "The tests printed results of their own, or ended the program that reports theirs."
 TOO_MUCH = "The tests sent more than can be read."
 _MOST_OUTPUT = 16_000
 _SMALL_OUTPUT = 64 * 1024
@@ -274,6 +275,8 @@ def _outcomes(
 ) -> tuple[Outcomes, str]:
     """The outcomes, and why there is no result; then the outcomes are empty."""
     code, output = sent.execution.exit_code, sent.execution.output
+    if sent.forged:
+        return Outcomes(), FORGED
     if problem := explain_end(command.kind, code, output, recorded):
         return Outcomes(), problem
     if recorded.passed or recorded.failed:

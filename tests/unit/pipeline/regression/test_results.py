@@ -36,7 +36,9 @@ def printed(*rows: object, end: dict[str, object] | None = None, before: str = "
     data = b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
     said = {"code": 0} if end is None else end
     output = before + section("records", data) + section("end", json.dumps(said).encode())
-    return parse_execution(Execution(exit_code=0, output=output, seconds=1), PYTEST, MARK)
+    stated = said["code"]
+    code = stated if isinstance(stated, int) else 128 if stated is None else 0
+    return parse_execution(Execution(exit_code=code, output=output, seconds=1), PYTEST, MARK)
 
 
 def went(name: str, *outcomes: str) -> list[object]:
@@ -126,6 +128,28 @@ def test_what_tests_print_is_no_record() -> None:
     assert MARK not in run.suite.execution.output
 
 
+RESULTS = section(
+    "records", b"\n".join(json.dumps(row).encode() for row in went("a", "passed", "passed"))
+)
+END = section("end", b'{"code": 0}')
+FORGED_OUTPUTS = {
+    "a second set of results": (RESULTS + RESULTS + END, 0, Ending.EXIT),
+    "a second end": (RESULTS + END + END, 0, Ending.EXIT),
+    "results of a wrapper that was killed": (RESULTS + END, None, Ending.KILLED),
+    "results of a wrapper that broke down": (RESULTS, 1, Ending.EXIT),
+    "results of a wrapper that ended otherwise": (RESULTS + END, 1, Ending.EXIT),
+}
+
+
+@pytest.mark.parametrize("case", FORGED_OUTPUTS)
+def test_results_that_the_wrapper_did_not_print_alone_are_not_believed(case: str) -> None:
+    output, code, ending = FORGED_OUTPUTS[case]
+    execution = Execution(exit_code=code, output=output, seconds=1, ending=ending)
+    run = parse_execution(execution, PYTEST, MARK)
+    assert (run.suite.passed, run.suite.failed, run.ended) == ((), (), False)
+    assert "printed results of their own" in run.problem
+
+
 def test_an_end_by_time_or_signal_is_not_the_wrappers_exit_code() -> None:
     late = printed(end={"code": None, "timeout": True})
     assert late.suite.execution.ending is Ending.TIMEOUT
@@ -177,7 +201,7 @@ def test_junit_with_entities_or_no_xml_at_all_gives_no_result() -> None:
 
 
 def test_a_command_that_writes_junit_is_distinguished_by_it() -> None:
-    output = section("junit", XML) + section("end", b'{"code": 1}')
+    output = section("records", b"") + section("junit", XML) + section("end", b'{"code": 1}')
     run = parse_execution(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
     assert run.suite.passed == ("a.B::one", "five")
     assert run.per_test
@@ -299,8 +323,9 @@ def test_records_that_unpack_to_more_than_can_be_kept_are_refused(
     names = b"".join(b'["start", "%0490d", "a.py", 1.0]\n' % n for n in range(100))
 
     def parse(records: bytes) -> TestRun:
+        output = section("records", records) + END
         question = {
-            "execution": {"exit_code": 0, "output": section("records", records), "seconds": 1.0},
+            "execution": {"exit_code": 0, "output": output, "seconds": 1.0},
             "command": PYTEST.model_dump(),
             "mark": MARK,
         }

@@ -136,6 +136,37 @@ async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
     assert report.broken == (CONTROL,)
 
 
+ENDS_THE_WRAPPER = """\
+import base64, json, os, signal, sys, zlib
+with open('/proc/%d/cmdline' % os.getppid(), 'rb') as file:
+    words = file.read().split(b'\\0')[4:]
+mark = json.loads(zlib.decompress(base64.b64decode(b''.join(words))))['mark']
+rows = []
+for test in ('test_count', 'test_total_of_nothing'):
+    name = 'tests/test_till.py::' + test
+    rows.append(['start', name, 'tests/test_till.py', 1.0])
+    rows += [['phase', name, when, 'passed', 0.0] for when in ('setup', 'call', 'teardown')]
+records = '\\n'.join(map(json.dumps, rows))
+with open('/proc/self/fd/1', 'w') as out:
+    for kind, text in (('records', records), ('end', '{"code": 0}')):
+        packed = base64.b64encode(zlib.compress(text.encode())).decode()
+        out.write('\\n%s %s %s\\n' % (mark, kind, packed))
+os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    lines = ENDS_THE_WRAPPER.splitlines()
+    forged = f"--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1,{len(lines)} @@\n"
+    report = await compared(shop, forged + "".join(f"+{line}\n" for line in lines), *PYTEST)
+    assert len(report.broken) == 2
+    assert report.after.passed == ()
+
+
 ODD = """\
 import pytest
 from shop.till import count
