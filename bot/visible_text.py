@@ -16,20 +16,30 @@ from typing import Final
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, newline
 from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
 MAX_CHARACTERS: Final = 100_000
 """Read of one text: GitHub takes 65,536 characters."""
-_BLANK = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
-"""Letters and marks that are displayed as nothing, such as Hangul fillers."""
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+"""Letters, marks and unassigned characters that are displayed as nothing, such as Hangul fillers:
+Unicode's Default_Ignorable_Code_Point, and the empty Braille pattern."""
+_SELECTORS = re.compile("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+")
+"""More than one for a character: rows of them can carry any bits."""
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
     {*_HEADINGS, "p", "ul", "ol", "li", "blockquote", "pre", "table", "tr", "hr", "div", "section"}
     | {"details", "summary", "dl", "dt", "dd"}
 )
-_TAGS: Final = {*_BLOCKS, "code", "img", "br", "td", "th", "thead", "tbody"}
+_SHRINKING: Final = frozenset({"sub", "sup", "small", "rt", "tt", "samp", "code", "h5", "h6"})
+_MOST_SHRUNK: Final = 3
+"""Such elements within one another: a fourth makes text too small to be seen."""
+_TAGS: Final = {*_BLOCKS, *_SHRINKING, "img", "br", "td", "th", "thead", "tbody"}
 _MARKS: Final = {
     **{tag: "#" * level + " " for tag, level in _HEADINGS.items()},
     "pre": "```",
@@ -40,8 +50,36 @@ _MARKS: Final = {
 _MOST_NESTED: Final = 20
 """Lists and quotes within one another that indent a line: a page of them grew to 16 MB."""
 _PREFIXES: Final = {"li": "  ", "blockquote": "> "}
-_DROPPED: Final = {"script", "style", "title", "textarea", "noscript", "template", "iframe"}
+_DROPPED: Final = {
+    "script",
+    "style",
+    "title",
+    "textarea",
+    "noscript",
+    "template",
+    "iframe",
+    "rp",
+} | {
+    *("video", "audio", "object", "canvas", "select", "datalist", "noembed", "noframes", "dialog"),
+}
 """Elements of whose contents nothing is shown."""
+_PICTURES: Final = {
+    "geojson": "[map]",
+    "topojson": "[map]",
+    "mermaid": "[diagram]",
+    "stl": "[3D model]",
+}
+"""Languages of fences that GitHub draws: most of their text is on no page."""
+_MATH: Final = re.compile(r"(?<![\w$\\])(\$\$?)(?![\s$])([^$]*)(?<!\s)(\$\$?)(?![\w$])")
+_MATH_LINES: Final = re.compile(r"(?m)^(\$\$)\s*$([^$]*)^\s*(\$\$)\s*$")
+_MATH_COMMENT: Final = re.compile(r"(?<!\\)%[^\n]*")
+_MATH_HIDES: Final = re.compile(
+    r"\\(?:[hv]?phantom|smash|math[rlc]lap|[rlc]lap|color|textcolor|f?colorbox|definecolor|[gex]?def"
+    r"|(?:re)?new(?:command|environment)|let|label|href|url|class|style|cssId|bbox|mmlToken|unicode"
+    r"|require|[mh]?kern|[mh]skip|[mh]?space|raise|lower|raisebox|move(?:left|right)|[tT]iny"
+    r"|script(?:script)?(?:style|size))(?![A-Za-z])"
+)
+"""Commands of MathJax that can hide, shrink or move their argument."""
 _HIDDEN = re.compile(r"<!--(?:(?!-->).)*(?:-->|\Z)", re.S)
 
 
@@ -52,7 +90,7 @@ def visible_text(text: str) -> str:
         page,
         tags=_TAGS,
         clean_content_tags=_DROPPED,
-        attributes={"ol": {"start"}},
+        attributes={"ol": {"start"}, "code": {"class"}, "pre": {"lang"}},
         strip_comments=True,
         link_rel=None,
     )
@@ -69,13 +107,12 @@ def strip_invisible(text: str) -> str:
     Models read instructions in them that people do not see ("ASCII smuggling"). Joiners go too:
     an emoji of several parts becomes its parts.
     """
-    return "".join(c for c in text if c in "\n\r\t" or not _is_invisible(c))
+    shown = _SELECTORS.sub(r"\1", _BLANK.sub("", text))
+    return "".join(c for c in shown if c in "\n\r\t" or not _is_invisible(c))
 
 
 def _is_invisible(character: str) -> bool:
-    """Variation selectors beyond the first sixteen can carry any byte."""
-    smuggles = "\U000e0100" <= character <= "\U000e01ef" or character in _BLANK
-    return smuggles or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
 
 
 def strip_comments(text: str) -> str:
@@ -89,6 +126,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(footnote_plugin, inline=False)
     parser.inline.ruler.at("newline", _read_newline)
+    parser.core.ruler.before("footnote_tail", "footnote_repeats", _drop_repeated_footnotes)
     for mark in ("em", "strong", "s"):
         # Kept: the two lines of `__init__` may be meant, and bold words are no less visible.
         for side in ("open", "close"):
@@ -104,6 +142,37 @@ def _read_newline(state: StateInline, silent: bool) -> bool:
     if found and not silent:
         state.pending = state.src[at + 1 : state.pos]
     return found
+
+
+def _drop_repeated_footnotes(state: StateCore) -> None:
+    """GitHub shows the first footnote of a name, and none that is defined within another."""
+    kept: list[Token] = []
+    known: set[str] = set()
+    depth, dropped = 0, 0
+    for token in state.tokens:
+        if token.type == "footnote_reference_open":
+            depth += 1
+            label = " ".join(str(token.meta["label"]).casefold().split())
+            if dropped or depth > 1 or label in known:
+                dropped += 1
+            known.add(label)
+        if not dropped:
+            kept.append(token)
+        if token.type == "footnote_reference_close":
+            depth -= 1
+            dropped = max(0, dropped - 1)
+    state.tokens = kept
+
+
+def hide_math(text: str) -> str:
+    """`text` without the parts of formulas that GitHub does not show."""
+    for pattern in (_MATH_LINES, _MATH):
+        text = pattern.sub(lambda m: f"{m[1]}{_show_formula(m[2])}{m[3]}", text)
+    return text
+
+
+def _show_formula(formula: str) -> str:
+    return "[formula]" if _MATH_HIDES.search(formula) else _MATH_COMMENT.sub("", formula)
 
 
 def _render_markup(
@@ -123,6 +192,10 @@ class _PageReader(HTMLParser):
         self._in_pre = 0
         self._in_row = False
         """Between the cells of a table, where white space means nothing."""
+        self._in_code = 0
+        self._shrunk = 0
+        self._language = ""
+        """Of the fence that is read."""
 
     def text(self) -> str:
         """What was read, with one empty line at most between blocks."""
@@ -135,6 +208,11 @@ class _PageReader(HTMLParser):
         return "\n".join(found)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._shrunk += tag in _SHRINKING
+        if tag in ("pre", "code"):
+            self._in_code += 1
+            named = (dict(attrs).get("lang" if tag == "pre" else "class") or "").lower()
+            self._language = named.removeprefix("language-") or self._language
         if tag in _BLOCKS:
             self._break(blank=tag in ("p", "pre", "table", "blockquote") or tag in _HEADINGS)
         if tag in ("ul", "ol"):
@@ -159,6 +237,7 @@ class _PageReader(HTMLParser):
         return _MARKS.get(tag, "")
 
     def handle_endtag(self, tag: str) -> None:
+        self._leave(tag)
         match tag:
             case "ul" | "ol" if self._numbers:
                 self._numbers.pop()
@@ -180,15 +259,32 @@ class _PageReader(HTMLParser):
         if tag in _BLOCKS:
             self._break(blank=tag in ("p", "pre", "table", "blockquote") or tag in _HEADINGS)
 
+    def _leave(self, tag: str) -> None:
+        self._shrunk -= tag in _SHRINKING
+        if tag in ("pre", "code"):
+            self._in_code -= 1
+            self._language = ""
+
     def handle_data(self, data: str) -> None:
         between = not data.strip() and not self._in_pre
         if between and (self._in_row or not self._lines[-1].strip("> \t")):
             return
-        first, *more = data.split("\n")
+        first, *more = self._show(data).split("\n")
         self._write(first)
         for line in more:
             self._lines.append(self._prefix())
             self._write(line)
+
+    def _show(self, data: str) -> str:
+        """The part of an element's text that is seen."""
+        if self._shrunk > _MOST_SHRUNK:
+            return ""
+        if self._language in _PICTURES:
+            return _PICTURES[self._language] + "\n" * data.endswith("\n")
+        if not self._in_code:
+            return hide_math(data)
+        is_formula = self._language == "math" or self._lines[-1].endswith("$`")
+        return _show_formula(data) if is_formula else data
 
     def _bullet(self) -> str:
         number = self._numbers[-1] if self._numbers else None

@@ -165,9 +165,11 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
         return _evaluate
     if not args.trees:
         raise BadData("Name where the edits are from: --predictions, --runs or --trees.")
-    if args.grade and args.grade not in (GOLD, NONE) and Path(args.grade).is_dir():
-        return _execute
-    return _grade if args.grade else _measure_recall
+    return _choose_grading(args.grade) if args.grade else _measure_recall
+
+
+def _choose_grading(grade: str) -> Callable[[argparse.Namespace], None]:
+    return _execute if grade not in (GOLD, NONE) and Path(grade).is_dir() else _grade
 
 
 def _evaluate(args: argparse.Namespace) -> None:

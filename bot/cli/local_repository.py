@@ -32,6 +32,7 @@ _ORIGIN: Final = re.compile(
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF_FORMS: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
 """Where git looks for a name, in its order (gitrevisions(7))."""
+_LIST_SECONDS: float = 60.0
 _BARE: Final = ("HEAD", "objects", "refs")
 
 
@@ -92,7 +93,10 @@ async def list_refs(repo: Path) -> dict[str, CommitSha]:
         NoRepository: git cannot read it.
     """
     try:
-        listed = await git(None, "ls-remote", "--quiet", repo.as_uri(), config=_TRANSPORT)
+        async with asyncio.timeout(_LIST_SECONDS):
+            listed = await git(None, "ls-remote", "--quiet", repo.as_uri(), config=_TRANSPORT)
+    except TimeoutError:  # one of its files can be a pipe that nobody writes to
+        raise NoRepository(f"{repo}: git could not list it in {_LIST_SECONDS:.0f} s.") from None
     except GitFailed as failure:
         fatal = [line for line in failure.words.splitlines() if line.startswith("fatal: ")]
         reason = (fatal or ["git cannot read it"])[0].removeprefix("fatal: ")

@@ -161,6 +161,15 @@ class _FlatComposer(Composer):
 class _PlainConstructor(SafeConstructor):
     """Gives a value that its tag does not allow, as in `!!bool maybe`, its place."""
 
+    def construct_document(self, node: Any) -> Any:
+        """Lists and mappings are filled last, where tags such as `!!omap` assert what they like."""
+        try:
+            return cast(Any, super()).construct_document(node)
+        except (YAMLError, UnreadableYaml):
+            raise
+        except Exception:  # noqa: BLE001 - AssertionError, TypeError, …
+            raise _unreadable_at(node.start_mark, _MALFORMED) from None
+
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
             value = cast(Any, super()).construct_object(node, deep)

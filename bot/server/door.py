@@ -1,8 +1,9 @@
 """Limits connections to the web server: a slow or silent client costs almost nothing.
 
-There are deadlines for headers and bodies, a limit of connections, and a limit of the total bytes
-of incomplete bodies. If the server is full, it closes the connection that has waited longest
-without completing its headers or body: an honest client completes them in milliseconds.
+There are deadlines for headers, bodies and the reading of answers, a limit of connections, and
+limits of the total bytes of incomplete bodies and unread answers. If the server is full, it closes
+the connection that has waited longest without completing its headers or body or without reading:
+an honest client takes milliseconds.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ SMALL_BODY: Final = 128 * 1024
 """Bytes that every request may send at any time; GitHub's payloads are mostly 10 to 30 KB."""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 """The total bytes of all bodies, beyond `SMALL_BODY` of each."""
+READ_SECONDS: float = 20.0
+LEAST_READ: Final = 64 * 1024
+"""Bytes that a client must read of an answer in each `READ_SECONDS`."""
+MAX_UNREAD_BYTES: int = 64 * 1024 * 1024
+"""The total bytes of answers that clients have not read yet, unless one answer alone is larger."""
 LOG_SECONDS: Final = 60.0
 STREAM_SUFFIX: Final = "/events"
 """How the paths of event streams end."""
@@ -52,11 +58,13 @@ class TooMuchAtOnce(BotError):
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with a deadline for the headers, and a limit of connections."""
+    """HTTP/1.1 with deadlines for headers and for reading answers, and a limit of connections."""
 
     waiting: ClassVar[dict[GuardedProtocol, None]] = {}
-    """The connections whose next request is missing or incomplete, the longest-waiting first."""
+    """The connections whose next request is missing or incomplete, whose answer is not being read,
+    or that send requests without waiting for answers; the longest-waiting first."""
     _deadline: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -72,19 +80,38 @@ class GuardedProtocol(H11Protocol):
         begun: Any = self.cycle
         if begun is not request:
             self._forget_deadline()
-        if begun is not None and not begun.more_body:
+        if begun is not None and not begun.more_body and not self._is_pipelining:
             self.waiting.pop(self, None)
 
     def on_response_complete(self) -> None:
         self.waiting[self] = None
         request: Any = self.cycle
         super().on_response_complete()
+        if self._unread:  # also of a connection that is closing: it waits for its reader
+            self._await_reading()
+            return
         begun: Any = self.cycle  # another one if its bytes had come with the last request's
-        if self.transport.is_closing() or (begun is not request and not begun.more_body):
+        is_whole = begun is not request and not begun.more_body and not self._is_pipelining
+        if self.transport.is_closing() or is_whole:
+            self.waiting.pop(self, None)
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as we write: it makes room for others if need be."""
+        super().pause_writing()
+        self.waiting[self] = None
+        self._await_reading()
+        self._limit_unread()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_reading()
+        request: Any = self.cycle
+        if request is not None and not request.response_complete and not request.more_body:
             self.waiting.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
+        self._forget_reading()
         self.waiting.pop(self, None)
         super().connection_lost(exc)
 
@@ -98,6 +125,41 @@ class GuardedProtocol(H11Protocol):
     def _await_headers(self) -> None:
         self.waiting[self] = None
         self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    @property
+    def _is_pipelining(self) -> bool:
+        """Whether more than the present request has come: no proxy and no browser does that."""
+        return bool(self.conn.trailing_data[0])
+
+    @property
+    def _unread(self) -> int:
+        """Bytes of answers that the client has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def _await_reading(self) -> None:
+        if self._reading is None:
+            self._reading = self.loop.call_later(READ_SECONDS, self._check_reading, self._unread)
+
+    def _check_reading(self, before: int) -> None:
+        """Close the connection if less than `LEAST_READ` of `before` was read since."""
+        self._reading = None
+        if self._unread > max(0, before - LEAST_READ):
+            self.transport.abort()
+        elif self._unread:
+            self._await_reading()
+
+    def _forget_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _limit_unread(self) -> None:
+        total = sum(each._unread for each in self.waiting)
+        for each in [each for each in self.waiting if each is not self and each._unread]:
+            if total <= MAX_UNREAD_BYTES:
+                return
+            total -= each._unread
+            each.transport.abort()
 
     def _forget_deadline(self) -> None:
         if self._deadline is not None:

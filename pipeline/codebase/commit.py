@@ -16,7 +16,7 @@ from sys import intern
 
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.codebase.recent import RecentBytes
-from pipeline.codebase.text import decode_text
+from pipeline.codebase.text import decode_text, decode_texts
 from pipeline.types import CommitSha
 from sandbox.archive import Archive
 from sandbox.tree import Tree
@@ -38,6 +38,12 @@ MOST_BYTES = 4 * 1024 * 1024 * 1024
 """The total bytes of all files, counted per path: equal files are one blob in git."""
 LARGEST_FILE = 256 * 1024 * 1024
 """Bytes; GitHub accepts no file above 100 MiB."""
+MOST_TEXT = 8 * 1024 * 1024
+"""Bytes; a larger file is never read as text: reading and searching it takes seconds."""
+MOST_SETTINGS = 512 * 1024
+"""Bytes of a file that says how a repository is built or tested."""
+MOST_TEXTS = 64 * 1024 * 1024
+"""Bytes of files that are read as text at once: equal files are one blob, so few KB name many."""
 MOST_SECONDS = 300.0
 """The time limit of one listing. A tree of empty folders can take forever and list nothing."""
 _MTIME = 1_000_000_000
@@ -135,15 +141,30 @@ class Codebase:
         return {path: contents[path] for path in wanted if path in contents}
 
     async def read_text(self, path: str) -> str | None:
-        """The content as text, line endings kept; None for a link, a submodule or binary content.
+        """The content as text, line endings kept; None for a link, a submodule, binary content or a
+        file larger than `MOST_TEXT`.
 
         Raises:
             KeyError: there is no such file.
         """
-        if not self.files[path].regular:
+        if not self.files[path].regular or self.files[path].size > MOST_TEXT:
             return None
-        text = decode_text(path, await self.read(path))
+        text = await asyncio.to_thread(decode_text, path, await self.read(path))
         return text.text if text else None
+
+    async def read_texts(
+        self, paths: Iterable[str], *, largest: int = MOST_SETTINGS, most: int = MOST_TEXTS
+    ) -> dict[str, str]:
+        """The texts of those `paths` that are text files, in their order; without files larger
+        than `largest` bytes, and those beyond `most` bytes in all.
+        """
+        kept: list[str] = []
+        for path in paths:
+            file = self.files.get(path)
+            if file and file.regular and file.size <= min(largest, most):
+                most -= file.size
+                kept.append(path)
+        return await asyncio.to_thread(decode_texts, await self.read_all(kept))
 
     async def read_date(self) -> date | None:
         """The day of the commit, by its committer; None without a commit."""

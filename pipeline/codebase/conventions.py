@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.globs import Globs
-from pipeline.codebase.text import decode_text
 from sandbox.environment.manifests import parse_ini, parse_toml
 
 Runner = Literal["pytest", "unittest"]
@@ -130,9 +129,9 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
-    settings = await _read_texts(codebase, [n for n in _CONFIGURATIONS if n in codebase.files])
+    settings = await codebase.read_texts(_CONFIGURATIONS)
     listed = sorted(path for path in codebase.files if _lists_requirements(path))
-    required = await _read_texts(codebase, listed[:_MOST_REQUIREMENTS])
+    required = await codebase.read_texts(listed[:_MOST_REQUIREMENTS])
     configured = _has_pytest_config(codebase, settings) or any(
         _PYTEST_REQUIREMENT.search(text) for text in required.values()
     )
@@ -162,7 +161,7 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
         and is_runnable(path)
         and not left_out.first_match(path)
     )
-    read = await _read_texts(codebase, named[:_MOST_READ])
+    read = await codebase.read_texts(named[:_MOST_READ])
     return {path: text for path, text in read.items() if has_tests(text)}
 
 
@@ -201,12 +200,6 @@ def _lists_requirements(path: str) -> bool:
     folder, name = _parent(path), path.rsplit("/", 1)[-1]
     named = folder == "requirements" or (folder == "" and "requirements" in name)
     return named and name.endswith((".txt", ".in"))
-
-
-async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
-    contents = await codebase.read_all(paths)
-    texts = {path: decode_text(path, data) for path, data in contents.items()}
-    return {path: text.text for path, text in texts.items() if text}
 
 
 def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:

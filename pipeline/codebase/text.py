@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _BOMS = {
@@ -55,6 +56,12 @@ def decode_text(path: str, data: bytes) -> Text | None:
         if text := _decode_as(encoding, data, mark=False):
             return text
     return None
+
+
+def decode_texts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """The texts of those contents that are not binary, by path."""
+    texts = {path: decode_text(path, data) for path, data in contents.items()}
+    return {path: text.text for path, text in texts.items() if text}
 
 
 def _decode_as(encoding: str, data: bytes, *, mark: bool) -> Text | None:

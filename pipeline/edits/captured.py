@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pipeline.codebase.commit import SYMLINK, Codebase
+from pipeline.codebase.commit import MOST_SETTINGS, SYMLINK, Codebase
 from pipeline.codebase.git import git
 from pipeline.codebase.text import decode_text
 from pipeline.edits.patches import create_patch, create_scratch_repository
@@ -88,7 +88,7 @@ async def _find_ignored(paths: Sequence[str], codebase: Codebase) -> set[str]:
     rules = [
         path
         for path, file in codebase.files.items()
-        if path.rsplit("/", 1)[-1] == _IGNORE_FILE and file.regular
+        if path.rsplit("/", 1)[-1] == _IGNORE_FILE and file.regular and file.size <= MOST_SETTINGS
     ]
     plain = [path for path in paths if refusal(path, {}) is None]
     needed = [rule for rule in rules if _is_above(rule, plain)]

@@ -84,16 +84,26 @@ async def build_failing_script(text: str, nonce: str) -> str:
     Empty if `text` is no such script, or a file is not Python as we know it.
     """
     given = read_given(text)
-    if given is None:
-        return ""
+    failing = await _write_failing(given, nonce) if given else None
+    return _SCRIPT.format(given=failing.decode()) if failing else ""
+
+
+async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
+    """The test file `path` with every test in it made to fail, under its own name; empty if it is
+    no test file or not Python as we know it."""
+    content = base64.b64encode(text.encode("utf-8", "replace")).decode()
+    failing = await _write_failing({"files": {path: content}}, nonce)
+    return base64.b64decode(json.loads(failing)["files"][path]) if failing else b""
+
+
+async def _write_failing(given: Mapping[str, Any], nonce: str) -> bytes:
     question = json.dumps({"given": given, "nonce": nonce}).encode()
     try:
-        answer = await call_isolated(
+        return await call_isolated(
             __name__, "write_failing_tests", question, seconds=WRITE_SECONDS, memory=WRITE_MEMORY
         )
     except IsolatedFailure:
-        return ""
-    return _SCRIPT.format(given=answer.decode())
+        return b""
 
 
 def read_given(text: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.codebase.commit import Codebase
+from pipeline.codebase.commit import MOST_TEXT, Codebase
 from pipeline.codebase.text import Text, decode_text
 from pipeline.edits.blocks import Block, parse_blocks
 from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
@@ -130,6 +130,9 @@ class _Draft:
         return await self._change(block, text)
 
     def _refusal(self, path: str) -> str | None:
+        file = self.codebase.files.get(path)
+        if file and file.size > MOST_TEXT:
+            return f"{path} is larger than {MOST_TEXT >> 20} MiB: no edit may touch it."
         return refusal(
             path, self.codebase.files, self.never_touch, allow_lock_files=self.allow_lock_files
         )

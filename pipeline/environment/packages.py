@@ -72,8 +72,7 @@ async def find_distribution_name(codebase: Codebase) -> str:
 
 async def read_manifests(codebase: Codebase) -> dict[str, str]:
     """The texts of the manifests at the root, by path."""
-    there = [path for path in MANIFESTS if path in codebase.files]
-    return {path: await codebase.read_text(path) or "" for path in there}
+    return await codebase.read_texts(MANIFESTS)
 
 
 def _list_modules(texts: Mapping[str, str]) -> Iterator[str]:

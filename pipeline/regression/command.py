@@ -123,7 +123,7 @@ async def find_commands(
         if script:
             return (_from_script(script, "configuration"),)
         return (_to_command(configured, "configuration", places),)
-    texts = await _read_texts(codebase, ("tox.ini", "pyproject.toml", "noxfile.py"))
+    texts = await codebase.read_texts(("tox.ini", "pyproject.toml", "noxfile.py"))
     tox = [*tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", ""))]
     nox = [*nox_lines(texts.get("noxfile.py", ""))]
     scripts = [_from_script(script, "detection") for script in await find_scripts(codebase)]
@@ -199,11 +199,6 @@ def _folders_and_files(codebase: Codebase) -> frozenset[str]:
             found.add(path)
             path = path.rpartition("/")[0]
     return frozenset(found)
-
-
-async def _read_texts(codebase: Codebase, paths: Sequence[str]) -> dict[str, str]:
-    found = {path: await codebase.read_text(path) for path in paths if path in codebase.files}
-    return {path: text for path, text in found.items() if text}
 
 
 def _parse_line(line: str) -> tuple[str, ...] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pipeline.codebase.commit import Codebase
 from pipeline.regression.command import RequestedTests
-from pipeline.regression.control import CONTROL, is_forged
+from pipeline.regression.control import CONTROL, ControlTests
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.types import SuiteReport, SuiteRun
 
@@ -28,6 +29,7 @@ class RerunResult:
 
 async def compare_runs(
     runner: TestRunner,
+    codebase: Codebase,
     base: TestRun,
     after: TestRun,
     *,
@@ -39,7 +41,7 @@ async def compare_runs(
 
     Apparently broken tests run again, with and without `diff`: those that pass in a further run
     with it are not broken; those that fail in one without it are flaky, and left out. Where none
-    is broken, a control test must fail, or counts as broken itself (`pipeline.regression.control`).
+    is broken, control tests must fail, or count as broken (`pipeline.regression.control`).
     """
     broken = set(names) - set(after.suite.passed)
     found = await confirm_broken(runner, diff, broken, base, repeats)
@@ -48,8 +50,10 @@ async def compare_runs(
     counted = set(names) - flaky
     failed = set(after.suite.failed) - passed - flaky
     seen = passed.union(after.suite.failed, after.suite.skipped)
-    if not counted - passed and diff and await is_forged(runner, base, diff):
-        counted.add(CONTROL)
+    if not counted - passed and diff:
+        controls = ControlTests(runner, codebase, base)
+        if await controls.are_forged(diff, counted):
+            counted.add(CONTROL)
     return SuiteReport(
         command=runner.command.argv,
         before=SuiteRun(

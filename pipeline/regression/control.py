@@ -1,18 +1,27 @@
-"""A control of the recorder: a test that must fail, beside the repository's own, under names that
-an edit cannot know. Where it is recorded otherwise, nothing that ran with that edit counts."""
+"""Controls of the recorder: tests that must fail. One is beside the repository's own, under names
+that an edit cannot know; others are the repository's own, made to fail under their own names. Where
+one is recorded otherwise, nothing that ran with that edit counts."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter, defaultdict
+from collections.abc import Collection
 from typing import Final
 
+from pipeline.codebase.commit import Codebase
+from pipeline.edits.external_tests import make_tests_fail
+from pipeline.edits.patches import create_patch
+from pipeline.edits.unified_diff import list_paths
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import SHARED
 from pipeline.types import Frozen
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
 """The name under which a forged result is reported, in place of a test's."""
+LONGEST_SECONDS: Final = 60.0
+"""Of the tests in a file that is made to fail."""
 _KINDS: Final = ("pytest", "unittest", "labels")
 _CASE: Final = """\
 import unittest
@@ -36,43 +45,84 @@ class ControlRun(Frozen):
     passed: int = 0
     told: bool = True
     """Whether the run ended by itself; else it shows nothing."""
+    own_failed: tuple[str, ...] = ()
+    """The repository's own tests that were made to fail, and did."""
+    own_passed: tuple[str, ...] = ()
 
 
-async def is_forged(runner: TestRunner, base: TestRun, diff: str) -> bool:
-    """Whether control tests that are recorded as failed without `diff` are not so with it.
+class ControlTests:
+    """Runs control tests by one command, without and with edits. Each result is saved."""
 
-    Always false for a command of which no part can be run, or that does not run them at all.
-    """
-    beside = next((base.files[n] for n in base.suite.passed if base.files.get(n)), "")
-    if runner.command.kind not in _KINDS or not runner.command.covers((beside,)) or not beside:
-        return False
-    before = await _load_or_run(runner, beside, "")
-    if not before.failed or before.passed:
-        return False
-    after = await _load_or_run(runner, beside, diff)
-    return after.told and (after.passed > 0 or after.failed < before.failed)
+    def __init__(self, runner: TestRunner, codebase: Codebase, base: TestRun) -> None:
+        self._runner = runner
+        self._codebase = codebase
+        self._base = base
 
+    async def are_forged(self, diff: str, names: Collection[str]) -> bool:
+        """Whether control tests that are recorded as failed without `diff` are not so with it.
 
-async def _load_or_run(runner: TestRunner, beside: str, diff: str) -> ControlRun:
-    parts = "\0".join([*runner.command.argv, beside, diff])
-    digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    key = f"control/{digest}" if diff else f"{SHARED}control-{digest}"
-    saved = await runner.store.load(key, ControlRun)
-    if saved is None:
-        saved = await _run(runner, beside, diff)
-        await runner.store.save(key, saved)
-    return saved
+        `names`: the tests that are said to pass with it. Always false for a command of which no
+        part can be run, or that does not run the control tests at all.
+        """
+        files = self._base.files
+        beside = next((files[name] for name in self._base.suite.passed if files.get(name)), "")
+        if self._runner.command.kind not in _KINDS or not self._runner.command.covers((beside,)):
+            return False
+        if not beside:
+            return False
+        own = self._choose_own(names, diff)
+        before = await self._load_or_run(beside, own, "")
+        if own and not before.failed:  # what is made to fail can break a runner
+            own, before = "", await self._load_or_run(beside, "", "")
+        if not before.failed or before.passed:
+            return False
+        after = await self._load_or_run(beside, own, diff)
+        if set(before.own_failed) & set(after.own_passed):
+            return True
+        return after.told and (after.passed > 0 or after.failed < before.failed)
 
+    def _choose_own(self, names: Collection[str], diff: str) -> str:
+        """The file that `diff` leaves alone with the most of the tests `names`; empty if none is
+        quick enough."""
+        seconds: dict[str, float] = defaultdict(float)
+        for name, path in self._base.files.items():
+            seconds[path] += self._base.seconds.get(name, 0.0)
+        changed = {*list_paths(diff), ""}
+        counts = Counter(self._base.files.get(name, "") for name in sorted(names))
+        quick = [
+            path
+            for path, _ in counts.most_common()
+            if path not in changed and seconds[path] <= LONGEST_SECONDS
+        ]
+        return next(iter(self._runner.command.covers(quick[:1])), "")
 
-async def _run(runner: TestRunner, beside: str, diff: str) -> ControlRun:
-    nonce = f"c{secrets.token_hex(8)}"
-    folder, _, name = beside.rpartition("/")
-    name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
-    path = f"{folder}/{name}" if folder else name
-    text = _CASE + (_FUNCTION if runner.command.kind == "pytest" else "")
-    run = await runner.run_added(diff, path, text.format(nonce=nonce))
-    return ControlRun(
-        failed=sum(nonce in test for test in run.suite.failed),
-        passed=sum(nonce in test for test in run.suite.passed),
-        told=run.suite.execution.exit_code is not None,
-    )
+    async def _load_or_run(self, beside: str, own: str, diff: str) -> ControlRun:
+        parts = "\0".join([*self._runner.command.argv, beside, own, diff])
+        digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = f"control/{digest}" if diff else f"{SHARED}control-{digest}"
+        saved = await self._runner.store.load(key, ControlRun)
+        if saved is None:
+            saved = await self._run(beside, own, diff)
+            await self._runner.store.save(key, saved)
+        return saved
+
+    async def _run(self, beside: str, own: str, diff: str) -> ControlRun:
+        nonce = f"c{secrets.token_hex(8)}"
+        folder, _, name = beside.rpartition("/")
+        name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
+        path = f"{folder}/{name}" if folder else name
+        text = _CASE + (_FUNCTION if self._runner.command.kind == "pytest" else "")
+        changes: dict[str, bytes | None] = {path: text.format(nonce=nonce).encode()}
+        own_text = await self._codebase.read_text(own) if own else None
+        if own_text and (failing := await make_tests_fail(own, own_text, nonce)):
+            changes[own] = failing
+        made = (await create_patch(self._codebase, changes)).diff
+        run = await self._runner.run_changed(tuple(filter(None, (diff, made))), list(changes))
+        mine = {name for name, file in run.files.items() if file == own and own in changes}
+        return ControlRun(
+            failed=sum(nonce in test for test in run.suite.failed),
+            passed=sum(nonce in test for test in run.suite.passed),
+            told=run.suite.execution.exit_code is not None,
+            own_failed=tuple(name for name in run.suite.failed if name in mine),
+            own_passed=tuple(name for name in run.suite.passed if name in mine),
+        )

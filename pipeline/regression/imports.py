@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pipeline.codebase.isolated import run_isolated
 
 SCAN_SECONDS = 60.0
+LARGEST_SOURCE = 2_000_000
+"""Bytes of a file whose imports are read."""
 _SCAN_PROGRAM = """\
 import ast, json, sys
 files = json.load(sys.stdin)

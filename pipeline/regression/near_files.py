@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import COMMON_STEMS, read_test_files
 from pipeline.codebase.git import GitFailed, git
-from pipeline.codebase.text import decode_text
 from pipeline.edits.unified_diff import FileDiff, parse_diff
-from pipeline.regression.imports import ImportGraph, scan_code
+from pipeline.regression.imports import LARGEST_SOURCE, ImportGraph, scan_code
 
 MOST_FILES = 12
 """Test files run for one edit."""
@@ -91,9 +90,9 @@ class NearFiles:
             if self._texts is None:
                 regular = (path for path, file in self._codebase.files.items() if file.regular)
                 python = sorted(path for path in regular if path.endswith(".py"))[:_MOST_SOURCES]
-                contents = await self._codebase.read_all(python)
-                decoded = {path: decode_text(path, data) for path, data in contents.items()}
-                scan = await scan_code({path: t.text for path, t in decoded.items() if t})
+                scan = await scan_code(
+                    await self._codebase.read_texts(python, largest=LARGEST_SOURCE)
+                )
                 self._graph = ImportGraph(scan.imports)
                 self._texts = await read_test_files(self._codebase, self._exclude)
             return self._texts

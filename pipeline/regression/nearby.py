@@ -93,7 +93,9 @@ class NearbyTests:
             names = tuple(n for n in names if n in {*after.suite.passed, *after.suite.failed})
             if not names:
                 return None
-        report = await compare_runs(runner, base, after, diff=diff, names=names, repeats=1)
+        report = await compare_runs(
+            runner, self._codebase, base, after, diff=diff, names=names, repeats=1
+        )
         many = len(wanted.files or ())
         files = "the file" if many == 1 else f"the {many} files"
         return replace(report, chosen=f"those in {files} nearest to what the edit touches")

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -33,11 +33,14 @@ GRACE_SECONDS = 20.0
 RUN_TIME = "run time"
 """The limit of an execution that the time of the whole run cut short."""
 NOT_WHOLE = "The results that it printed are not whole: it ended early, or part of them is missing."
+FORGED = "The tests printed results of their own, or ended the program that reports theirs."
 TOO_MUCH = "The tests sent more than can be read."
 _MOST_OUTPUT = 16_000
 _SMALL_OUTPUT = 64 * 1024
 """Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
 start."""
+MOST_KEPT = 24 * 1024 * 1024
+"""Bytes of a run's result: 50,000 tests. Records of a few hundred KB unpack to more."""
 PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
@@ -125,14 +128,10 @@ class TestRunner:
         await self.store.save(cut_key if cut else key, run)
         return run
 
-    async def run_added(self, diff: str, path: str, text: str) -> TestRun:
-        """Run one test file that is added to the code with `diff`; not saved. Raises as `run`."""
-        lines = text.splitlines()
-        added = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(
-            f"+{line}\n" for line in lines
-        )
-        diffs, wanted = tuple(filter(None, (diff, added))), RequestedTests(files=(path,))
-        return await self._run(diffs, wanted, _digest((path, text)), NO_ENV, math.inf)
+    async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
+        """Run the test files `paths` on the code with `diffs`; not saved. Raises as `run`."""
+        wanted = RequestedTests(files=tuple(paths))
+        return await self._run(tuple(diffs), wanted, _digest(diffs), NO_ENV, math.inf)
 
     async def _run(
         self,
@@ -217,9 +216,17 @@ def _is_small(execution: Execution, mark: str) -> bool:
 
 
 def parse_in_process(data: bytes) -> bytes:
-    """Run `parse_execution` from JSON to JSON."""
+    """Run `parse_execution` from JSON to JSON, without the functions if they take too much.
+
+    Raises `ValueError`: the result is larger than can be kept.
+    """
     asked = _Question.model_validate_json(data)
-    return parse_execution(asked.execution, asked.command, asked.mark).model_dump_json().encode()
+    run = parse_execution(asked.execution, asked.command, asked.mark)
+    for each in (run, replace(run, ran={}, names=())):
+        answer = each.model_dump_json().encode()
+        if len(answer) <= MOST_KEPT:
+            return answer
+    raise ValueError(TOO_MUCH)
 
 
 class _Question(Frozen):
@@ -270,6 +277,8 @@ def _outcomes(
 ) -> tuple[Outcomes, str]:
     """The outcomes, and why there is no result; then the outcomes are empty."""
     code, output = sent.execution.exit_code, sent.execution.output
+    if sent.forged:
+        return Outcomes(), FORGED
     if problem := explain_end(command.kind, code, output, recorded):
         return Outcomes(), problem
     if recorded.passed or recorded.failed:

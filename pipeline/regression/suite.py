@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import decode_text
 from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
 from pipeline.regression.compare import REPEATS, compare_runs
-from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
+from pipeline.regression.imports import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.regression.select_tests import EDIT_SECONDS, ChosenTests, choose_tests
@@ -143,7 +142,9 @@ class RegressionSuite:
         names = _tests_begun(choice.tests, after) if late else choice.tests
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
-        report = await compare_runs(runner, base, after, diff=diff, names=names, repeats=repeats)
+        report = await compare_runs(
+            runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
+        )
         return replace(report, whole=choice.whole, chosen=words)
 
     def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:
@@ -204,9 +205,7 @@ class RegressionSuite:
     async def _read_texts(self) -> dict[str, str]:
         named = [path for path, file in self._codebase.files.items() if file.regular]
         python = sorted(path for path in named if path.endswith(".py"))[:_MOST_FILES]
-        contents = await self._codebase.read_all(python)
-        texts = {path: decode_text(path, data) for path, data in contents.items()}
-        return {path: text.text for path, text in texts.items() if text}
+        return await self._codebase.read_texts(python, largest=LARGEST_SOURCE)
 
     async def _extend_base(self, runner: TestRunner, base: TestRun, diff: str) -> TestRun:
         """Complete a `base` that was cut off with the tests nearest to `diff`, if it did not reach

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
+import zlib
 
 import pytest
 
+from pipeline.regression.guest_files import read_wrapper_source
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import SandboxUnavailable
-from sandbox.program import python_script
+from sandbox.program import Program, python_script
 from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.own_docker_daemon import OwnDaemon
 
@@ -151,3 +155,26 @@ plain.bind(("127.0.0.1", 8000))
     assert (await sandbox.run(python_script(leave))).passed
     run = await sandbox.run(python_script(look))
     assert (run.exit_code, run.output) == (0, "-1 -1 -1\n")
+
+
+async def test_tests_cannot_open_the_memory_of_what_reports_their_results(
+    sandbox: SandboxSession,
+) -> None:
+    attack = (
+        "import os\n"
+        "try:\n    open('/proc/%d/mem' % os.getppid(), 'r+b')\n"
+        "except OSError as error:\n    print('refused')\n"
+        "else:\n    print('open')\n"
+    )
+    request = {
+        "argv": ["python", "-c", attack],
+        "mark": "mark",
+        "seconds": 60,
+        "wall": None,
+        "junit": False,
+        "files": {},
+        "wanted": {"tests": None},
+    }
+    packed = base64.b64encode(zlib.compress(json.dumps(request).encode())).decode()
+    run = await sandbox.run(Program(("python", "-I", "-c", read_wrapper_source(), packed)))
+    assert run.output.split()[0] == "refused"

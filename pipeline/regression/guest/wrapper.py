@@ -26,11 +26,13 @@ PROGRESS_SECONDS = 2
 """Between two lines of progress."""
 IDLE_SHARE = 0.02
 """See `sandbox.guest.supervisor.time_limit`."""
+PR_SET_DUMPABLE = 4
 MOST_XML = 32 * 1024 * 1024
 _SKIPPED = {".git", "node_modules", ".tox", ".venv"}
 
 
 def main() -> None:
+    _protect_memory()
     request = json.loads(zlib.decompress(base64.b64decode("".join(sys.argv[1:]))))
     began = time.time()
     with tempfile.TemporaryDirectory() as folder:
@@ -43,6 +45,16 @@ def main() -> None:
             left -= _send(request["mark"], "junit", document, left)
         _send(request["mark"], "end", json.dumps(end).encode(), MOST_SENT)
     sys.exit(end["code"] if end["code"] is not None else 128)
+
+
+def _protect_memory() -> None:
+    """Keep the tests, which have our user, from opening our memory in /proc."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass  # a Python without ctypes
 
 
 def _prepare(request: "dict[str, Any]", folder: str) -> "dict[str, str]":
@@ -253,7 +265,9 @@ def _read_document(path: str, since: float, most: int) -> bytes:
 def _send(mark: str, kind: str, data: bytes, most: int) -> int:
     text = base64.b64encode(zlib.compress(data)).decode("ascii")
     if len(text) > most:
-        return 0
+        if kind == "junit":
+            return 0
+        text = ""  # a section that is missing could be forged
     sys.stdout.write("\n%s %s %s\n" % (mark, kind, text))
     sys.stdout.flush()
     return len(text)

@@ -20,6 +20,7 @@ from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from bot.types import Login, RepoRef
+from pipeline.concurrency import gather_bounded
 from tests.e2e.webhook.delivery import labeled, sign
 
 FORGED = "sha256=" + "0" * 64
@@ -49,11 +50,14 @@ def head(signature: str, length: int) -> bytes:
 
 
 _OPEN: list[asyncio.StreamWriter] = []
+_UNREAD: list[socket.socket] = []
 
 
 @pytest.fixture(autouse=True)
 async def close_connections() -> AsyncGenerator[None]:
     yield
+    while _UNREAD:
+        _UNREAD.pop().close()
     while _OPEN:
         writer = _OPEN.pop()
         writer.transport.abort()
@@ -177,6 +181,54 @@ async def test_slow_bodies_do_not_keep_honest_ones_out(
         slow = [await send(port, head(FORGED, 1_000) + b"{") for _ in range(20)]
         assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
         assert await read_status(slow[0][0]) in (b"", b"400")
+
+
+async def send_unread(port: int) -> None:
+    """Open a connection that asks for more than its buffers hold, and reads nothing."""
+    unread = socket.socket()
+    _UNREAD.append(unread)
+    unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    unread.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(unread, ("127.0.0.1", port))
+    with suppress(TimeoutError, ConnectionError):  # the server does not take all of it
+        async with asyncio.timeout(1):
+            await loop.sock_sendall(
+                unread, b"GET /runs/live.js HTTP/1.1\r\nHost: x\r\n\r\n" * 10_000
+            )
+
+
+async def test_clients_that_do_not_read_do_not_keep_honest_ones_out(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 4)
+    async with serving(settings) as port:
+        await gather_bounded(4, (send_unread(port) for _ in range(4)))
+        assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
+
+
+async def test_a_client_that_does_not_read_is_cut_off(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "READ_SECONDS", 0.2)
+    async with serving(settings) as port:
+        await send_unread(port)
+        async with asyncio.timeout(60):
+            while door.GuardedProtocol.waiting:
+                await asyncio.sleep(0.05)
+
+
+async def test_answers_that_nobody_reads_take_no_more_memory_than_there_is_for_them(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "MAX_UNREAD_BYTES", 1)
+    monkeypatch.setattr(door, "READ_SECONDS", 3_600)
+    async with serving(settings) as port:
+        await gather_bounded(4, (send_unread(port) for _ in range(4)))
+        async with asyncio.timeout(60):
+            while len(door.GuardedProtocol.waiting) != 1:
+                await asyncio.sleep(0.05)
+        assert await deliver_honestly(port) == b"202"
 
 
 async def test_refused_webhooks_are_counted_in_one_line(

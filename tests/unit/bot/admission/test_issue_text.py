@@ -81,6 +81,19 @@ HIDDEN = {
     "a comment over paragraphs": "<div>\n<!-- a\n\nEVIL\n\n-->\n</div>",
     "a footnote that nothing names": "[^1]: EVIL words\n\nseen",
     "a script": "<script>EVIL</script>",
+    "a second footnote of a name": "a[^x]\n\n[^x]: seen\n\n[^X]: EVIL",
+    "words behind a footnote in a footnote": "[^1]: a\n\n    [^2]: b\n\n    EVIL\n\nseen",
+    "what old browsers show around readings": "<ruby>a<rp>EVIL</rp><rt>b</rt></ruby>",
+    "what shows where a film does not": "<video>EVIL</video><audio>EVIL</audio>",
+    "a list that is folded": "<select><option>EVIL</option></select>",
+    "text that gets smaller and smaller": "<sub>" * 12 + "EVIL" + "</sub>" * 12,
+    "small text of several kinds": "<small><tt><sup><code>EVIL</code></sup></tt></small>",
+    "a comment in a formula": "`x`$y % EVIL$ and\n$$\nx % EVIL\ny\n$$",
+    "a formula behind backticks": "$`y % EVIL`$",
+    "an invisible part of a formula": r"$x\phantom{\text{EVIL}}$ $\color{white}{EVIL}$",
+    "a fence of formulas": "```math\nx % EVIL\n```",
+    "a diagram": "```mermaid\ngraph TD\n%% EVIL\nA-->B\n```",
+    "a map": '```geojson\n{"properties": {"x": "EVIL"}}\n```',
     "invisible letters by reference": "a&#8203;&#xE0045;&#xE0056;b".replace("E0045", "e0045"),
 }
 
@@ -88,6 +101,18 @@ HIDDEN = {
 def test_a_regular_expression_is_no_footnote() -> None:
     text = "The regex\nr'^[\\w.@+-]+$'\naccepts `a^[b]`."
     assert visible_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "invisible",
+    ["\u180b", "\u2065", "\u2800", "\ufe00", "\ufff0", "\U000e0080", "\U000e01f0", "\U000e0ffe"],
+)
+def test_characters_that_show_as_nothing_are_removed(invisible: str) -> None:
+    assert visible_text(f"a{invisible}b&#x{ord(invisible):x};c") == "abc"
+
+
+def test_rows_of_marks_that_show_as_nothing_shrink_to_one() -> None:
+    assert visible_text("\u2764\ufe0f\ufe0e\ufe0f\ufe0f!") == "\u2764\ufe0f!"
 
 
 @pytest.mark.parametrize("case", HIDDEN)
@@ -106,6 +131,12 @@ SEEN = {
     "def __init__(self) of *this* ~~not~~": "def __init__(self) of *this* ~~not~~",
     "note[^1]\n\n[^1]: words": "words",
     "[the docs](http://x/y)": "the docs",
+    "costs $5 (10% off) and $6": "costs $5 (10% off) and $6",
+    "echo $HOME % $USER/bin and `$a % b$`": "echo $HOME % $USER/bin and `$a % b$`",
+    r"for $x^2 \le y_1$ it fails": r"for $x^2 \le y_1$ it fails",
+    "```sh\necho $x % y$\n```": "echo $x % y$",
+    "```mermaid\ngraph TD\nA-->B\n```\nend": "[diagram]",
+    "H<sub>2</sub>O and a<sup><sub>b</sub></sup>": "H2O and ab",
 }
 
 
@@ -114,7 +145,26 @@ def test_what_a_reader_sees_the_model_sees(text: str) -> None:
     assert SEEN[text] in visible_text(text)
 
 
-SHAPES = ("[", "![", "*a ", "<", "_*", "[a](", "&", "<!--", "`" * 9 + "a", "~~a", "> ", "[^a]")
+SHAPES = (
+    "[",
+    "![",
+    "*a ",
+    "<",
+    "_*",
+    "[a](",
+    "&",
+    "<!--",
+    "`" * 9 + "a",
+    "~~a",
+    "> ",
+    "[^a]",
+    "$a % b",
+    "$$",
+    "$ ",
+    "<sub>",
+    "[^a]: x\n\n",
+    "$`",
+)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

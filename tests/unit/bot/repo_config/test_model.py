@@ -124,6 +124,7 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("a\n---\nb", 2, 1, "Not YAML"),
         ("? [a]\n: b", 1, 3, "A key must be a word, no list or mapping"),
         ("samples: !!bool maybe", 1, 10, "Not YAML: a value is malformed"),
+        ("labels: !!omap [a: 1, a: 1]", 1, 1, "Not YAML: a value is malformed"),
         ('\nsamples: !!int ""', 2, 10, "Not YAML: a value is malformed"),
         ("samples: !!float '_'", 1, 10, "Not YAML: a value is malformed"),
         ("samples: 1" + ":1" * 400 + ".5", 1, 10, "Not YAML: a value is malformed or too large"),

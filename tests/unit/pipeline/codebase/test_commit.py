@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.commit import RECENT_BYTES, Codebase
+from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase
+from pipeline.codebase.conventions import detect_conventions
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
 from pipeline.edits.patches import create_patch
+from pipeline.environment.packages import read_manifests
+from pipeline.regression.command import find_commands
 from sandbox.archive import Archive
 from tests.support.data.bombs import commit_bomb
 from tests.support.data.repositories import make_codebase, make_repository
@@ -262,6 +265,21 @@ async def test_a_commit_of_empty_folders_is_refused_in_time(
     commit = await git(tmp_path, "commit-tree", tree, "-m", "x", env=person)
     with pytest.raises(CodebaseTooLarge, match="could not be listed"):
         await Codebase.open(tmp_path, commit.decode().strip())
+
+
+async def test_ordinary_files_of_unusual_size_are_not_read_as_text(tmp_path: Path) -> None:
+    """A few KB of git name gigabytes: one large blob under many ordinary names."""
+    large = b"a = 1\n" * (MOST_TEXT // 6 + 1)
+    names = ["tox.ini", "setup.py", "pyproject.toml", *(f"m{n}.py" for n in range(40))]
+    codebase = await make_codebase(tmp_path, {**dict.fromkeys(names, large), "small.py": "b = 2\n"})
+    assert await codebase.read_text("setup.py") is None
+    assert await read_manifests(codebase) == {}
+    assert not await find_commands(codebase, ())
+    assert (await detect_conventions(codebase)).runner == "unittest"
+    everything = {"small.py": "b = 2\n"}
+    assert await codebase.read_texts([*names, "small.py"]) == everything
+    texts = await codebase.read_texts(names, largest=2 * MOST_TEXT, most=3 * len(large))
+    assert list(texts) == names[:3]
 
 
 async def test_a_file_is_read_from_git_once(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ import pytest
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import unpack
-from pipeline.regression.runner import TestRun, parse_execution, parse_untrusted_execution
+from pipeline.regression.runner import (
+    TestRun,
+    parse_execution,
+    parse_in_process,
+    parse_untrusted_execution,
+)
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 
@@ -31,7 +36,9 @@ def printed(*rows: object, end: dict[str, object] | None = None, before: str = "
     data = b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
     said = {"code": 0} if end is None else end
     output = before + section("records", data) + section("end", json.dumps(said).encode())
-    return parse_execution(Execution(exit_code=0, output=output, seconds=1), PYTEST, MARK)
+    stated = said["code"]
+    code = stated if isinstance(stated, int) else 128 if stated is None else 0
+    return parse_execution(Execution(exit_code=code, output=output, seconds=1), PYTEST, MARK)
 
 
 def went(name: str, *outcomes: str) -> list[object]:
@@ -123,6 +130,28 @@ def test_what_tests_print_is_no_record() -> None:
     assert MARK not in run.suite.execution.output
 
 
+RESULTS = section(
+    "records", b"\n".join(json.dumps(row).encode() for row in went("a", "passed", "passed"))
+)
+END = section("end", b'{"code": 0}')
+FORGED_OUTPUTS = {
+    "a second set of results": (RESULTS + RESULTS + END, 0, Ending.EXIT),
+    "a second end": (RESULTS + END + END, 0, Ending.EXIT),
+    "results of a wrapper that was killed": (RESULTS + END, None, Ending.KILLED),
+    "results of a wrapper that broke down": (RESULTS, 1, Ending.EXIT),
+    "results of a wrapper that ended otherwise": (RESULTS + END, 1, Ending.EXIT),
+}
+
+
+@pytest.mark.parametrize("case", FORGED_OUTPUTS)
+def test_results_that_the_wrapper_did_not_print_alone_are_not_believed(case: str) -> None:
+    output, code, ending = FORGED_OUTPUTS[case]
+    execution = Execution(exit_code=code, output=output, seconds=1, ending=ending)
+    run = parse_execution(execution, PYTEST, MARK)
+    assert (run.suite.passed, run.suite.failed, run.ended) == ((), (), False)
+    assert "printed results of their own" in run.problem
+
+
 def test_an_end_by_time_or_signal_is_not_the_wrappers_exit_code() -> None:
     late = printed(end={"code": None, "timeout": True})
     assert late.suite.execution.ending is Ending.TIMEOUT
@@ -174,7 +203,7 @@ def test_junit_with_entities_or_no_xml_at_all_gives_no_result() -> None:
 
 
 def test_a_command_that_writes_junit_is_distinguished_by_it() -> None:
-    output = section("junit", XML) + section("end", b'{"code": 1}')
+    output = section("records", b"") + section("junit", XML) + section("end", b'{"code": 1}')
     run = parse_execution(Execution(exit_code=1, output=output, seconds=1), MAKE, MARK)
     assert run.suite.passed == ("a.B::one", "five")
     assert run.per_test
@@ -299,6 +328,30 @@ async def test_a_long_record_reads_as_a_short_one() -> None:
     found = await parse_untrusted_execution(execution, PYTEST, MARK)
     assert found == parse_execution(execution, PYTEST, MARK)
     assert len(found.suite.failed) == 800
+
+
+def test_records_that_unpack_to_more_than_can_be_kept_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First what tests ran is left out, then there is no result."""
+    monkeypatch.setattr("pipeline.regression.runner.MOST_KEPT", 20_000)
+    ran = b'["function", 1, 1, "a.py", 1]\n' + b'["ran", "t", 1, [1]]\n' * 10_000
+    passed = b'["start", "t", "a.py", 1.0]\n["phase", "t", "call", "passed", 0.1]\n'
+    names = b"".join(b'["start", "%0490d", "a.py", 1.0]\n' % n for n in range(100))
+
+    def parse(records: bytes) -> TestRun:
+        output = section("records", records) + END
+        question = {
+            "execution": {"exit_code": 0, "output": output, "seconds": 1.0},
+            "command": PYTEST.model_dump(),
+            "mark": MARK,
+        }
+        return TestRun.model_validate_json(parse_in_process(json.dumps(question).encode()))
+
+    run = parse(passed + ran)
+    assert (run.suite.passed, run.ran, run.names) == (("t",), {}, ())
+    with pytest.raises(ValueError, match="more than can be read"):
+        parse(names)
 
 
 async def test_records_that_cost_too_much_tell_no_test_apart(

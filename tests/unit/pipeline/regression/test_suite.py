@@ -64,44 +64,107 @@ async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -
 
 
 FORGERIES = {
-    "conftest.py": (
-        "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
-        "def pytest_runtest_makereport(item, call):\n"
-        "    call.excinfo = None\n    yield\n"
+    "every outcome": (
+        "conftest.py",
+        (
+            "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
+            "def pytest_runtest_makereport(item, call):\n"
+            "    call.excinfo = None\n    yield\n"
+        ),
     ),
-    "tests/conftest.py": (
-        "import json, os, sys\n"
-        "folder = os.environ.get('CAPUCHIN_RECORDS')\n"
-        "if folder and 'pytest' in ' '.join(sys.orig_argv):\n"
-        "    with open(folder + '/records', 'a') as file:\n"
-        "        for test in ('test_count', 'test_total_of_nothing'):\n"
-        "            name = 'tests/test_till.py::' + test\n"
-        "            lines = [['start', name, 'tests/test_till.py', 1.0]]\n"
-        "            for when in ('setup', 'call', 'teardown'):\n"
-        "                lines.append(['phase', name, when, 'passed', 0.0])\n"
-        "            file.write(''.join(json.dumps(line) + '\\n' for line in lines))\n"
-        "    os._exit(0)\n"
+    "the outcomes of known tests": (
+        "tests/conftest.py",
+        (
+            "import pytest\n\n@pytest.hookimpl(hookwrapper=True)\n"
+            "def pytest_runtest_makereport(item, call):\n"
+            "    if item.name in ('test_count', 'test_total_of_nothing'):\n"
+            "        call.excinfo = None\n    yield\n"
+        ),
     ),
-    "tests/__init__.py": (
-        "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
-        "if module:\n    real = module.write\n"
-        "    module.write = lambda kind, *values: real(\n"
-        "        kind, *('passed' if value == 'failed' else value for value in values)\n    )\n"
+    "the file of records": (
+        "tests/conftest.py",
+        (
+            "import json, os, sys\n"
+            "folder = os.environ.get('CAPUCHIN_RECORDS')\n"
+            "if folder and 'pytest' in ' '.join(sys.orig_argv):\n"
+            "    with open(folder + '/records', 'a') as file:\n"
+            "        for test in ('test_count', 'test_total_of_nothing'):\n"
+            "            name = 'tests/test_till.py::' + test\n"
+            "            lines = [['start', name, 'tests/test_till.py', 1.0]]\n"
+            "            for when in ('setup', 'call', 'teardown'):\n"
+            "                lines.append(['phase', name, when, 'passed', 0.0])\n"
+            "            file.write(''.join(json.dumps(line) + '\\n' for line in lines))\n"
+            "    os._exit(0)\n"
+        ),
+    ),
+    "the recorder": (
+        "tests/__init__.py",
+        (
+            "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
+            "if module:\n    real = module.write\n"
+            "    module.write = lambda kind, *values: real(\n"
+            "        kind, *('passed' if value == 'failed' else value for value in values)\n    )\n"
+        ),
+    ),
+    "the recorder, for known tests": (
+        "shop/__init__.py",
+        (
+            "import sys\nmodule = sys.modules.get('capuchin_inside.pytest_plugin')\n"
+            "if module:\n    real = module.write\n\n"
+            "    def write(kind, name='', *values):\n"
+            "        known = str(name).endswith(('test_count', 'test_total_of_nothing'))\n"
+            "        fake = ('passed' if v == 'failed' and known else v for v in values)\n"
+            "        real(kind, name, *fake)\n\n"
+            "    module.write = write\n"
+        ),
     ),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", FORGERIES)
+@pytest.mark.parametrize("case", FORGERIES)
 async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
-    tmp_path: Path, path: str
+    tmp_path: Path, case: str
 ) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    lines = FORGERIES[path].splitlines()
-    forged = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
+    path, text = FORGERIES[case]
+    lines = text.splitlines()
+    old = f"a/{path}" if path in FILES else "/dev/null"
+    forged = f"--- {old}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
     diff = BREAKING + forged + "".join(f"+{line}\n" for line in lines)
     report = await compared(shop, diff, *PYTEST)
     assert report.broken == (CONTROL,)
+
+
+ENDS_THE_WRAPPER = """\
+import base64, json, os, signal, sys, zlib
+with open('/proc/%d/cmdline' % os.getppid(), 'rb') as file:
+    words = file.read().split(b'\\0')[4:]
+mark = json.loads(zlib.decompress(base64.b64decode(b''.join(words))))['mark']
+rows = []
+for test in ('test_count', 'test_total_of_nothing'):
+    name = 'tests/test_till.py::' + test
+    rows.append(['start', name, 'tests/test_till.py', 1.0])
+    rows += [['phase', name, when, 'passed', 0.0] for when in ('setup', 'call', 'teardown')]
+records = '\\n'.join(map(json.dumps, rows))
+with open('/proc/self/fd/1', 'w') as out:
+    for kind, text in (('records', records), ('end', '{"code": 0}')):
+        packed = base64.b64encode(zlib.compress(text.encode())).decode()
+        out.write('\\n%s %s %s\\n' % (mark, kind, packed))
+os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    lines = ENDS_THE_WRAPPER.splitlines()
+    forged = f"--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1,{len(lines)} @@\n"
+    report = await compared(shop, forged + "".join(f"+{line}\n" for line in lines), *PYTEST)
+    assert len(report.broken) == 2
+    assert report.after.passed == ()
 
 
 ODD = """\
