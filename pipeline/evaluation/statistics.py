@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import fmean
 
 RESAMPLES = 2000
@@ -28,22 +30,27 @@ def bootstrap(count: int, statistic: Callable[[Sequence[int]], float]) -> tuple[
 
     `statistic` receives indices below `count`; draws where it is not a number are skipped.
     """
-    draw = random.Random(_SEED)  # noqa: S311
-    population = range(count)
-    values = sorted(
-        value
-        for _ in range(RESAMPLES if count else 0)
-        if not math.isnan(value := statistic(draw.choices(population, k=count)))
-    )
+    values = sorted(value for drawn in _draw(count) if not math.isnan(value := statistic(drawn)))
     if not values:
         return 0.0, 0.0
     last = len(values) - 1
     return values[round(_TAIL * last)], values[round((1 - _TAIL) * last)]
 
 
+@lru_cache(maxsize=1)
+def _draw(count: int) -> Sequence[Sequence[int]]:
+    """The resamples, which are the same for every score of a report."""
+    draw, population = random.Random(_SEED), range(count)  # noqa: S311
+    return [array("I", draw.choices(population, k=count)) for _ in range(RESAMPLES if count else 0)]
+
+
+def _add(values: Sequence[float], drawn: Sequence[int]) -> float:
+    return sum(map(values.__getitem__, drawn))
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of the mean, in per cent."""
-    return bootstrap(len(values), lambda drawn: 100 * sum(values[i] for i in drawn) / len(drawn))
+    return bootstrap(len(values), lambda drawn: 100 * _add(values, drawn) / len(drawn))
 
 
 def gap_interval(
@@ -52,10 +59,8 @@ def gap_interval(
     """The 95 % interval of the gap closed, with all three scores resampled together."""
 
     def gap_ratio(drawn: Sequence[int]) -> float:
-        low, high = sum(lowest[i] for i in drawn), sum(highest[i] for i in drawn)
-        return (
-            100 * (sum(values[i] for i in drawn) - low) / (high - low) if high > low else math.nan
-        )
+        low, high = _add(lowest, drawn), _add(highest, drawn)
+        return 100 * (_add(values, drawn) - low) / (high - low) if high > low else math.nan
 
     return bootstrap(len(values), gap_ratio)
 

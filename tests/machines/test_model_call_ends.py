@@ -13,7 +13,6 @@ from pipeline.generation.editing import EditingState
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.profiles import look_up
 from pipeline.models.providers.http import Endpoint
-from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
 from pipeline.models.wrappers.throttled import ThrottledModel
 from pipeline.options import Options
@@ -45,6 +44,8 @@ USUAL: list[dict[str, object]] = [
 @asynccontextmanager
 async def service(*first: dict[str, object]) -> AsyncGenerator[tuple[Model, RecordedServer]]:
     """A chat model over a real socket whose answers begin with `first`."""
+    from pipeline.models.providers.openai_chat import OpenAIChatModel  # not while collecting
+
     written = {"version": 1, "note": "Made up.", "answers": [*first, *USUAL]}
     server = RecordedServer(Recording.model_validate(written))
     async with server.serve() as url:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-import kubernetes_validate
+import jsonschema_rs
 import uvicorn
 import yaml
 from docker.errors import APIError, NotFound
@@ -32,6 +32,7 @@ from sandbox.docker.client import connect
 from sandbox.docker.container import seccomp_profile, warm_profile
 from sandbox.execution.stream import STDOUT, DeadlinePassed
 from sandbox.kubernetes.pod import SECCOMP_PROFILE
+from tests.support.kubernetes_schemas import check_manifest
 
 TOKEN = "token-of-the-service-account"
 NAMESPACE = "capuchin-sandboxes"
@@ -141,8 +142,8 @@ class LocalCluster:
 
     async def _create(self, pod: dict[str, Any]) -> Response:
         try:
-            cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
-        except kubernetes_validate.ValidationError as error:
+            check_manifest(pod, "1.34")
+        except jsonschema_rs.ValidationError as error:
             return problem(422, str(error))
         name = pod["metadata"]["name"]
         pod["metadata"]["creationTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
 from pipeline.models.base import Message, ModelProfile, ModelRequest, Reply
 from pipeline.models.profiles import look_up
-from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.http import Endpoint
-from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import ModelSpec
 
+if TYPE_CHECKING:
+    from pipeline.models.providers.anthropic import AnthropicModel
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
+
+    Client = AnthropicModel | OpenAIChatModel
+
 Kind = Literal["anthropic", "openai"]
-Client = AnthropicModel | OpenAIChatModel
 
 KEY = "sk-recorded-0123456789"
 NAME = "claude-haiku-4-5"
@@ -54,8 +57,13 @@ def profile(kind: Kind) -> ModelProfile:
 
 def client(kind: Kind, url: str, *, api_key: str = KEY, **options: Any) -> Client:
     """A client of the service at `url`, which does not end in `/v1`."""
+    # Each SDK takes a second to import: only where a client is wanted, not where one collects.
     if kind == "anthropic":
+        from pipeline.models.providers.anthropic import AnthropicModel
+
         return AnthropicModel(profile(kind), Endpoint(url, api_key, **options))
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
+
     return OpenAIChatModel(profile(kind), Endpoint(f"{url}/v1", api_key, **options))
 
 

@@ -101,9 +101,9 @@ def simple(*edits: Answer, **more: list[Answer]) -> dict[str, list[Answer]]:
     return {**COMMON, **sample(0, *edits), **more}
 
 
-@dataclass
+@dataclass(repr=False)
 class Shop:
-    """Everything one solve needs."""
+    """Everything one solve needs; without a repr, which asyncio makes of each fixture's result."""
 
     codebase: Codebase
     sandbox: SubprocessSandbox

@@ -8,9 +8,8 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -20,6 +19,7 @@ from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, warm_pod_manifes
 from sandbox.kubernetes.profile import node_profile
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
+from tests.support.kubernetes_schemas import check_manifest
 
 FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
 KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
@@ -47,7 +47,7 @@ def the(kind: str, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", ["1.33", "1.34"])
 def test_every_manifest_is_one_that_kubernetes_takes(version: str) -> None:
     for one in documents():
-        cast(Any, kubernetes_validate).validate(one, version, strict=True)
+        check_manifest(one, version)
 
 
 def test_every_file_is_applied() -> None:
@@ -98,7 +98,7 @@ def test_a_folder_of_ones_own_sets_images_replicas_settings_and_limits(tmp_path:
     (tmp_path / "kustomization.yaml").write_text(example)
     found = render(tmp_path)
     for one in found:
-        cast(Any, kubernetes_validate).validate(one, "1.34", strict=True)
+        check_manifest(one, "1.34")
     worker = next(
         one
         for one in found
@@ -126,7 +126,7 @@ def test_the_component_with_trained_models_is_one_that_kubernetes_takes(tmp_path
     (tmp_path / "kustomization.yaml").write_text(json.dumps(own))
     found = render(tmp_path)
     for one in found:
-        cast(Any, kubernetes_validate).validate(one, "1.34", strict=True)
+        check_manifest(one, "1.34")
     settings = find_settings(found)
     assert settings["CAPUCHIN_PRM_MODEL"] == "openai:prm@http://vllm:8000/v1"
     assert settings["CAPUCHIN_SANDBOX"] == "kubernetes", "the others are kept"
@@ -173,7 +173,7 @@ def test_no_pod_of_ours_but_the_workers_gets_a_token() -> None:
 def test_the_pod_of_a_lane_is_valid_and_walled(options: PodOptions) -> None:
     labels = {LABEL_RUN: "a run / of: any name", LABEL_OWNER: "https://github.com 1"}
     pod = warm_pod_manifest("image", limits=Limits(), labels=labels, options=options)
-    cast(Any, kubernetes_validate).validate(pod, "1.34", strict=True)
+    check_manifest(pod, "1.34")
     spec = pod["spec"]
     assert spec.get("runtimeClassName", "") == options.runtime_class
     assert "imagePullSecrets" not in spec, "the service account's are used"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from pipeline.codebase.conventions import Conventions, detect_conventions
 from pipeline.edits.external_tests import build_failing_script, build_test_script
 from tests.support.data.repositories import make_codebase
+from tests.support.forked_python import ENVIRONMENT, run_forked
 
 TESTS = {
     "a function": "def test_a():\n    pass\n",
@@ -32,10 +32,11 @@ async def conventions(tmp_path: Path) -> Conventions:
     return await detect_conventions(await make_codebase(tmp_path / "repo.git", files))
 
 
-def run(text: str, folder: Path) -> int:
+async def run(text: str, folder: Path) -> int:
     folder.mkdir()
     (folder / "script.py").write_text(text)
-    return subprocess.run([sys.executable, "script.py"], cwd=folder, check=False).returncode
+    code, _ = await run_forked([sys.executable, "script.py"], folder, 100, ENVIRONMENT)
+    return code
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -46,8 +47,8 @@ async def test_every_test_fails_under_its_own_name(
     script, _ = build_test_script(files, conventions)
     assert script is not None
     failing = await build_failing_script(script.text, "nonce")
-    assert run(script.text, tmp_path / "passes") == 0
-    assert run(failing, tmp_path / "fails") == 2
+    assert await run(script.text, tmp_path / "passes") == 0
+    assert await run(failing, tmp_path / "fails") == 2
     assert (tmp_path / "fails/tests/data.txt").read_bytes() == b"\xff"
 
 

@@ -3,16 +3,23 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from pipeline.evaluation import fitting
-from pipeline.evaluation.fitting import Vector, minimise, weight_sign
+from tests.support.sources import ROOT, parse
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.fitting import Vector
+
+# The tests import NumPy and SciPy: a process that only collects this file need not load them.
 
 
 def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> None:
+    import numpy as np
+
+    from pipeline.evaluation.fitting import minimise
+
     draw = np.random.default_rng(0)
     for _ in range(50):
         root: Vector = draw.normal(size=(8, 8))
@@ -32,6 +39,10 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
 
 
 def test_weights_keep_their_sign_and_the_others_are_found() -> None:
+    import numpy as np
+
+    from pipeline.evaluation.fitting import minimise
+
     # w0^4 + (w0 - 1)^2 + (w1 - w0 - 2)^2, least without bounds at w1 > 0.
     def loss(w: Vector) -> tuple[float, Vector]:
         gap = w[1] - w[0] - 2
@@ -45,6 +56,10 @@ def test_weights_keep_their_sign_and_the_others_are_found() -> None:
 
 
 def test_a_fit_that_does_not_converge_is_refused() -> None:
+    import numpy as np
+
+    from pipeline.evaluation.fitting import minimise
+
     def endless(w: Vector) -> tuple[float, Vector]:
         return -float(w.sum()), -np.ones(len(w))
 
@@ -62,12 +77,14 @@ def test_without_scipy_the_command_says_what_to_install() -> None:
 
 
 def test_the_command_runs_after_all_it_uses_is_defined() -> None:
-    last = ast.parse(Path(fitting.__file__).read_text()).body[-1]
+    last = parse(ROOT / "pipeline/evaluation/fitting.py").body[-1]
     assert isinstance(last, ast.If)
     assert ast.unparse(last.test) == "__name__ == '__main__'"
 
 
 def test_a_number_of_which_no_direction_is_known_is_refused() -> None:
+    from pipeline.evaluation.fitting import weight_sign
+
     assert (weight_sign("chosen_added"), weight_sign("margin"), weight_sign("record_best")) == (
         -1,
         1,

@@ -8,8 +8,6 @@ import pytest
 from pipeline.models.base import ModelMisconfigured, Price
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.profiles import PricesInvalid, look_up, price_table, read_prices
-from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.openai_chat import OpenAIChatModel
 from pipeline.models.spec import parse_spec
 from pipeline.types import Usage
 
@@ -92,6 +90,10 @@ def test_the_table_is_sane() -> None:
 
 
 async def test_a_spec_becomes_its_client() -> None:
+    # Imported here, so that a process that only collects this file need not load them.
+    from pipeline.models.providers.anthropic import AnthropicModel
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
+
     first = build_model(parse_spec("anthropic:claude-sonnet-4-6"), api_key="k")
     second = build_model(parse_spec("openai:m@http://127.0.0.1:1/v1"), api_key="")
     assert isinstance(first, AnthropicModel)

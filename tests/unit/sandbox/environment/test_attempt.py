@@ -119,6 +119,7 @@ def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
     address = f"http://127.0.0.1:{server.server_port}/simple"
     python = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
     environment = {"PATH": python, "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": os.devnull}
+    environment["PIP_RETRIES"] = "1"  # pip waits longer before each
     line = UV_STEP.replace("/opt/tools", str(tmp_path))
     done = subprocess.run(
         ["sh", "-c", line], env=environment, capture_output=True, text=True, check=False
