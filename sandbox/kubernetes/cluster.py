@@ -5,6 +5,8 @@ The SDK has no types; its answers are checked where they are used.
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -31,6 +33,9 @@ PERMANENT_REASONS: Final = {
 PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
 PULL_SECONDS: Final = 60
 """How long a pull may keep failing: registries fail for moments."""
+NO_PERMISSION: Final = re.compile(r'cannot \S+ resource "')
+"""How a cluster says that a role is missing. It refuses (403) for other reasons too, such as a full
+quota."""
 MISSING: Final = (
     "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
 )
@@ -230,7 +235,15 @@ def translate_cluster_errors(failure: str, *, ignored_status: int | None = None)
 
 
 def _error_text(error: Any, status: int) -> str:
-    text = " ".join(str(error.body or error.reason or error).split())[:300]
-    if status in (401, 403):
+    text = " ".join((_stated_message(error.body) or str(error.reason or error)).split())[:300]
+    if status == 401 or NO_PERMISSION.search(text):
         return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."
     return f"{status} {text}"
+
+
+def _stated_message(body: object) -> str:
+    """What the cluster says in its answer, which is a `Status` in JSON or plain text."""
+    try:
+        return str(json.loads(str(body))["message"])
+    except (ValueError, TypeError, KeyError):
+        return str(body or "")

@@ -37,6 +37,7 @@ TOKEN = "token-of-the-service-account"
 NAMESPACE = "capuchin-sandboxes"
 VERBS = {"GET": "get", "POST": "create", "DELETE": "delete"}
 ROLE = Path(__file__).parents[2] / "deploy/kubernetes/rbac.yaml"
+QUOTA = ROLE.with_name("quota.yaml")
 
 
 class LocalCluster:
@@ -48,6 +49,7 @@ class LocalCluster:
         self.fate: dict[str, Any] = {}
         """A status that replaces that of every pod, to see how a broken pod is reported."""
         self.rules = role_rules()
+        self.most_pods = quota_of_pods()
         self._containers: dict[str, str] = {}
         self._docker = connect(None)
         paths = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -145,6 +147,11 @@ class LocalCluster:
         except kubernetes_validate.ValidationError as error:
             return problem(422, str(error))
         name = pod["metadata"]["name"]
+        if len(self.pods) >= self.most_pods:
+            limits = (
+                f"requested: pods=1, used: pods={len(self.pods)}, limited: pods={self.most_pods}"
+            )
+            return problem(403, f'pods "{name}" is forbidden: exceeded quota: sandboxes, {limits}')
         pod["metadata"]["creationTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.pods[name] = pod
         if not self.fate:
@@ -257,7 +264,10 @@ class LocalCluster:
             return problem(401, "Unauthorized")
         if verb and not self._allows(verb, resource):
             self.refusals.append(f"{verb} {resource}")
-            return problem(403, f'User "capuchin" cannot {verb} resource "{resource}"')
+            what = f'"{resource}" in API group "" in the namespace "{NAMESPACE}"'
+            return problem(
+                403, f'{resource} is forbidden: User "capuchin" cannot {verb} resource {what}'
+            )
         return None
 
     def _allows(self, verb: str, resource: str) -> bool:
@@ -273,6 +283,11 @@ def role_rules() -> list[dict[str, Any]]:
     """What `deploy/kubernetes/rbac.yaml` grants."""
     documents = yaml.safe_load_all(ROLE.read_text())
     return next(one["rules"] for one in documents if one["kind"] == "Role")
+
+
+def quota_of_pods() -> int:
+    """What `deploy/kubernetes/quota.yaml` allows."""
+    return int(yaml.safe_load(QUOTA.read_text())["spec"]["hard"]["pods"])
 
 
 def is_authorised(asked: Request | WebSocket) -> bool:
