@@ -193,6 +193,15 @@ async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
         await pods.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
 
 
+async def test_nothing_runs_on_a_node_when_its_sandbox_is_closed(
+    pods: KubernetesEngine, prepared: str, run_id: str, daemon: docker.APIClient
+) -> None:
+    async with pods.open(prepared, run_id=run_id) as sandbox:
+        await sandbox.run(python_script("pass"))
+        assert containers_of(daemon, run_id)
+    assert containers_of(daemon, run_id) == []
+
+
 async def test_pods_of_runs_that_no_longer_live_are_reaped(
     pods: KubernetesEngine, local: LocalCluster, prepared: str, tmp_path: Path
 ) -> None:
