@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-fast check lint fix bench prepare test-vllm test-learn sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-fast check lint fix bench prepare test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -59,6 +59,13 @@ test-learn: prepare build/learn/ready ## train tiny models on this machine's CPU
 build/learn/ready: deploy/learn-cpu.lock
 	python3.11 -m venv build/learn
 	build/learn/bin/pip install --quiet --no-deps --no-compile -r deploy/learn-cpu.lock
+	touch $@
+
+test-kubernetes: prepare build/kubernetes/ready ## sandboxes in a real Kubernetes 1.20 (root; builds it once, about 20 minutes)
+	@$(BIN)/pytest tests/kubernetes --kubernetes build/kubernetes $(ARGS)
+
+build/kubernetes/ready: deploy/kubernetes-build.sh
+	sh deploy/kubernetes-build.sh build/kubernetes
 	touch $@
 
 sequences: prepare ## play generated sequences of webhooks, other ones each day (COUNT=10000 FROM=0)

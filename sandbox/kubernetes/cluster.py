@@ -5,6 +5,9 @@ The SDK has no types; its answers are checked where they are used.
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -13,8 +16,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.kubernetes.pod import CONTAINER_NAME
+from sandbox.kubernetes.pod import CONTAINER_NAME, GRACE_SECONDS
 from sandbox.kubernetes.stream import PodStream
+
+log = logging.getLogger(__name__)
 
 RUNNING_SECONDS: Final = 300
 """How long a pod may take to start: perhaps a node must be started or an image pulled."""
@@ -31,6 +36,9 @@ PERMANENT_REASONS: Final = {
 PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
 PULL_SECONDS: Final = 60
 """How long a pull may keep failing: registries fail for moments."""
+NO_PERMISSION: Final = re.compile(r'cannot \S+ resource "')
+"""How a cluster says that a role is missing. It refuses (403) for other reasons too, such as a full
+quota."""
 MISSING: Final = (
     "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
 )
@@ -121,16 +129,32 @@ class Cluster:
             )
 
     def delete_pod(self, name: str, *, wait: bool = True) -> None:
-        """Kill the pod and wait until it is gone. A pod that does not exist is no error."""
-        with translate_cluster_errors(
-            "The pod of a sandbox could not be deleted", ignored_status=404
-        ):
-            self._core_api().delete_namespaced_pod(
-                name, self.namespace, grace_period_seconds=0, _request_timeout=CALL_SECONDS
-            )
+        """Kill the pod and wait until it is gone. A pod that does not exist is no error.
+
+        Without any grace the cluster forgets a pod at once, while its node may still run it; with a
+        second of grace, only when its node says that it has ended. A node that does not answer
+        gets `GONE_SECONDS`.
+        """
+        for grace in (GRACE_SECONDS, 0):
+            with translate_cluster_errors(
+                "The pod of a sandbox could not be deleted", ignored_status=404
+            ):
+                self._core_api().delete_namespaced_pod(
+                    name, self.namespace, grace_period_seconds=grace, _request_timeout=CALL_SECONDS
+                )
+            if not wait or self._wait_until_gone(name):
+                return
+            log.warning("The node of pod %s does not say that it has ended.", name)
+
+    def _wait_until_gone(self, name: str) -> bool:
         deadline = time.monotonic() + GONE_SECONDS
-        while wait and time.monotonic() < deadline and self._pod_exists(name):
-            time.sleep(0.05)
+        pause = 0.05
+        while self._pod_exists(name):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.5)
+        return True
 
     def list_pods(self, selector: str) -> list[Any]:
         """The pods that `selector` matches, with `metadata`."""
@@ -145,7 +169,12 @@ class Cluster:
             self._api_client.close()
 
     def _pod_exists(self, name: str) -> bool:
-        return any(pod.metadata.name == name for pod in self.list_pods(""))
+        with translate_cluster_errors("The pod of a sandbox was lost", ignored_status=404):
+            self._core_api().read_namespaced_pod(
+                name, self.namespace, _request_timeout=CALL_SECONDS
+            )
+            return True
+        return False
 
     def _core_api(self) -> Any:
         return self._import_client().CoreV1Api(self._client())
@@ -230,7 +259,15 @@ def translate_cluster_errors(failure: str, *, ignored_status: int | None = None)
 
 
 def _error_text(error: Any, status: int) -> str:
-    text = " ".join(str(error.body or error.reason or error).split())[:300]
-    if status in (401, 403):
+    text = " ".join((_stated_message(error.body) or str(error.reason or error)).split())[:300]
+    if status == 401 or NO_PERMISSION.search(text):
         return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."
     return f"{status} {text}"
+
+
+def _stated_message(body: object) -> str:
+    """What the cluster says in its answer, which is a `Status` in JSON or plain text."""
+    try:
+        return str(json.loads(str(body))["message"])
+    except (ValueError, TypeError, KeyError):
+        return str(body or "")

@@ -21,7 +21,8 @@ RUN_LABEL: Final = "capuchin.dev/run"
 OWNER_LABEL: Final = "capuchin.dev/owner"
 SECCOMP_PROFILE: Final = "capuchin/lane.json"
 """Below the kubelet's `seccomp` folder; `deploy/kubernetes` puts it there."""
-GRACE_SECONDS: Final = 0
+GRACE_SECONDS: Final = 1
+"""The least for which a cluster waits until the node has ended a deleted pod."""
 
 
 @dataclass(frozen=True)

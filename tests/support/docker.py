@@ -19,7 +19,7 @@ import pytest
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
 from sandbox.docker.options import DockerOptions
-from sandbox.engine import EnvironmentRequest
+from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.environment.options import BuildOptions
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.layout import LABEL_RUN
@@ -116,7 +116,7 @@ def engine_in(mode: ConfiguredMode, ca_bundle: Path | None) -> Generator[DockerE
     asyncio.run(made.close())
 
 
-async def prepare_package_image(engine: DockerEngine, directory: Path) -> str:
+async def prepare_package_image(engine: Engine, directory: Path) -> str:
     """The image of `PACKAGE`, installed with pytest."""
     make_tree(directory, PACKAGE)
     (directory / "src/shop/link.py").symlink_to("total.py")

@@ -18,9 +18,9 @@ PROGRAM = shutil.which("docker-registry")
 
 
 @contextmanager
-def local_registry(folder: Path) -> Generator[str]:
+def local_registry(folder: Path, program: str | Path | None = PROGRAM) -> Generator[str]:
     """Its address, which Docker trusts without TLS because it is this machine's."""
-    if PROGRAM is None:
+    if program is None:
         pytest.skip("docker-registry is not here; install it to run this")
     port = find_free_port()
     config = folder / "registry.yml"
@@ -30,7 +30,7 @@ def local_registry(folder: Path) -> Generator[str]:
         f"http: {{addr: '127.0.0.1:{port}'}}\n"
     )
     with (folder / "registry.log").open("wb") as log:
-        process = subprocess.Popen([PROGRAM, "serve", str(config)], stdout=log, stderr=log)
+        process = subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
     try:
         wait_until_answering(f"http://127.0.0.1:{port}/v2/")
         yield f"127.0.0.1:{port}"

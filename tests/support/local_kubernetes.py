@@ -12,6 +12,7 @@ import asyncio
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,8 +37,11 @@ from tests.support.kubernetes_schemas import check_manifest
 
 TOKEN = "token-of-the-service-account"
 NAMESPACE = "capuchin-sandboxes"
+NODE_SECONDS = 0.1
+"""After how long the node hears what the server was asked."""
 VERBS = {"GET": "get", "POST": "create", "DELETE": "delete"}
 ROLE = Path(__file__).parents[2] / "deploy/kubernetes/rbac.yaml"
+QUOTA = ROLE.with_name("quota.yaml")
 
 
 class LocalCluster:
@@ -49,7 +53,11 @@ class LocalCluster:
         self.fate: dict[str, Any] = {}
         """A status that replaces that of every pod, to see how a broken pod is reported."""
         self.rules = role_rules()
+        self.most_pods = quota_of_pods()
         self._containers: dict[str, str] = {}
+        self._troubles: dict[str, str] = {}
+        self._guard = threading.Lock()
+        self._node = ThreadPoolExecutor(4)
         self._docker = connect(None)
         paths = f"/api/v1/namespaces/{NAMESPACE}/pods"
         app = Starlette(
@@ -80,6 +88,7 @@ class LocalCluster:
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join()
+        self._node.shutdown()
         for name in list(self.pods):
             self._end(name)
         self._docker.close()
@@ -146,13 +155,15 @@ class LocalCluster:
         except jsonschema_rs.ValidationError as error:
             return problem(422, str(error))
         name = pod["metadata"]["name"]
-        pod["metadata"]["creationTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if len(self.pods) >= self.most_pods:
+            limits = (
+                f"requested: pods=1, used: pods={len(self.pods)}, limited: pods={self.most_pods}"
+            )
+            return problem(403, f'pods "{name}" is forbidden: exceeded quota: sandboxes, {limits}')
+        pod["metadata"]["creationTimestamp"] = now()
         self.pods[name] = pod
         if not self.fate:
-            try:
-                self._containers[name] = await asyncio.to_thread(self._start, pod)
-            except APIError as error:
-                return problem(500, str(error))
+            self._node.submit(self._start, name, pod)
         return JSONResponse(await asyncio.to_thread(self._find_pod, name), status_code=201)
 
     async def _one(self, request: Request) -> Response:
@@ -164,7 +175,8 @@ class LocalCluster:
         if seen is None:
             return problem(404, f'pods "{name}" not found')
         if verb == "delete":
-            await asyncio.to_thread(self._end, name)
+            default = seen["spec"]["terminationGracePeriodSeconds"]
+            self._delete(name, int(request.query_params.get("gracePeriodSeconds", default)))
         return JSONResponse(seen)
 
     async def _attach(self, socket: WebSocket) -> None:
@@ -187,7 +199,20 @@ class LocalCluster:
         await printing
         attached.__exit__(None, None, None)
 
-    def _start(self, pod: dict[str, Any]) -> str:
+    def _start(self, name: str, pod: dict[str, Any]) -> None:
+        time.sleep(NODE_SECONDS)
+        try:
+            container = self._start_container(pod)
+        except APIError as error:
+            self._troubles[name] = str(error)
+            return
+        with self._guard:
+            self._containers[name] = container
+            is_wanted = name in self.pods
+        if not is_wanted:
+            self._end(name)
+
+    def _start_container(self, pod: dict[str, Any]) -> str:
         """The container that stands for a pod, as a kubelet and a runtime would make it."""
         spec = pod["spec"]
         asked = spec["containers"][0]
@@ -239,6 +264,8 @@ class LocalCluster:
             return None
         if self.fate:
             return pod | {"status": self.fate}
+        if name not in self._containers:
+            return pod | {"status": pending(self._troubles.get(name, ""))}
         try:
             state = cast(dict[str, Any], self._docker.inspect_container(self._containers[name]))
         except NotFound:
@@ -246,19 +273,36 @@ class LocalCluster:
         running = state["State"]["Running"]
         return pod | {"status": {"phase": "Running" if running else "Failed"}}
 
+    def _delete(self, name: str, grace: int) -> None:
+        """Without grace, the server forgets a pod at once; its node ends the pod when it hears of
+        that. With grace, the server waits for the node."""
+        if grace == 0 or self.fate:
+            self.pods.pop(name, None)
+        else:
+            self.pods[name]["metadata"].setdefault("deletionTimestamp", now())
+        self._node.submit(self._end, name)
+
     def _end(self, name: str) -> None:
-        self.pods.pop(name, None)
-        container = self._containers.pop(name, None)
+        time.sleep(NODE_SECONDS)
+        with self._guard:
+            container = self._containers.get(name)
+            if container is None:
+                self.pods.pop(name, None)
         if container is not None:
             with suppress(APIError):
                 self._docker.remove_container(container, force=True, v=True)
+        self.pods.pop(name, None)
+        self._containers.pop(name, None)
 
     def _refusal(self, request: Request, verb: str = "", resource: str = "") -> Response | None:
         if not is_authorised(request):
             return problem(401, "Unauthorized")
         if verb and not self._allows(verb, resource):
             self.refusals.append(f"{verb} {resource}")
-            return problem(403, f'User "capuchin" cannot {verb} resource "{resource}"')
+            what = f'"{resource}" in API group "" in the namespace "{NAMESPACE}"'
+            return problem(
+                403, f'{resource} is forbidden: User "capuchin" cannot {verb} resource {what}'
+            )
         return None
 
     def _allows(self, verb: str, resource: str) -> bool:
@@ -274,6 +318,24 @@ def role_rules() -> list[dict[str, Any]]:
     """What `deploy/kubernetes/rbac.yaml` grants."""
     documents = yaml.safe_load_all(ROLE.read_text())
     return next(one["rules"] for one in documents if one["kind"] == "Role")
+
+
+def quota_of_pods() -> int:
+    """What `deploy/kubernetes/quota.yaml` allows."""
+    return int(yaml.safe_load(QUOTA.read_text())["spec"]["hard"]["pods"])
+
+
+def pending(trouble: str) -> dict[str, Any]:
+    """The status of a pod whose container its node makes, or cannot make."""
+    waiting = {"reason": "ContainerCreating"}
+    if trouble:
+        waiting = {"reason": "CreateContainerError", "message": trouble}
+    container = {"name": "lane", "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    return {"phase": "Pending", "containerStatuses": [container | {"state": {"waiting": waiting}}]}
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_authorised(asked: Request | WebSocket) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.base import Ending
 from sandbox.command_run import Change
-from sandbox.docker.engine import SandboxSession
+from sandbox.execution.session import SandboxSession
 from sandbox.program import shell_command
 from tests.support.docker import PACKAGE_FIX
 
@@ -68,3 +68,14 @@ async def test_a_command_that_is_killed_changes_nothing(sandbox: SandboxSession)
     run = await sandbox.run_command(shell_command("echo x > new; sleep 100", seconds=1))
     assert (run.ending, run.changes) == (Ending.TIMEOUT, None)
     assert run.lost == "It was killed because it ran too long."
+
+
+async def test_the_end_of_the_long_output_of_a_command_is_kept(sandbox: SandboxSession) -> None:
+    run = await sandbox.run_command(
+        shell_command("seq 100000; echo x > new; echo the end; exit 3", output_bytes=1000)
+    )
+    assert (run.exit_code, run.lost) == (3, "")
+    assert run.output.startswith("1\n2\n")
+    assert run.output.endswith("100000\nthe end\n")
+    assert len(run.output) < 1200
+    assert [change.path for change in run.changes or ()] == ["new"]

@@ -6,4 +6,6 @@ from tests.support.docker import ca_bundle, daemon, engine, mode, prepared, run_
 
 __all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
 
-pytest.register_assert_rewrite("tests.contracts.sandbox.execution_contract")
+CONTRACTS = ("command", "execution", "isolation", "limits")
+
+pytest.register_assert_rewrite(*(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS))

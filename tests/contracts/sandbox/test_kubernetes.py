@@ -23,7 +23,8 @@ from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
-from sandbox.program import Program, python_script, shell_command
+from sandbox.program import Program, python_script
+from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the same tests again
 from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
 from tests.support.image_registry import local_registry
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
@@ -76,19 +77,18 @@ def engine_at(
 
 
 @pytest.fixture
-async def pod_sandbox(
+async def sandbox(
     pods: KubernetesEngine, prepared: str, run_id: str
 ) -> AsyncIterator[SandboxSession]:
     async with pods.open(prepared, run_id=run_id) as opened:
         yield opened
 
 
-async def test_every_test_runs_on_every_edit(pod_sandbox: SandboxSession) -> None:
+async def test_every_test_runs_on_every_edit(sandbox: SandboxSession) -> None:
     ask = "from shop import total; print(total(1, 2))"
     tests = [ask, "raise SystemExit(2)"]
     cells = {
-        (cell.edit, cell.test): cell.run
-        async for cell in run_matrix(pod_sandbox, [(), (FIX,)], tests)
+        (cell.edit, cell.test): cell.run async for cell in run_matrix(sandbox, [(), (FIX,)], tests)
     }
     seen = {
         at: (run.output, run.exit_code) for at, run in cells.items() if isinstance(run, Execution)
@@ -96,35 +96,29 @@ async def test_every_test_runs_on_every_edit(pod_sandbox: SandboxSession) -> Non
     assert seen == {(0, 0): ("-1\n", 0), (1, 0): ("3\n", 0), (0, 1): ("", 2), (1, 1): ("", 2)}
 
 
-async def test_the_end_of_an_execution_is_what_it_was(pod_sandbox: SandboxSession) -> None:
-    slow = await pod_sandbox.run(python_script("import time; time.sleep(60)", seconds=0.5))
+async def test_the_end_of_an_execution_is_what_it_was(sandbox: SandboxSession) -> None:
+    slow = await sandbox.run(python_script("import time; time.sleep(60)", seconds=0.5))
     assert slow.ending is Ending.TIMEOUT
-    greedy = await pod_sandbox.run(python_script("x = bytearray(1 << 30)\nprint(len(x))"))
+    greedy = await sandbox.run(python_script("x = bytearray(1 << 30)\nprint(len(x))"))
     assert greedy.ending is Ending.MEMORY
-    loud = await pod_sandbox.run(python_script("while True: print('x' * 100000)"))
+    loud = await sandbox.run(python_script("while True: print('x' * 100000)"))
     assert loud.ending is Ending.OUTPUT
-    killed = await pod_sandbox.run(python_script("import os; os.kill(os.getpid(), 9)"))
+    killed = await sandbox.run(python_script("import os; os.kill(os.getpid(), 9)"))
     assert killed.ending is Ending.KILLED
     with pytest.raises(PatchRejected):
-        await pod_sandbox.run(python_script("pass", diffs=("nonsense",)))
-    assert (await pod_sandbox.run(Program(["echo", "well"]))).output == "well\n"
+        await sandbox.run(python_script("pass", diffs=("nonsense",)))
+    assert (await sandbox.run(Program(["echo", "well"]))).output == "well\n"
 
 
-async def test_a_command_in_a_pod_reports_what_it_changed(pod_sandbox: SandboxSession) -> None:
-    run = await pod_sandbox.run_command(shell_command("echo x > new; exit 3", diffs=[FIX]))
-    assert (run.exit_code, run.lost) == (3, "")
-    assert [change.path for change in run.changes or ()] == ["new", "src/shop/total.py"]
-
-
-async def test_a_large_edit_and_a_large_output_get_through(pod_sandbox: SandboxSession) -> None:
+async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSession) -> None:
     lines = "".join(f"+{number}\n" for number in range(40_000))
     diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
-    run = await pod_sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
+    run = await sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
     assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
-async def test_a_pod_sees_no_network_and_no_privilege(pod_sandbox: SandboxSession) -> None:
-    run = await pod_sandbox.run(
+async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -> None:
+    run = await sandbox.run(
         python_script("""
 import os, socket
 print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
@@ -141,25 +135,25 @@ except OSError as error:
 
 
 async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
-    pod_sandbox: SandboxSession, local: LocalCluster
+    sandbox: SandboxSession, local: LocalCluster
 ) -> None:
-    await pod_sandbox.run(python_script("pass"))
+    await sandbox.run(python_script("pass"))
     before = set(local.pods)
-    going = asyncio.create_task(pod_sandbox.run(python_script("import time; time.sleep(60)")))
+    going = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(60)")))
     await asyncio.sleep(0.2)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
-    assert (await pod_sandbox.run(python_script("print(1)"))).output == "1\n"
+    assert (await sandbox.run(python_script("print(1)"))).output == "1\n"
     assert set(local.pods) == before
 
 
 async def test_an_execution_whose_pod_is_evicted_runs_in_another(
-    pod_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
-    await pod_sandbox.run(python_script("pass"))
+    await sandbox.run(python_script("pass"))
     going = asyncio.create_task(
-        pod_sandbox.run(python_script("import time; time.sleep(1); print('done')"))
+        sandbox.run(python_script("import time; time.sleep(1); print('done')"))
     )
     await asyncio.sleep(0.3)
     for container in containers_of(daemon, run_id):
@@ -199,6 +193,15 @@ async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
         await pods.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
 
 
+async def test_nothing_runs_on_a_node_when_its_sandbox_is_closed(
+    pods: KubernetesEngine, prepared: str, run_id: str, daemon: docker.APIClient
+) -> None:
+    async with pods.open(prepared, run_id=run_id) as sandbox:
+        await sandbox.run(python_script("pass"))
+        assert containers_of(daemon, run_id)
+    assert containers_of(daemon, run_id) == []
+
+
 async def test_pods_of_runs_that_no_longer_live_are_reaped(
     pods: KubernetesEngine, local: LocalCluster, prepared: str, tmp_path: Path
 ) -> None:
@@ -223,6 +226,19 @@ async def test_the_check_shows_the_version_and_what_is_not_allowed(
             await pods.check()
     finally:
         local.rules = granted
+
+
+async def test_a_full_quota_is_reported_as_that(
+    pods: KubernetesEngine, local: LocalCluster, prepared: str
+) -> None:
+    allowed, local.most_pods = local.most_pods, 0
+    try:
+        async with pods.open(prepared, run_id="test-quota") as sandbox:
+            with pytest.raises(SandboxUnavailable, match=r"403 pods .* exceeded quota") as caught:
+                await sandbox.run(python_script("pass"))
+    finally:
+        local.most_pods = allowed
+    assert "rbac.yaml" not in str(caught.value), "the account has its rights"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""Programs that never end, fork, fill and print: each is stopped and its end named rightly."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sandbox.base import Ending
+from sandbox.docker.engine import SandboxSession
+from sandbox.program import Program, python_script
+
+STUBBORN = """
+import os, signal, sys, time
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+print("started", flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
+    sandbox: SandboxSession,
+) -> None:
+    begun = time.monotonic()
+    run = await sandbox.run(python_script(STUBBORN, seconds=3))
+    assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
+    assert 3 <= run.seconds < 60
+    assert run.limit == "idle"
+    assert time.monotonic() - begun < 60
+
+
+BUSY = """
+import os, time
+for _ in range(100):
+    child = os.fork()
+    if child == 0:
+        while time.process_time() < {burn}:
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep({sleep})
+    if time.monotonic() - {begun} > 4:
+        break
+print("done")
+"""
+
+
+async def test_processor_time_of_all_processes_is_limited(sandbox: SandboxSession) -> None:
+    script = BUSY.format(burn=0.5, sleep=0, begun="time.monotonic()")
+    run = await sandbox.run(python_script(script, seconds=2))
+    assert (run.ending, run.limit, run.exit_code) == (Ending.TIMEOUT, "processor time", None)
+    assert run.cpu_seconds is not None
+    assert 1.5 <= run.cpu_seconds < 6
+
+
+async def test_a_program_that_is_slow_because_of_others_is_not_killed(
+    sandbox: SandboxSession,
+) -> None:
+    """It waits four fifths of the time, as on a busy host, and takes twice its limit."""
+    script = "import time\nbegun = time.monotonic()\n" + BUSY.format(
+        burn=0.05, sleep=0.2, begun="begun"
+    )
+    run = await sandbox.run(python_script(script, seconds=2))
+    assert (run.ending, run.exit_code) == (Ending.EXIT, 0)
+    assert run.seconds > 4
+
+
+async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(
+    sandbox: SandboxSession,
+) -> None:
+    run = await sandbox.run(
+        python_script("""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+print("parent done")
+""")
+    )
+    assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
+    assert run.seconds < 10
+
+
+async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: SandboxSession) -> None:
+    run = await sandbox.run(Program(["yes", "capuchin"]))
+    assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
+    assert run.output.startswith("capuchin\ncapuchin\n")
+    assert "bytes of output left out here" in run.output
+    assert len(run.output) < 70_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))",
+        "import os\nif os.fork() == 0: hoard = bytearray(2 << 30)\nelse: print(os.wait()[1])",
+        "open('/tmp/a','wb').write(bytes(60 << 20)); open('a','wb').write(bytes(60 << 20))\n"
+        "hoard = bytearray(200 << 20); print(len(hoard))",
+    ],
+    ids=["one process", "a child", "files count"],
+)
+async def test_too_much_memory_is_called_that(sandbox: SandboxSession, script: str) -> None:
+    run = await sandbox.run(python_script(script))
+    assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
+
+
+async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: SandboxSession) -> None:
+    bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
+    run = await sandbox.run(python_script(bomb, seconds=1))
+    assert run.ending is Ending.TIMEOUT
+    assert (await sandbox.run(python_script("print('well')"))).output == "well\n"
+
+
+async def test_files_are_limited_in_size_and_number(sandbox: SandboxSession) -> None:
+    run = await sandbox.run(
+        python_script("""
+import os
+for place in (".", "/tmp", "/dev/shm"):
+    path, size = os.path.join(place, "big"), 0
+    try:
+        with open(path, "wb", buffering=0) as file:
+            while True:
+                size += file.write(bytes(1 << 20))
+    except OSError as error:
+        print(place, error.errno, size >> 20 <= 64)
+    os.unlink(path)
+status = os.statvfs("/tmp")
+print(status.f_files)
+""")
+    )
+    assert run.output == ". 28 True\n/tmp 28 True\n/dev/shm 28 True\n200000\n"
+
+
+async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: SandboxSession) -> None:
+    run = await sandbox.run(
+        python_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
+    )
+    assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "x\n")
+    crash = await sandbox.run(python_script("import os; os.abort()"))
+    assert crash.ending is Ending.KILLED

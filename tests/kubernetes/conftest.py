@@ -1,0 +1,125 @@
+"""`--kubernetes FOLDER`: the programs of a cluster; the tests that need one are skipped without."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox.docker.engine import DockerEngine
+from sandbox.docker.options import DockerOptions
+from sandbox.environment.options import BuildOptions
+from sandbox.execution.session import SandboxSession
+from sandbox.kubernetes.cluster import Cluster
+from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.limits import Limits
+from tests.kubernetes.cluster import DEPLOY, RealCluster
+from tests.support.docker import OWNER, ca_bundle, prepare_package_image, run_id
+from tests.support.image_registry import local_registry
+
+__all__ = ["ca_bundle", "run_id"]
+
+CONTRACTS = ("command", "execution", "isolation", "limits")
+
+pytest.register_assert_rewrite(*(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS))
+
+NAMESPACE = "capuchin-sandboxes"
+CREATED = (
+    "Namespace", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "ResourceQuota",
+    "ConfigMap", "DaemonSet",
+)  # fmt: skip
+"""What of `deploy/kubernetes` is needed for sandboxes. The rest is validated, but not started."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kubernetes", type=Path, help="what deploy/kubernetes-build.sh built")
+
+
+@pytest.fixture(scope="session")
+def shipped() -> list[dict[str, Any]]:
+    """What `kubectl apply -k deploy/kubernetes` would send."""
+    kubectl = Path(sys.executable).with_name("kubectl")
+    done = subprocess.run([kubectl, "kustomize", DEPLOY], capture_output=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Path:
+    """What `deploy/kubernetes-build.sh` filled."""
+    given: Path | None = request.config.getoption("--kubernetes", None)
+    if given is None:
+        pytest.skip("needs --kubernetes FOLDER; `make test-kubernetes` builds one")
+    return given
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    programs: Path, tmp_path_factory: pytest.TempPathFactory, shipped: list[dict[str, Any]]
+) -> Iterator[RealCluster]:
+    """A cluster to which our manifests were applied, as far as sandboxes need them."""
+    with RealCluster(programs, tmp_path_factory.mktemp("cluster")) as made:
+        made.apply([one for one in shipped if one["kind"] == "Namespace"])
+        made.apply([one for one in shipped if one["kind"] in CREATED])
+        made.kubectl(
+            "-n=capuchin", "rollout", "status", "daemonset/capuchin-seccomp", "--timeout=120s"
+        )
+        yield made
+
+
+@pytest.fixture(scope="session")
+def account(cluster: RealCluster) -> Path:
+    """A kubeconfig of the service account of the workers, and of no other right."""
+    token = cluster.kubectl("-n=capuchin", "create", "token", "capuchin-worker")
+    return cluster.kubeconfig("worker", token)
+
+
+@pytest.fixture(scope="session")
+def registry(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """From where the node pulls what the engine pushes."""
+    program = programs / "bin/docker-registry"
+    with local_registry(tmp_path_factory.mktemp("registry"), program) as address:
+        yield f"{address}/capuchin"
+
+
+@pytest.fixture(scope="session")
+def engine(account: Path, registry: str, ca_bundle: Path | None) -> Iterator[KubernetesEngine]:
+    made = make_engine(account, registry, ca_bundle)
+    yield made
+    asyncio.run(made.close())
+
+
+def make_engine(
+    account: Path,
+    registry: str = "none.invalid",
+    ca_bundle: Path | None = None,
+    *,
+    owner: str = OWNER,
+) -> KubernetesEngine:
+    # Half a core each, so that two pods fit on a node of two cores.
+    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64, cpus=0.5)
+    builder = DockerEngine(
+        DockerOptions(limits=limits, owner=owner, build=BuildOptions(ca_bundle=ca_bundle))
+    )
+    return KubernetesEngine(builder, Cluster(NAMESPACE, account), registry=registry, owner=owner)
+
+
+@pytest.fixture(scope="session")
+def prepared(engine: KubernetesEngine, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The image of `PACKAGE`, in the registry."""
+    return asyncio.run(prepare_package_image(engine, tmp_path_factory.mktemp("package")))
+
+
+@pytest.fixture
+async def sandbox(
+    engine: KubernetesEngine, prepared: str, run_id: str, cluster: RealCluster
+) -> AsyncIterator[SandboxSession]:
+    """A sandbox on `PACKAGE`; its test fails if it leaves a pod behind."""
+    async with engine.open(prepared, run_id=run_id) as opened:
+        yield opened
+    assert cluster.read("-n", NAMESPACE, "pods")["items"] == []

@@ -1,0 +1,51 @@
+"""The contracts of executions, commands, isolation and limits, held by pods of a real cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.execution.session import SandboxSession
+from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.program import Program, python_script
+from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the tests themselves
+from tests.contracts.sandbox.execution_contract import *  # noqa: F403
+from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
+from tests.contracts.sandbox.limits_contract import *  # noqa: F403
+
+
+async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(
+    engine: KubernetesEngine, registry: str
+) -> None:
+    async with engine.open(f"{registry}/never:made", run_id="test-gone") as sandbox:
+        with pytest.raises(SandboxUnavailable, match="ImagePull"):
+            await sandbox.run(python_script("print()"))
+
+
+async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSession) -> None:
+    lines = "".join(f"+{number}\n" for number in range(40_000))
+    diff = f"--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,40000 @@\n{lines}"
+    run = await sandbox.run(Program(["cat", "big.txt"], diffs=(diff,), output_bytes=1 << 20))
+    assert run.output == "".join(f"{number}\n" for number in range(40_000))
+
+
+async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -> None:
+    """The pod has a network here; nothing that runs in it can see that."""
+    run = await sandbox.run(
+        python_script("""
+import os, socket
+print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
+print([name for name in os.environ if name.startswith("KUBERNETES")])
+for line in open("/proc/self/status"):
+    if line.startswith(("CapEff", "NoNewPrivs")):
+        print(line.split()[1])
+for port in (80, 443):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1)
+    except OSError as error:
+        print("unreachable")
+print(open("/proc/net/route").read().count("\\n"))
+""")
+    )
+    expected = "10001 ['lo'] False\n[]\n0000000000000000\n1\nunreachable\nunreachable\n1\n"
+    assert run.output == expected
