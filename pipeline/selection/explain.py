@@ -44,6 +44,7 @@ def describe_candidate(standings: Standings, candidate: int) -> str:
     parts = [f"It passes {_describe_share(stands.passes, scripts)} that show the issue"]
     if scripts == 1:
         parts = [f"It {'passes' if stands.passes else 'fails'} the one script that shows the issue"]
+    parts += _describe_failed_by_all(standings, scripts - stands.passes)
     if count == 2:
         how = "does the same in other words" if stands.support > 1 else "is written differently"
         parts.append(f"the other edit {how}")
@@ -58,6 +59,17 @@ def describe_candidate(standings: Standings, candidate: int) -> str:
     if stands.broken is not None:
         parts.append("it breaks none of the repository's tests that were run")
     return "; ".join(parts) + "."
+
+
+def _describe_failed_by_all(standings: Standings, missing: int) -> list[str]:
+    """That no edit passes some of the `missing` scripts that one edit fails: these may expect too
+    much."""
+    runs = standings.table.runs
+    failed = sum(not any(row[test].passed for row in runs) for test in standings.voters)
+    if not failed or len(runs) < 2 or len(standings.voters) < 2:
+        return []
+    others = "the other" if missing == 1 else "the others"
+    return [f"no edit passes {others if failed == missing else f'{failed} of {others}'}"]
 
 
 def _describe_share(passes: int, scripts: int) -> str:

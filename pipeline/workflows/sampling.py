@@ -145,13 +145,21 @@ class Sampler:
         No informed one writes an edit if all others wrote the same.
         """
         share = self._options.informed
+        ready = len(before)
+
+        async def write_edit(sample: Sample, direction: Direction) -> Sample:
+            nonlocal ready
+            found = await self._write_edit(issue, sample, direction)
+            ready += 1
+            if self._resources.progress:
+                self._resources.progress("samples", f"{ready} of {wave.stop} edits are written")
+            return found
 
         async def run_independent(number: int) -> Sample:
             test = await self._write_test(issue, number)
             if is_informed(number, share):
                 return test
-            direction = Direction(approach=approaches.get(number, ""))
-            return await self._write_edit(issue, test, direction)
+            return await write_edit(test, Direction(approach=approaches.get(number, "")))
 
         async def edit_informed(sample: Sample) -> Sample:
             if not is_informed(sample.number, share):
@@ -161,7 +169,7 @@ class Sampler:
                 others=to_tried_edits(finished),
                 agree=samples_agree(finished),
             )
-            return await self._write_edit(issue, sample, direction)
+            return await write_edit(sample, direction)
 
         samples = _raise_first_failure(
             await gather_all(_catch_unavailable(run_independent(number)) for number in wave)

@@ -9,6 +9,7 @@ from tests.support.data.solver_shop import (
     APPROVE,
     COMMON,
     GOOD_EDIT,
+    GOOD_SCRIPT,
     LONGER_GOOD_EDIT,
     WEAK_SCRIPT,
     Shop,
@@ -46,6 +47,16 @@ async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
     assert "2 samples, 1 edit in different words; of these it is the smallest." in why(chosen)
     assert "different edits" not in why(chosen)
+
+
+async def test_a_script_that_expects_too_much_is_said_to_fail_every_edit(shop: Shop) -> None:
+    answers = alike(NO_LOOP, GOOD_EDIT)
+    answers["testing/1"] = [GOOD_SCRIPT.replace("[1, 2]) == 3", "[1, 2]) == 4"), APPROVE]
+    answers["editing/1"] = [GOOD_EDIT, APPROVE]
+    chosen, _ = await chosen_by(shop, "evidence", answers, samples=2)
+    assert "It passes 1 of the 2 scripts that show the issue; no edit passes the other" in why(
+        chosen
+    )
 
 
 async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,26 @@ def bash(command: str) -> str:
     return f"I look.\n\n<bash>\n{command}\n</bash>"
 
 
+SIZES = dict.fromkeys([*FILES][1:4], 9_000)
+"""Tokens of the files that are shown."""
+
+
 def machine(shop: Shop, model: ScriptedModel, **options: object) -> ExploringMachine:
+    return machine_shown(shop, model, SIZES, options)
+
+
+def machine_shown(
+    shop: Shop, model: ScriptedModel, sizes: Mapping[str, int], options: Mapping[str, object]
+) -> ExploringMachine:
     store = DirStore(shop.folder / "store")
-    set_ = Options.model_validate(options)
-    resources = Resources(model, shop.sandbox, shop.codebase, store, set_)
-    files = tuple(SourceFile(path=path, text=text, tokens=9_000) for path, text in FILES.items())
-    return ExploringMachine(resources, EditTask(ISSUE, Context(files=files[1:4]), sample=0))
+    resources = Resources(
+        model, shop.sandbox, shop.codebase, store, Options.model_validate(options)
+    )
+    files = tuple(
+        SourceFile(path=path, text=FILES.get(path, ""), tokens=tokens)
+        for path, tokens in sizes.items()
+    )
+    return ExploringMachine(resources, EditTask(ISSUE, Context(files=files), sample=0))
 
 
 async def explore(
@@ -100,6 +115,17 @@ async def test_a_command_hears_in_a_line_that_there_is_no_git_and_greps_only_sou
     assert "does not have any commits yet" in told[1]
     assert "\nshop/till.py\n" in told[2]
     assert "__pycache__" not in told[2]
+
+
+async def test_the_likeliest_file_is_shown_even_if_it_leaves_no_room_for_others(shop: Shop) -> None:
+    sizes = {"shop/till.py": 25_000, "shop/__init__.py": 300, "README.md": 90_000}
+    opening = machine_shown(shop, ScriptedModel({}), sizes, {}).start().messages[0].text
+    assert '<file path="shop/till.py">' in opening
+    assert "\nshop/__init__.py\nREADME.md\n</file>" in opening
+    largest_first = {"README.md": 90_000, **sizes}
+    opening = machine_shown(shop, ScriptedModel({}), largest_first, {}).start().messages[0].text
+    assert '<file path="shop/__init__.py">' in opening
+    assert "\nREADME.md\nshop/till.py\n</file>" in opening
 
 
 TWO_FILES = """<bash>

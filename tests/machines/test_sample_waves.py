@@ -126,6 +126,16 @@ async def test_where_all_wrote_the_same_code_no_informed_sample_is_asked(
     assert (("editing/3", 0) in model.asked) == asked
 
 
+async def test_each_edit_that_is_ready_is_reported(shop: Shop) -> None:
+    """Between them lie minutes of tests, in which a person sees nothing else."""
+    told: list[tuple[str, str]] = []
+    shop.tell = lambda stage, detail: told.append((stage, detail))
+    await shop.solver(ScriptedModel(samples(GOOD_EDIT, WRONG_EDIT)), samples=2).solve(ISSUE)
+    assert told.index(("samples", "1 of 2 edits are written")) < told.index(
+        ("samples", "2 of 2 edits are written")
+    )
+
+
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT))
     result = await shop.solver(model, samples=10, informed=0).solve(ISSUE)

@@ -26,6 +26,7 @@ _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
 _PROGRESS = re.compile(r"(?:\S{1,300} )?[.FEsxXuR]+ +\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
 _PASSED_ENDS = (" PASSED", " ok")
 """How pytest, and unittest and SymPy's runner, end the line of a test that passed."""
+_UNITTEST_NAME = re.compile(r"test\w{0,300} \([\w.<>]{1,600}\)")
 _MOST_PASSED = 20
 
 
@@ -54,11 +55,16 @@ def find_counts(output: str) -> str:
 def drop_progress(output: str) -> str:
     """The output without the lines in which a runner shows a character for each test, and without
     the lines of single tests that passed if these are many."""
-    lines = [(line, strip_ansi(line).strip()) for line in output.split("\n")]
-    passed = {line for _, line in lines if _shows_pass(line)}
-    dropped = passed if len(passed) > _MOST_PASSED else ()
+    lines = output.split("\n")
+    texts = [strip_ansi(line).strip() for line in lines]
+    passed = {at for at, text in enumerate(texts) if _shows_pass(text)}
+    dropped = passed if len(passed) > _MOST_PASSED else set[int]()
+    # unittest prints the name of a test that has a docstring on the line before its result.
+    dropped |= {at - 1 for at in dropped if at and _UNITTEST_NAME.fullmatch(texts[at - 1])}
     return "\n".join(
-        line for line, text in lines if text not in dropped and not _PROGRESS.fullmatch(text)
+        line
+        for at, (line, text) in enumerate(zip(lines, texts, strict=True))
+        if at not in dropped and not _PROGRESS.fullmatch(text)
     )
 
 

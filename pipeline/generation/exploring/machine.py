@@ -32,6 +32,8 @@ from sandbox.program import Program, python_script, shell_command
 CONTEXT_TOKENS = 20_000
 """Of the ranked files; the machine reads the rest by itself. Successful runs of exploring agents
 mostly stay under that (arXiv 2602.16069)."""
+FIRST_TOKENS = 40_000
+"""Of the file that most likely needs an edit: it is shown even if it leaves no room for others."""
 OUTPUT_BYTES = 10_000
 """Of one command's output, half from its end."""
 _TAGS = ("bash", "edit", "script", "tests", "submit")
@@ -74,7 +76,8 @@ class ExploringMachine(Machine[ExploringState]):
     def start(self) -> ExploringState:
         most = min(CONTEXT_TOKENS, self.model.profile.window // 3)
         task = self._task
-        shown, others = cut_context(task.context, most)
+        first = min(FIRST_TOKENS, self.model.profile.window // 3)
+        shown, others = cut_context(task.context, most, first=first)
         shared = render(
             "exploring/context", issue=task.issue, files=shown, habits=task.habits, others=others
         )
@@ -273,12 +276,15 @@ class ExploringMachine(Machine[ExploringState]):
         )
 
 
-def cut_context(context: Context, tokens: int) -> tuple[list[SourceFile], tuple[str, ...]]:
-    """The files that fit into `tokens`, most useful first, and the paths of the others."""
+def cut_context(
+    context: Context, tokens: int, *, first: int = 0
+) -> tuple[list[SourceFile], tuple[str, ...]]:
+    """The files that fit into `tokens`, most useful first, and the paths of the others; the first
+    file may take `first` tokens."""
     left = tokens
     shown: list[SourceFile] = []
-    for file in context.files:
-        if file.tokens <= left:
+    for place, file in enumerate(context.files):
+        if file.tokens <= (left if place else max(first, left)):
             shown.append(file)
             left -= file.tokens
     taken = {file.path for file in shown}

@@ -93,7 +93,12 @@ def test_a_log_does_not_show_a_character_for_each_test() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    ["tests/test_a.py::test_{} PASSED         [ 10%]", "test_{} (shop.Case) ... ok", "test_{} ok"],
+    [
+        "tests/test_a.py::test_{} PASSED         [ 10%]",
+        "test_{} (shop.Case) ... ok",
+        "test_{} ok",
+        "test_{} (shop.Case)\nIt adds. ... ok",
+    ],
 )
 def test_a_log_does_not_list_many_tests_that_passed(form: str) -> None:
     for count, shown in ((3, 3), (300, 0)):
@@ -106,7 +111,7 @@ def test_a_log_does_not_list_many_tests_that_passed(form: str) -> None:
         body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
         log = body.partition("```text\n")[2].partition("\n```")[0].splitlines()
         assert log[-3:] == ["test_x F", "it is ok", "1 failed"]
-        assert len(log) == shown + 3
+        assert len(log) == shown * (1 + form.count("\n")) + 3
 
 
 def test_a_huge_log_is_shortened_until_the_body_fits() -> None:
