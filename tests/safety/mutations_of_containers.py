@@ -31,6 +31,21 @@ from tests.safety.mutation import (
 )
 
 FIRST: Final = (
+    *(
+        Protection(
+            "memory of the wrapper",
+            mode,
+            (
+                (
+                    "pipeline/regression/guest/wrapper.py",
+                    "def main() -> None:\n    _protect_memory()\n",
+                    "def main() -> None:\n",
+                ),
+            ),
+            ("test_processes.py::test_tests_cannot_open_the_memory_of_what_reports_their_results",),
+        )
+        for mode in ("warm", "cold")
+    ),
     Protection(
         "network namespace",
         "warm",

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import select
 import socket
 import time
 from collections.abc import AsyncGenerator
@@ -213,8 +214,10 @@ async def test_a_client_that_does_not_read_is_cut_off(
     monkeypatch.setattr(door, "READ_SECONDS", 0.2)
     async with serving(settings) as port:
         await send_unread(port)
+        state = select.poll()
+        state.register(_UNREAD[0], 0)
         async with asyncio.timeout(60):
-            while door.GuardedProtocol.waiting:
+            while not state.poll(0):  # a reset is an event without reading anything
                 await asyncio.sleep(0.05)
 
 
