@@ -8,7 +8,7 @@ import secrets
 from typing import Final
 
 from pipeline.regression.runner import TestRun, TestRunner
-from pipeline.store import SHARED
+from pipeline.store import SHARED, load_or_run
 from pipeline.types import Frozen
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
@@ -57,11 +57,7 @@ async def _load_or_run(runner: TestRunner, beside: str, diff: str) -> ControlRun
     parts = "\0".join([*runner.command.argv, beside, diff])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     key = f"control/{digest}" if diff else f"{SHARED}control-{digest}"
-    saved = await runner.store.load(key, ControlRun)
-    if saved is None:
-        saved = await _run(runner, beside, diff)
-        await runner.store.save(key, saved)
-    return saved
+    return await load_or_run(runner.store, key, ControlRun, lambda: _run(runner, beside, diff))
 
 
 async def _run(runner: TestRunner, beside: str, diff: str) -> ControlRun:
