@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -60,6 +61,15 @@ class Store(Protocol):
     async def save(self, key: str, value: BaseModel) -> None:
         """Keep `value` under `key`, whole or not at all."""
         ...
+
+
+async def load_or_run(store: Store, key: str, kind: type[M], work: Callable[[], Awaitable[M]]) -> M:
+    """The document under `key`; without one, the result of `work`, saved under it."""
+    saved = await store.load(key, kind)
+    if saved is None:
+        saved = await work()
+        await store.save(key, saved)
+    return saved
 
 
 SHARED: Final = "regression/base/"

@@ -10,7 +10,7 @@ from pipeline.evaluation.grading import GradedInstance, Grader
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.learning.records import Attempt, SolvedIssue
 from pipeline.options import Options
-from pipeline.store import Store
+from pipeline.store import Store, load_or_run
 from pipeline.types import Frozen, replace
 from sandbox.base import Execution, Sandbox
 from sandbox.errors import PatchRejected
@@ -46,10 +46,12 @@ async def execute_checks(
     Raises as `Sandbox.run`.
     """
     key = f"checks/{_digest(issue.model_dump_json(), attempt.script, attempt.diff)}"
-    found = await store.load(key, ExecutedChecks)
-    if found is None:
-        found = await _execute(issue, attempt, codebase, sandbox, store, options)
-        await store.save(key, found)
+    found = await load_or_run(
+        store,
+        key,
+        ExecutedChecks,
+        lambda: _execute(issue, attempt, codebase, sandbox, store, options),
+    )
     known = {name: value for name, value in found.model_dump().items() if value is not None}
     return replace(attempt, **known)
 

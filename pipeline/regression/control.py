@@ -15,7 +15,7 @@ from pipeline.edits.external_tests import make_tests_fail
 from pipeline.edits.patches import create_patch
 from pipeline.edits.unified_diff import list_paths
 from pipeline.regression.runner import TestRun, TestRunner
-from pipeline.store import SHARED
+from pipeline.store import SHARED, load_or_run
 from pipeline.types import Frozen
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
@@ -100,11 +100,9 @@ class ControlTests:
         parts = "\0".join([*self._runner.command.argv, beside, own, diff])
         digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         key = f"control/{digest}" if diff else f"{SHARED}control-{digest}"
-        saved = await self._runner.store.load(key, ControlRun)
-        if saved is None:
-            saved = await self._run(beside, own, diff)
-            await self._runner.store.save(key, saved)
-        return saved
+        return await load_or_run(
+            self._runner.store, key, ControlRun, lambda: self._run(beside, own, diff)
+        )
 
     async def _run(self, beside: str, own: str, diff: str) -> ControlRun:
         nonce = f"c{secrets.token_hex(8)}"

@@ -16,7 +16,7 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.replies import Malformed, tags
 from pipeline.search.judging import render_judgement
 from pipeline.shown import Located
-from pipeline.store import Store
+from pipeline.store import Store, load_or_run
 from pipeline.types import Frozen, Issue, replace
 
 _CALL = "prm/verdict"
@@ -130,11 +130,7 @@ async def score_answers(
         _, question = render_judgement(issue, found)
         digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         key = f"search/score/{digest}"
-        score = await store.load(key, StepScore)
-        if score is None:
-            score = await reward.score(issue, found)
-            await store.save(key, score)
-        return score
+        return await load_or_run(store, key, StepScore, lambda: reward.score(issue, found))
 
     try:
         scores = await gather_bounded(_CONCURRENCY, (one(found) for found in answers))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pipeline.concurrency import gather_bounded
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_irrelevant
-from pipeline.store import Store
+from pipeline.store import Store, load_or_run
 from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable, replace
 from prompts import shorten, strip_ansi
 from sandbox.base import Execution, Sandbox
@@ -156,12 +156,11 @@ async def _load_or_run_row(
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     key = f"votes/{'again-' if repeated else ''}{digest}"
-    row = await store.load(key, VoteRow)
-    if row is None:
-        envs = [repeat_environment(n + 1) if repeated else NO_ENV for n in range(len(tests))]
-        row = await _execute(diff, zip(tests, envs, strict=True), sandbox, seconds)
-        await store.save(key, row)
-    return row
+    envs = [repeat_environment(n + 1) if repeated else NO_ENV for n in range(len(tests))]
+    with_envs = zip(tests, envs, strict=True)
+    return await load_or_run(
+        store, key, VoteRow, lambda: _execute(diff, with_envs, sandbox, seconds)
+    )
 
 
 async def _execute(

@@ -45,6 +45,7 @@ from pipeline.resources import Resources
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import is_good_enough, reproducing_tests
+from pipeline.store import load_or_run
 from pipeline.types import (
     Candidate,
     Context,
@@ -158,15 +159,13 @@ class ReproductionStep:
 
     async def _find_runners(self, conventions: Conventions, path: str, at: int) -> WorkingRunners:
         resources = self._resources
-        key = f"rungs/{at}/runners"
-        if saved := await resources.store.load(key, WorkingRunners):
-            return saved
-        runners = await find_file_runners(
-            self._codebase, conventions, resources.options.test_command
-        )
-        found = await find_working_runners(runners, path, resources)
-        await resources.store.save(key, found)
-        return found
+
+        async def work() -> WorkingRunners:
+            command = resources.options.test_command
+            runners = await find_file_runners(self._codebase, conventions, command)
+            return await find_working_runners(runners, path, resources)
+
+        return await load_or_run(resources.store, f"rungs/{at}/runners", WorkingRunners, work)
 
     async def _use_own_tests(self, candidate: Candidate, places: _Places, at: int) -> RungResult:
         runners = places.working.runners
@@ -198,13 +197,7 @@ class ReproductionStep:
 
     async def _climb(self, key: str, work: Callable[[], Awaitable[RungResult]]) -> RungResult:
         """Load the saved result of a rung, or do `work` and save its result."""
-        store = self._resources.store
-        saved = await store.load(key, RungResult)
-        if saved:
-            return saved
-        found = await work()
-        await store.save(key, found)
-        return found
+        return await load_or_run(self._resources.store, key, RungResult, work)
 
     async def _ask(
         self,
