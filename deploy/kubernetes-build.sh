@@ -61,7 +61,9 @@ unpack() {
     cp debian/usr/share/gocode/src/github.com/modern-go/reflect2/*.go \
         debian/usr/share/gocode/src/github.com/modern-go/reflect2/*.s "$reflect"
     rm -f "$reflect"/*_test.go
-    sed -i 's/"v0\.0\.0-master+.*"/"v1.20.2"/' "$k8s/staging/src/k8s.io/component-base/version/base.go"
+    for package in component-base client-go/pkg; do
+        sed -i 's/"v0\.0\.0-master+.*"/"v1.20.2"/' "$k8s/staging/src/k8s.io/$package/version/base.go"
+    done
     touch gopath/unpacked
 }
 describe_api() { # code that upstream's build generates, and that no archive holds

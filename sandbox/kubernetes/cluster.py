@@ -129,32 +129,36 @@ class Cluster:
             )
 
     def delete_pod(self, name: str, *, wait: bool = True) -> None:
-        """Kill the pod and wait until it is gone. A pod that does not exist is no error.
+        """Kill the pod and wait until nothing of it runs. A pod that does not exist is no error.
 
-        Without any grace the cluster forgets a pod at once, while its node may still run it; with a
-        second of grace, only when its node says that it has ended. A node that does not answer
-        gets `GONE_SECONDS`.
+        Without any grace, a cluster forgets a pod while its node still runs it. So the pod gets a
+        second, and is forgotten once its node says that its container has ended: the node itself
+        may need many seconds more to free the rest. A node that says nothing gets `GONE_SECONDS`.
         """
-        for grace in (GRACE_SECONDS, 0):
-            with translate_cluster_errors(
-                "The pod of a sandbox could not be deleted", ignored_status=404
-            ):
-                self._core_api().delete_namespaced_pod(
-                    name, self.namespace, grace_period_seconds=grace, _request_timeout=CALL_SECONDS
-                )
-            if not wait or self._wait_until_gone(name):
-                return
-            log.warning("The node of pod %s does not say that it has ended.", name)
+        self._request_deletion(name, GRACE_SECONDS)
+        if wait:
+            if not self._wait_until_ended(name):
+                log.warning("The node of pod %s does not say that the pod has ended.", name)
+            self._request_deletion(name, 0)
 
-    def _wait_until_gone(self, name: str) -> bool:
+    def _request_deletion(self, name: str, grace: int) -> None:
+        with translate_cluster_errors(
+            "The pod of a sandbox could not be deleted", ignored_status=404
+        ):
+            self._core_api().delete_namespaced_pod(
+                name, self.namespace, grace_period_seconds=grace, _request_timeout=CALL_SECONDS
+            )
+
+    def _wait_until_ended(self, name: str) -> bool:
         deadline = time.monotonic() + GONE_SECONDS
         pause = 0.05
-        while self._pod_exists(name):
-            if time.monotonic() > deadline:
-                return False
+        while time.monotonic() < deadline:
+            pod = self._find_pod(name)
+            if pod is None or has_ended(pod.status):
+                return True
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
-        return True
+        return False
 
     def list_pods(self, selector: str) -> list[Any]:
         """The pods that `selector` matches, with `metadata`."""
@@ -168,13 +172,12 @@ class Cluster:
         if self._api_client is not None:
             self._api_client.close()
 
-    def _pod_exists(self, name: str) -> bool:
+    def _find_pod(self, name: str) -> Any:
+        """The pod, or None if there is none."""
         with translate_cluster_errors("The pod of a sandbox was lost", ignored_status=404):
-            self._core_api().read_namespaced_pod(
+            return self._core_api().read_namespaced_pod(
                 name, self.namespace, _request_timeout=CALL_SECONDS
             )
-            return True
-        return False
 
     def _core_api(self) -> Any:
         return self._import_client().CoreV1Api(self._client())
@@ -224,6 +227,13 @@ def has_failed_to_start(status: Any, waited: float) -> bool:
     return ended or reason in PERMANENT_REASONS or waited > limit
 
 
+def has_ended(status: Any) -> bool:
+    """Whether the node says that nothing of the pod runs. Its phase is no proof: an evicted pod has
+    failed before its node kills it."""
+    containers = status.container_statuses or ()
+    return bool(containers) and all(container.state.terminated for container in containers)
+
+
 def pod_reason(status: Any) -> str:
     """Why a pod does not run, as the cluster states it."""
     for container in status.container_statuses or ():
@@ -259,13 +269,13 @@ def translate_cluster_errors(failure: str, *, ignored_status: int | None = None)
 
 
 def _error_text(error: Any, status: int) -> str:
-    text = " ".join((_stated_message(error.body) or str(error.reason or error)).split())[:300]
+    text = " ".join((_answer_message(error.body) or str(error.reason or error)).split())[:300]
     if status == 401 or NO_PERMISSION.search(text):
         return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."
     return f"{status} {text}"
 
 
-def _stated_message(body: object) -> str:
+def _answer_message(body: object) -> str:
     """What the cluster says in its answer, which is a `Status` in JSON or plain text."""
     try:
         return str(json.loads(str(body))["message"])

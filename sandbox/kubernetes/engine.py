@@ -181,6 +181,8 @@ class KubernetesEngine:
             run = notes.get(LABEL_RUN, "")
             created: datetime = pod.metadata.creation_timestamp
             age = time.time() - created.timestamp()
+            if pod.metadata.deletion_timestamp is not None and age < self._options.longest_seconds:
+                continue  # its node ends it
             if run not in live_runs and age >= (older_than if run else unowned_seconds):
                 self._cluster.delete_pod(pod.metadata.name)
                 removed += 1

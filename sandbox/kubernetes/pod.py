@@ -22,7 +22,7 @@ OWNER_LABEL: Final = "capuchin.dev/owner"
 SECCOMP_PROFILE: Final = "capuchin/lane.json"
 """Below the kubelet's `seccomp` folder; `deploy/kubernetes` puts it there."""
 GRACE_SECONDS: Final = 1
-"""The least for which a cluster waits until the node has ended a deleted pod."""
+"""The least for which a cluster keeps a deleted pod until its node has ended it."""
 
 
 @dataclass(frozen=True)

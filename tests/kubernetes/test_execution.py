@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from sandbox.errors import SandboxUnavailable
@@ -12,14 +14,19 @@ from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the tests
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403
 from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403
+from tests.kubernetes.cluster import RealCluster
+from tests.kubernetes.conftest import NAMESPACE
 
 
 async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(
-    engine: KubernetesEngine, registry: str
+    engine: KubernetesEngine, registry: str, cluster: RealCluster
 ) -> None:
     async with engine.open(f"{registry}/never:made", run_id="test-gone") as sandbox:
         with pytest.raises(SandboxUnavailable, match="ImagePull"):
             await sandbox.run(python_script("print()"))
+    async with asyncio.timeout(120):  # its node had nothing to end, but takes its time
+        while cluster.read("-n", NAMESPACE, "pods")["items"]:
+            await asyncio.sleep(0.5)
 
 
 async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSession) -> None:
@@ -34,7 +41,8 @@ async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -
     run = await sandbox.run(
         python_script("""
 import os, socket
-print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
+print(os.getuid(), socket.if_nameindex(), os.listdir("/sys/class/net"), end=" ")
+print(os.path.exists("/var/run/secrets"))
 print([name for name in os.environ if name.startswith("KUBERNETES")])
 for line in open("/proc/self/status"):
     if line.startswith(("CapEff", "NoNewPrivs")):
@@ -47,5 +55,5 @@ for port in (80, 443):
 print(open("/proc/net/route").read().count("\\n"))
 """)
     )
-    expected = "10001 ['lo'] False\n[]\n0000000000000000\n1\nunreachable\nunreachable\n1\n"
+    expected = "10001 [(1, 'lo')] [] False\n[]\n0000000000000000\n1\nunreachable\nunreachable\n1\n"
     assert run.output == expected

@@ -269,13 +269,14 @@ class LocalCluster:
         try:
             state = cast(dict[str, Any], self._docker.inspect_container(self._containers[name]))
         except NotFound:
-            return None
-        running = state["State"]["Running"]
-        return pod | {"status": {"phase": "Running" if running else "Failed"}}
+            return pod | {"status": ended(143)}
+        if state["State"]["Running"]:
+            return pod | {"status": {"phase": "Running"}}
+        return pod | {"status": ended(state["State"]["ExitCode"])}
 
     def _delete(self, name: str, grace: int) -> None:
         """Without grace, the server forgets a pod at once; its node ends the pod when it hears of
-        that. With grace, the server waits for the node."""
+        that. With grace, the server keeps it until the node has ended it and freed the rest."""
         if grace == 0 or self.fate:
             self.pods.pop(name, None)
         else:
@@ -291,8 +292,8 @@ class LocalCluster:
         if container is not None:
             with suppress(APIError):
                 self._docker.remove_container(container, force=True, v=True)
+            time.sleep(NODE_SECONDS)
         self.pods.pop(name, None)
-        self._containers.pop(name, None)
 
     def _refusal(self, request: Request, verb: str = "", resource: str = "") -> Response | None:
         if not is_authorised(request):
@@ -323,6 +324,13 @@ def role_rules() -> list[dict[str, Any]]:
 def quota_of_pods() -> int:
     """What `deploy/kubernetes/quota.yaml` allows."""
     return int(yaml.safe_load(QUOTA.read_text())["spec"]["hard"]["pods"])
+
+
+def ended(code: int) -> dict[str, Any]:
+    """The status of a pod whose container has ended."""
+    state = {"terminated": {"exitCode": code, "reason": "Error"}}
+    container = {"name": "lane", "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    return {"phase": "Failed", "containerStatuses": [container | {"state": state}]}
 
 
 def pending(trouble: str) -> dict[str, Any]:

@@ -36,6 +36,9 @@ HIDDEN_FOLDERS: Final = (
     "/dev/mqueue",
     "/sys/firmware",
     "/sys/kernel",
+    # Of the container, not of the execution: a pod has a network.
+    "/sys/class/net",
+    "/sys/devices/virtual/net",
     "/sys/devices/virtual/powercap",
     "/proc/acpi",
     "/proc/pressure",

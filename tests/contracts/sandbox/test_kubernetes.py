@@ -121,7 +121,8 @@ async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -
     run = await sandbox.run(
         python_script("""
 import os, socket
-print(os.getuid(), os.listdir("/sys/class/net"), os.path.exists("/var/run/secrets"))
+print(os.getuid(), socket.if_nameindex(), os.listdir("/sys/class/net"), end=" ")
+print(os.path.exists("/var/run/secrets"))
 for line in open("/proc/self/status"):
     if line.startswith(("CapEff", "NoNewPrivs")):
         print(line.split()[1])
@@ -131,7 +132,7 @@ except OSError as error:
     print("unreachable")
 """)
     )
-    assert run.output == "10001 ['lo'] False\n0000000000000000\n1\nunreachable\n"
+    assert run.output == "10001 [(1, 'lo')] [] False\n0000000000000000\n1\nunreachable\n"
 
 
 async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
