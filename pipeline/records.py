@@ -1,6 +1,6 @@
 """The form of every saved document: a format number in front of the record.
 
-Redis and the folders of the command line hold `{"format": 4, "record": …}`. Raise `FORMAT` whenever
+Redis and the folders of the command line hold `{"format": 3, "record": …}`. Raise `FORMAT` whenever
 a saved model changes in a way that an earlier Capuchin cannot read; a new field is one. Workers of
 two releases run side by side during an upgrade: a worker reads the format before its own too, where
 new fields have defaults, and leaves newer records alone.
@@ -18,8 +18,8 @@ from pipeline.errors import OtherFormat, UnreadableRecord
 
 M = TypeVar("M", bound=BaseModel)
 
-FORMAT: Final = 4
-OLDEST: Final = 3
+FORMAT: Final = 3
+OLDEST: Final = 2
 """The oldest format that is read: the one before `FORMAT`, or `FORMAT` itself if no record of the
 one before can be read."""
 UNNUMBERED: Final = 1

@@ -37,10 +37,6 @@ LACKS = (
         re.compile(r"No CMAKE_C(?:XX)?_COMPILER could be found|CMAKE_C(?:XX)?_COMPILER not set"),
         "a C compiler (build-essential)",
     ),
-    (
-        re.compile(r"CMAKE_Fortran_COMPILER (?:could be found|not set)"),
-        "a Fortran compiler (gfortran)",
-    ),
     (re.compile(r"ERROR: Program '([\w.+-]+)'.* not found"), "the program {0}"),
     (re.compile(r"([\w-]+-config)(?: executable)? (?:not found|is required)"), "the program {0}"),
     (
@@ -56,6 +52,10 @@ LACKS = (
         "the program cmake",
     ),
     (re.compile(r"cannot find -l([\w.+-]+)"), "the library {0}"),
+    (
+        re.compile(r"CMAKE_Fortran_COMPILER (?:could be found|not set)"),
+        "a Fortran compiler (gfortran)",
+    ),
     (
         re.compile(
             r"(?:requires|needs) rustc (\d[\w.]{0,20})"

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from sandbox.guest.installer.uv import show_line
 
-REFNAMES = re.compile(r"""^(\s*git_refnames\s*=\s*)["']\$Format:%[dD]\$["']""", re.MULTILINE)
-PREFIX = re.compile(r"""^\s*(?:cfg\.)?tag_prefix\s*=\s*["']([\w./-]*)["']""", re.MULTILINE)
+REFNAMES = re.compile(
+    r"""^([ \t]*git_refnames[ \t]*=[ \t]*)["']\$Format:%[dD]\$["']""", re.MULTILINE
+)
+PREFIX = re.compile(r"""^[ \t]*(?:cfg\.)?tag_prefix[ \t]*=[ \t]*["']([\w./-]*)["']""", re.MULTILINE)
 VERSION = re.compile(r"\d[\w.!+-]*")
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 5

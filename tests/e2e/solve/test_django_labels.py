@@ -63,7 +63,7 @@ FILES = {
     "tests/till/__init__.py": "",
     "tests/till/tests.py": CASE,
     ".github/capuchin.yml": (
-        "version: 1\nsamples: 2\nattempts: 3\n"
+        "version: 1\nsamples: 1\nattempts: 3\n"
         "setup: [pip install --quiet --no-deps --require-hashes -r requirements.txt]\n"
     ),
 }
@@ -81,13 +81,15 @@ NEW_FILE = f"<test_file>\n{HEAD}{ADDED}</test_file>\n"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "rung", "label"),
-    [(EXTENSION, "extension", "till.tests"), (NEW_FILE, "new file", "till.test_total_subtracts")],
+    [(EXTENSION, "extension", "till.tests"), (NEW_FILE, "new file", "till.test_till")],
     ids=["extension", "new file"],
 )
 async def test_it_runs_red_and_green_by_its_label(
     tmp_path: Path, test: str, rung: str, label: str
 ) -> None:
-    llm = RecordedServer(shop.answers(RecordedAnswer(call="reproduction", reply=test + WORDS)))
+    right = RecordedAnswer(call="editing/0", turn=0, reply=shop.RIGHT)
+    proof_of = RecordedAnswer(call="reproduction", reply=test + WORDS)
+    llm = RecordedServer(shop.answers(right, proof_of))
     async with llm.serve() as url:
         local = LocalFix(tmp_path, llm, url)
         local.commit(FILES)
