@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,11 @@ def test_a_file_that_is_not_the_locked_one_is_named() -> None:
 def test_a_build_that_does_not_end_is_killed_and_reported() -> None:
     with pytest.raises(TookTooLong, match=r"sleep 60.*took longer than"):
         Uv(None, {}).run(["sleep", "60"], seconds=0.2)
+
+
+def test_a_build_that_waits_for_a_busy_host_is_not_killed() -> None:
+    waiting = Uv(None, {}, queued=lambda: 3 * time.monotonic())
+    assert waiting.run(["sleep", "1.5"], seconds=0.4) == (True, "")
 
 
 class Recorded(Uv):
