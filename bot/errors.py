@@ -22,7 +22,7 @@ BotError
 ├── ArchiveUnavailable   the operator, whose object store fails, in `bot.archive`
 ├── BundleTooLarge       who downloads a run's bundle, in `bot.archive`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`
-└── WrongUsage, NoRepository, CheckFailed, EnvFileError, DemoFailed
+└── WrongUsage, NoRepository, CheckFailed, CannotTell, EnvFileError, DemoFailed
                          the user of the command line, in `bot.cli` and `bot.demo`
 
 `bot.failures` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.

@@ -199,7 +199,7 @@ def _execute(args: argparse.Namespace) -> None:
     if args.labels is None:
         raise BadData(
             "--grade of a folder needs --labels, which lists the edits that resolve their "
-            "instances: what do tests tell of right and of wrong edits?"
+            "instances."
         )
     data = read_dataset(args.instances, Path(args.grade), args.labels, args.ensemble)
     work = execute_edits(args.instances, args.trees, data, args.out, Settings.from_env())

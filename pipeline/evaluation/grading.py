@@ -77,7 +77,7 @@ def read_graded(path: Path) -> tuple[GradedInstance, ...]:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JudgedEdit:
     """A verdict, and what it is made of."""
 
     grade: InstanceGrade
@@ -121,7 +121,7 @@ class Grader:
         """
         return (await self.judge(diff)).grade
 
-    async def judge(self, diff: str) -> Judgement:
+    async def judge(self, diff: str) -> JudgedEdit:
         """Like `grade`, test by test."""
         one = self._instance
         failed = InstanceGrade(instance_id=one.instance_id)
@@ -129,20 +129,20 @@ class Grader:
             runner, before = await self._find_runner()
         except PatchRejected as error:
             why = f"The benchmark's tests do not apply. {error}"
-            return Judgement(_cannot_tell(failed, why))
+            return JudgedEdit(_cannot_tell(failed, why))
         if runner is None:
-            return Judgement(_cannot_tell(failed, str(before)))
+            return JudgedEdit(_cannot_tell(failed, str(before)))
         assert isinstance(before, TestRun)
         found = await self._judge(runner, before, diff)
         verdict = found.grade
         if verdict.resolved or verdict.cannot_tell:
             return found
         if diff == one.patch:
-            return Judgement(_cannot_tell(verdict, verdict.note))
+            return JudgedEdit(_cannot_tell(verdict, verdict.note))
         reference = (await self._judge(runner, before, one.patch)).grade
         if reference.resolved:
             return found
-        return Judgement(_cannot_tell(verdict, reference.cannot_tell or reference.note))
+        return JudgedEdit(_cannot_tell(verdict, reference.cannot_tell or reference.note))
 
     async def _find_runner(self) -> tuple[TestRunner | None, TestRun | str]:
         """The first command by which any of the benchmark's tests is told, and how they went."""
@@ -173,7 +173,7 @@ class Grader:
         chosen = [path for path in python if path in named or is_runnable(path)]
         return tuple(chosen or python)
 
-    async def _judge(self, runner: TestRunner, before: TestRun, diff: str) -> Judgement:
+    async def _judge(self, runner: TestRunner, before: TestRun, diff: str) -> JudgedEdit:
         one = self._instance
         told_before = read_outcomes(before, bare=runner.command.kind == "files")
         grade = InstanceGrade(
@@ -184,7 +184,7 @@ class Grader:
         pass_already = [name for name in one.fail_to_pass if told_before.passes(name)]
         if len(pass_already) == len(one.fail_to_pass):
             why = f"Passes without any edit: {_list(pass_already)}."
-            return Judgement(_cannot_tell(grade, why))
+            return JudgedEdit(_cannot_tell(grade, why))
         keep = [name for name in one.pass_to_pass if told_before.passes(name)]
         aside = len(one.pass_to_pass) - len(keep)
         # The benchmark also lists tests that its reader of logs took for failed, such as the one
@@ -196,19 +196,19 @@ class Grader:
             lost = [name for name in one.pass_to_pass if name not in set(keep)]
             words = f"{aside} of {len(one.pass_to_pass)} tests do not pass here without any edit"
             why = f"{words}: {_list(lost)}. {before.problem}".strip()
-            return Judgement(_cannot_tell(grade, why))
+            return JudgedEdit(_cannot_tell(grade, why))
         own = drop_files(diff, filter(None, self._tests))
         if not own.strip():
-            return Judgement(replace(grade, kept=len(keep), note="The edit is empty."))
+            return JudgedEdit(replace(grade, kept=len(keep), note="The edit is empty."))
         both = own + one.test_patch
         try:
             return await self._compare(runner, grade, both, keep)
         except PatchRejected as error:
-            return Judgement(replace(grade, note=f"The edit does not apply: {error}"))
+            return JudgedEdit(replace(grade, note=f"The edit does not apply: {error}"))
 
     async def _compare(
         self, runner: TestRunner, grade: InstanceGrade, diff: str, keep: Sequence[str]
-    ) -> Judgement:
+    ) -> JudgedEdit:
         wanted = RequestedTests(files=runner.command.covers(self._files()))
         left = {*self._instance.fail_to_pass, *keep}
         problem = ""
@@ -229,7 +229,7 @@ class Grader:
             note=note.strip(),
             resolved=not left,
         )
-        return Judgement(grade, to_fix, frozenset(left))
+        return JudgedEdit(grade, to_fix, frozenset(left))
 
 
 def _cannot_tell(grade: InstanceGrade, why: str) -> InstanceGrade:

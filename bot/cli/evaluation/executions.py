@@ -1,5 +1,5 @@
 """`capuchin evaluate INSTANCES --trees DIR --grade PREDICTIONS --labels FILE`, of a folder: what do
-executions tell of edits whose worth is known?
+executions show about edits whose worth is known?
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli.display.base import print_progress
+from bot.errors import BotError
 from bot.runner.runner import PipelineRunner
 from bot.runner.types import Job
 from bot.settings import Settings
@@ -29,7 +30,7 @@ from sandbox.errors import EnvironmentFailed
 _DIGITS: Final = 16
 
 
-class CannotTell(Exception):
+class CannotTell(BotError):
     """An instance has no environment; the sentence says why. Untrusted."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import shlex
@@ -10,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sandbox.guest.installer.plan import PYTHON
+from sandbox.guest.supervisor.time_limit import LONGEST_PAUSE, Queued, TimeOfOurs
 
 UV = "/opt/tools/uv/bin/uv"
 SETUPTOOLS_FOR_UV = datetime.date(2019, 4, 15)
@@ -30,8 +32,15 @@ class TookTooLong(Exception):
 class Uv:
     """uv in the environment, with the dates that hold for it."""
 
-    def __init__(self, latest: datetime.date | None, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        latest: datetime.date | None,
+        variables: Mapping[str, str],
+        queued: Callable[[], float] | None = None,
+    ) -> None:
+        """`queued`: how long processes of the container have waited for the processor."""
         self.latest = latest
+        self._queued = queued
         self.later: dict[str, str] = {}
         """Packages of which newer files count, each with its day."""
         self.commands: list[str] = []
@@ -85,13 +94,16 @@ class Uv:
     ) -> tuple[bool, str]:
         """Whether a command ended well, and what it printed, which is shown as well.
 
+        What it waits for a processor that others use does not count: the limit of the whole build
+        is the limit on a busy host.
+
         Raises:
             TookTooLong: it was killed.
         """
         shown = " ".join(map(shlex.quote, argv))[:LONGEST_SHOWN]
         self.commands.append(shown)
         show_line("$ " + shown)
-        late = threading.Event()
+        late, ended = threading.Event(), threading.Event()
         kept = bytearray()
         with subprocess.Popen(
             argv,
@@ -103,12 +115,17 @@ class Uv:
             start_new_session=True,
         ) as process:
 
-            def kill() -> None:
-                late.set()
-                os.killpg(process.pid, signal.SIGKILL)
+            def kill_late() -> None:
+                spent = TimeOfOurs(Queued(self._queued))
+                while not ended.wait(LONGEST_PAUSE):
+                    if spent.measure() >= seconds:
+                        late.set()
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(process.pid, signal.SIGKILL)
+                        return
 
-            timer = threading.Timer(seconds, kill)
-            timer.start()
+            watcher = threading.Thread(target=kill_late, daemon=True)
+            watcher.start()
             try:
                 for line in process.stdout or ():
                     sys.stdout.buffer.write(line)
@@ -117,7 +134,8 @@ class Uv:
                 sys.stdout.flush()
                 code = process.wait()
             finally:
-                timer.cancel()
+                ended.set()
+                watcher.join()
         if late.is_set():
             raise TookTooLong(f"`{shown[:200]}` took longer than {seconds / 60:g} minutes.")
         return code == 0, kept.decode("utf-8", "replace")

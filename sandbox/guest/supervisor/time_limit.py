@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 WALL_FACTOR: Final = 6
@@ -65,15 +66,34 @@ class TimeLimit:
 class Queued:
     """How long processes have waited for the processor, which others use."""
 
-    def __init__(self) -> None:
-        self._last = sum_queued_seconds()
+    def __init__(self, read: Callable[[], float] | None = None) -> None:
+        self._read = read or sum_queued_seconds
+        self._last = self._read()
         self._total = 0.0
 
     def measure(self) -> float:
         """Seconds since the creation; of processes that ended meanwhile, not the last."""
-        now = sum_queued_seconds()
+        now = self._read()
         self._total += max(0.0, now - self._last)
         self._last = now
+        return self._total
+
+
+class TimeOfOurs:
+    """Wall time without that in which processes waited for the processor of a busy host."""
+
+    def __init__(self, queued: Queued) -> None:
+        self._queued = queued
+        self._looked = time.monotonic()
+        self._waited = 0.0
+        self._total = 0.0
+
+    def measure(self) -> float:
+        """Seconds since the creation; look often, for of each interval only its length counts as
+        waiting, however many processes waited."""
+        now, waited = time.monotonic(), self._queued.measure()
+        self._total += max(0.0, now - self._looked - (waited - self._waited))
+        self._looked, self._waited = now, waited
         return self._total
 
 

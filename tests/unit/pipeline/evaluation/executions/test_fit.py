@@ -93,8 +93,8 @@ def test_the_shipped_ratios_say_what_stands_behind_them() -> None:
     shipped = load_shipped_ratios()
     assert str(shipped.edits) in shipped.data
     assert "pipeline.evaluation.executions.fit" in shipped.command
-    assert shipped.errors["near tests and halves, fitted"] == pytest.approx(
-        calibration_error(shipped.curve), abs=1e-3
-    )
+    assert shipped.fitted or shipped.ratios == ASSUMED
+    stated = shipped.errors.get("near tests and halves, fitted", 0.0)
+    assert stated == pytest.approx(calibration_error(shipped.curve), abs=1e-3)
     for rate, more in ((shipped.ratios.passes, True), (shipped.ratios.breaks, False)):
         assert (rate.if_right > rate.if_wrong) is more

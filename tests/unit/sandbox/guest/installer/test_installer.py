@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,11 @@ def test_a_setup_script_that_loops_is_told_in_the_sentence_that_ends_the_attempt
         install_package(Plan(setup_py=True), Uv(None, {}), 11, "1.0")
     attempt = TriedAttempt(name="dated", summary="", problem=str(failed.value))
     assert is_enough(EnvironmentRecord(tried=(attempt,)))
+
+
+def test_a_build_that_waits_for_a_busy_host_is_not_killed() -> None:
+    waiting = Uv(None, {}, queued=lambda: 3 * time.monotonic())
+    assert waiting.run(["sleep", "1.5"], seconds=0.4) == (True, "")
 
 
 class Recorded(Uv):
