@@ -13,6 +13,7 @@ from bot.cli.remote_issue import parse_issue_url
 from bot.cli.terminal import printable
 from bot.github.errors import GitHubError
 from bot.queue.missed_webhooks import find_labels
+from bot.queue.nudges import Nudges
 from bot.queue.start import request_labeled_run
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
@@ -72,7 +73,7 @@ async def _work(bot: Bot, settings: Settings, found: LabeledIssue) -> Run:
     async with Storage.open(
         settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
     ) as storage:
-        run_id = (await request_labeled_run(found, storage)).run_id
+        run_id = (await request_labeled_run(found, storage, Nudges(storage))).run_id
         worker = bot.build_worker(find_missed=False)
         working = asyncio.create_task(worker.run_until_signalled())
         try:
