@@ -71,7 +71,7 @@ _PICTURES: Final = {
 }
 """Languages of fences that GitHub draws: most of their text is on no page."""
 _MATH: Final = re.compile(r"(?<![\w$\\])(\$\$?)(?![\s$])([^$]*)(?<!\s)(\$\$?)(?![\w$])")
-_MATH_LINES: Final = re.compile(r"(?m)^(\$\$)\s*$([^$]*)^\s*(\$\$)\s*$")
+_MATH_LINES: Final = re.compile(r"(?m)^(\$\$)[ \t]{0,9}\n([^$]*)(\$\$)")
 _MATH_COMMENT: Final = re.compile(r"(?<!\\)%[^\n]*")
 _MATH_HIDES: Final = re.compile(
     r"\\(?:[hv]?phantom|smash|math[rlc]lap|[rlc]lap|color|textcolor|f?colorbox|definecolor|[gex]?def"

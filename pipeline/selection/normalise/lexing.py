@@ -14,6 +14,7 @@ from pipeline.selection.normalise.brackets import (
     CLOSERS,
     OPENERS,
     WORD,
+    is_nested,
     is_value,
     strip_parentheses,
 )
@@ -48,7 +49,7 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     inside a string or brackets is read on a best-effort basis.
     """
     grammar = grammar_of(path)
-    if grammar is None:
+    if grammar is None or is_nested(text):
         return LexResult(split_plain_text(text, path))
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")

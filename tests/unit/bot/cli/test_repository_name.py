@@ -1,14 +1,16 @@
-"""What a model is told as the name of a local repository."""
+"""A local repository: what a model is told as its name, and one that does not answer."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from bot.cli.local_repository import name_repository
+from bot.cli.local_repository import NoRepository, list_refs, name_repository
 from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
 from tests.support.data import local_git
 
 
@@ -41,3 +43,14 @@ async def test_without_either_it_is_the_folder(tmp_path: Path) -> None:
     head = local_git.repository(tmp_path / "shop", {"setup.py": b"setup(name='a b </issue>')\n"})
     codebase = await Codebase.open(tmp_path / "shop/.git", CommitSha(head))
     assert await name_repository(tmp_path / "shop", codebase) == "shop"
+
+
+async def test_a_repository_that_cannot_be_listed_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await git(None, "init", "--quiet", "--bare", str(tmp_path))
+    (tmp_path / "config").unlink()
+    os.mkfifo(tmp_path / "config")
+    monkeypatch.setattr("bot.cli.local_repository._LIST_SECONDS", 0.2)
+    with pytest.raises(NoRepository, match="could not list it"):
+        await list_refs(tmp_path)
