@@ -11,7 +11,8 @@ from bot.comments import candidates as replies
 from bot.queue.consumer import RetryLater
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
-from bot.storage.runs import StartOutcome, latest_published
+from bot.storage.runs import latest_published
+from bot.triggers.requests import StartOutcome
 from bot.types import CommentLocation, Mode, Run, RunId
 from pipeline.selection.letters import rank_result, to_rank
 from pipeline.types import NoFix, Selection

@@ -30,9 +30,14 @@ from bot.repo_config.load import read_config
 from bot.runs.config_check import check_config
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
-from bot.storage.runs import StartOutcome
 from bot.triggers.command_text import nearest_verb
-from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
+from bot.triggers.requests import (
+    CommandRequest,
+    ConfigCheckRequest,
+    PullUpdate,
+    RunRequest,
+    StartOutcome,
+)
 from bot.types import CommentLocation, Mode
 
 EVERYWHERE: Final = frozenset(CommentLocation)

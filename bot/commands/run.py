@@ -9,8 +9,8 @@ from bot.comments import replies
 from bot.followup.schedule import schedule_follow_up as schedule_follow_up
 from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
-from bot.storage.runs import Runs, StartOutcome
-from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest
+from bot.storage.runs import Runs
+from bot.triggers.requests import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
 from bot.types import CommentLocation, Mode, Stop, StopReason, replace
 
 RETRY_SECONDS = 0.5

@@ -8,8 +8,7 @@ from bot.queue.consumer import RetryLater, RunQueue
 from bot.settings import Settings
 from bot.storage.pulls import PullRecord
 from bot.storage.requests import QueuedRequest
-from bot.storage.runs import StartOutcome
-from bot.triggers.requests import Delay, PullUpdate
+from bot.triggers.requests import Delay, PullUpdate, StartOutcome
 from bot.types import Mode, Run, RunStatus, now, replace
 
 RETRY_SECONDS = 0.5

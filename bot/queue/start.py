@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.queue.nudges import Nudges
-from bot.storage.runs import Runs, StartOutcome, StartResult
+from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.triggers.label_events import SWEEP_PREFIX
-from bot.triggers.requests import RunRequest
+from bot.triggers.requests import RunRequest, StartOutcome, StartResult
 from bot.types import LabeledIssue, Run, StopReason
 
 

@@ -15,13 +15,12 @@ from bot.queue.position import Announce, QueueAnnouncer
 from bot.queue.start import request_labeled_run
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
-from bot.storage.runs import StartOutcome
 from bot.storage.storage import Storage
 from bot.storage.turns import Cursors
 from bot.storage.workers import Housekeeping
 from bot.triggers.label_events import SWEEP_PREFIX
 from bot.triggers.labels import LabelSet, has_label
-from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate
+from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, StartOutcome
 from bot.types import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef, RunId, Stop, StopReason
 
 FindMissedEvents = Callable[

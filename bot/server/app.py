@@ -25,7 +25,6 @@ from bot.server.no_worker import NoWorkerWatch
 from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
 from bot.storage.client import REDIS_ERRORS
-from bot.storage.runs import StartOutcome
 from bot.storage.storage import Storage
 from bot.triggers.decide import BotNames, companion_update, decide
 from bot.triggers.requests import (
@@ -34,6 +33,7 @@ from bot.triggers.requests import (
     ConfigCheckRequest,
     PullUpdate,
     RunRequest,
+    StartOutcome,
     StopRequest,
 )
 from bot.types import Stop, StopReason

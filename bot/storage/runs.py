@@ -6,8 +6,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from redis.asyncio import Redis
@@ -24,7 +23,7 @@ from bot.storage.scripts import (
     Nudge,
 )
 from bot.triggers.label_events import NO_LABEL_EVENT, LabelEvent
-from bot.triggers.requests import RunRequest
+from bot.triggers.requests import RunRequest, StartOutcome, StartResult
 from bot.types import (
     IssueVersion,
     Login,
@@ -46,21 +45,6 @@ VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
 CONFIRM_WITHIN: Final = timedelta(days=7)
 """Asking again within this time confirms what the bot asked back."""
-
-
-class StartOutcome(StrEnum):
-    CREATED = "created"
-    RUNNING = "running"
-    """The issue has an active run already; it is the answer to this request too."""
-    REPEATED = "repeated"
-    """This very delivery was answered before."""
-
-
-class StartResult(NamedTuple):
-    """What became of a request for a run."""
-
-    outcome: StartOutcome
-    run_id: RunId
 
 
 class Runs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bot.triggers.command_text import Command
 from bot.types import (
@@ -15,6 +15,7 @@ from bot.types import (
     Login,
     Mode,
     RepoRef,
+    RunId,
     StopReason,
 )
 
@@ -135,3 +136,18 @@ class PullUpdate(Frozen):
 
 
 AnyRequest = RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate
+
+
+class StartOutcome(StrEnum):
+    CREATED = "created"
+    RUNNING = "running"
+    """The issue has an active run already; it is the answer to this request too."""
+    REPEATED = "repeated"
+    """This very delivery was answered before."""
+
+
+class StartResult(NamedTuple):
+    """What became of a request for a run."""
+
+    outcome: StartOutcome
+    run_id: RunId

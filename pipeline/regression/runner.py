@@ -45,8 +45,6 @@ PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
-
-
 OnCount = Callable[[str, int, int], None]
 """Receives the diff of a run under way, how many tests have begun, and of how many (0: unknown)."""
 

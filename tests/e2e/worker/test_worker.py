@@ -14,10 +14,11 @@ from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs, StartOutcome
+from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.storage.turns import Cursors
 from bot.timings import Timings
+from bot.triggers.requests import StartOutcome
 from bot.types import Failure, LabeledIssue, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.worker import Worker
 from pipeline.codebase.git import GitFailed

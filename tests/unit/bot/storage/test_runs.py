@@ -7,8 +7,9 @@ from redis.asyncio import Redis
 
 from bot.errors import LeaseLost
 from bot.storage.lease import Lease
-from bot.storage.runs import Runs, StartOutcome
+from bot.storage.runs import Runs
 from bot.storage.storage import Storage
+from bot.triggers.requests import StartOutcome
 from bot.types import Login, RepoRef, RunId, RunStatus
 from pipeline.concurrency import gather_all
 from pipeline.records import encode_record
