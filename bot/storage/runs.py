@@ -159,10 +159,8 @@ class Runs:
     async def mark_handled(self, request: RunRequest, run_id: RunId) -> None:
         """Remember that the label is dealt with, for each later webhook and sweep."""
         await self._redis.set(self._keys.delivery(request.delivery), run_id, ex=DELIVERY_SECONDS)
-        label_event, key = (
-            LabelEvent.from_request(request),
-            self._keys.label_events(request.repo, request.issue),
-        )
+        label_event = LabelEvent.from_request(request)
+        key = self._keys.label_events(request.repo, request.issue)
         if label_event is not None:
             await cast(
                 Awaitable[int],
@@ -174,10 +172,8 @@ class Runs:
         """Whether that label is dealt with, by this delivery or another."""
         if await self._redis.exists(self._keys.delivery(request.delivery)):
             return True
-        label_event, key = (
-            LabelEvent.from_request(request),
-            self._keys.label_events(request.repo, request.issue),
-        )
+        label_event = LabelEvent.from_request(request)
+        key = self._keys.label_events(request.repo, request.issue)
         if label_event is None:
             return False
         fields = list(label_event.covering_fields)

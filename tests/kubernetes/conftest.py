@@ -12,15 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
-from sandbox.environment.options import BuildOptions
 from sandbox.execution.session import SandboxSession
-from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
-from sandbox.limits import Limits
 from tests.kubernetes.cluster import DEPLOY, RealCluster
-from tests.support.docker import OWNER, ca_bundle, prepare_package_image, run_id
+from tests.kubernetes.engine import CREATED, NAMESPACE, make_engine
+from tests.support.docker import ca_bundle, prepare_package_image, run_id
 from tests.support.image_registry import local_registry
 
 __all__ = ["ca_bundle", "run_id"]
@@ -28,13 +24,6 @@ __all__ = ["ca_bundle", "run_id"]
 CONTRACTS = ("command", "execution", "isolation", "limits")
 
 pytest.register_assert_rewrite(*(f"tests.contracts.sandbox.{name}_contract" for name in CONTRACTS))
-
-NAMESPACE = "capuchin-sandboxes"
-CREATED = (
-    "Namespace", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "ResourceQuota",
-    "ConfigMap", "DaemonSet",
-)  # fmt: skip
-"""What of `deploy/kubernetes` is needed for sandboxes. The rest is validated, but not started."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,21 +81,6 @@ def engine(account: Path, registry: str, ca_bundle: Path | None) -> Iterator[Kub
     made = make_engine(account, registry, ca_bundle)
     yield made
     asyncio.run(made.close())
-
-
-def make_engine(
-    account: Path,
-    registry: str = "none.invalid",
-    ca_bundle: Path | None = None,
-    *,
-    owner: str = OWNER,
-) -> KubernetesEngine:
-    # Half a core each, so that two pods fit on a node of two cores.
-    limits = Limits(seconds=30, memory_mb=256, disk_mb=64, processes=64, cpus=0.5)
-    builder = DockerEngine(
-        DockerOptions(limits=limits, owner=owner, build=BuildOptions(ca_bundle=ca_bundle))
-    )
-    return KubernetesEngine(builder, Cluster(NAMESPACE, account), registry=registry, owner=owner)
 
 
 @pytest.fixture(scope="session")

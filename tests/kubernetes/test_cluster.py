@@ -23,7 +23,7 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.program import python_script
 from tests.kubernetes.cluster import RealCluster
-from tests.kubernetes.conftest import CREATED, NAMESPACE
+from tests.kubernetes.engine import CREATED, NAMESPACE
 from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, make_tree
 
 WORKER = "--as=system:serviceaccount:capuchin:capuchin-worker"
@@ -283,7 +283,7 @@ WORKER_CODE = """
 import asyncio, sys
 from pathlib import Path
 from sandbox.program import python_script
-from tests.kubernetes.conftest import make_engine
+from tests.kubernetes.engine import make_engine
 
 async def main():
     engine = make_engine(Path(sys.argv[1]), owner=sys.argv[4])

@@ -15,7 +15,7 @@ from tests.contracts.sandbox.execution_contract import *  # noqa: F403
 from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403
 from tests.kubernetes.cluster import RealCluster
-from tests.kubernetes.conftest import NAMESPACE
+from tests.kubernetes.engine import NAMESPACE
 
 
 async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(

@@ -33,7 +33,7 @@ SHORT_TEXTS: Final = {
     "sandbox/environment/node.py::is_in_range": "cut at LONGEST_RANGE",
     "sandbox/environment/node.py::is_in_range#2": "cut at LONGEST_RANGE",
     "sandbox/environment/versions.py::DESCRIBED": "the name of a tag: git's limit",
-    "pipeline/evaluation/grading.py::_PATH_PARAMETER": "names of tests: cut at LONGEST; offline",
+    "pipeline/evaluation/executions/names.py::_PATH_PARAMETER": "names of tests; offline",
     "sandbox/guest/installer/failures.py::DEPENDENT": IN_BUILD,
     "sandbox/guest/installer/failures.py::LACKS#7": IN_BUILD,
     "sandbox/guest/installer/failures.py::LACKS#8": IN_BUILD,
