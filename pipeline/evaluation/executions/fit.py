@@ -29,6 +29,7 @@ from pipeline.evaluation.calibration import StatedOutcome, calibration_error, re
 from pipeline.evaluation.executions.record import ExecutedEdit, read_executions
 from pipeline.selection.scoring.confidence import sigmoid
 from pipeline.selection.scoring.ratios import ASSUMED, FittedRatios, Rate, Ratios
+from pipeline.types import replace
 
 PRIOR_INSTANCES: Final = 10
 MIN_INSTANCES, MIN_REPOSITORIES = 20, 3
@@ -91,19 +92,15 @@ def _correlation(pairs: Sequence[tuple[bool, ...]]) -> float | None:
 def of_halves(scripts: Ratios) -> Ratios:
     """The same, where every script is sound."""
     rate = scripts.passes
-    return scripts.model_copy(
-        update={
-            "passes": Rate(if_right=_unmix(rate.if_right), if_wrong=_unmix(rate.if_wrong)),
-        }
-    )
+    halves = Rate(if_right=_unmix(rate.if_right), if_wrong=_unmix(rate.if_wrong))
+    return replace(scripts, passes=halves)
 
 
 def of_scripts(halves: Ratios) -> Ratios:
     """The same for scripts, of which only `SOUND` are."""
     rate = halves.passes
-    return halves.model_copy(
-        update={"passes": Rate(if_right=_mix(rate.if_right), if_wrong=_mix(rate.if_wrong))}
-    )
+    scripts = Rate(if_right=_mix(rate.if_right), if_wrong=_mix(rate.if_wrong))
+    return replace(halves, passes=scripts)
 
 
 def _mix(rate: float) -> float:

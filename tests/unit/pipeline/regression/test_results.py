@@ -274,9 +274,10 @@ def test_sympys_own_script_is_read_by_its_lines() -> None:
 def test_what_sympys_script_said_before_its_time_ran_out_counts() -> None:
     command = TestCommand(argv=("python", "bin/test"), kind="files", source="detection")
     a = "sympy/core/tests/test_a.py"
-    end = section("end", json.dumps({"code": None, "timeout": True, "limit": "idle"}).encode())
-    said = SYMPY.partition("F\n")[0] + "F\ntest_three "
-    run = parse_execution(Execution(exit_code=128, output=said + end, seconds=1), command, MARK)
+    said = {"code": None, "timeout": True, "limit": "idle"}
+    sections = section("records", b"") + section("end", json.dumps(said).encode())
+    output = SYMPY.partition("F\n")[0] + "F\ntest_three " + sections
+    run = parse_execution(Execution(exit_code=128, output=output, seconds=1), command, MARK)
     assert run.suite.passed == (f"{a}::test_one",)
     assert run.suite.failed == (f"{a}::test_three", f"{a}::test_two")
     assert (run.suite.errors, run.ended, run.problem) == ((f"{a}::test_three",), False, "")
