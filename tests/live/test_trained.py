@@ -26,6 +26,7 @@ from pipeline.search.judging import render_judgement
 from pipeline.shown import Located, SuspectFile
 from pipeline.solve import Models
 from pipeline.store import DirStore
+from pipeline.types import replace
 from tests.live.server import LENGTH, NAME, serve_vllm
 from tests.support.data.learning_rows import APART, ROWS, train_command, write_learning_rows
 
@@ -121,7 +122,7 @@ async def check_doctor(settings: Settings, url: str) -> None:
         assert f"{LENGTH:,}" in told
         assert told.endswith("with log-probabilities")
     assert (await check_process_reward(settings)).endswith("with log-probabilities")
-    other = settings.model_copy(update={"orm_model": f"openai:other@{url}"})
+    other = replace(settings, orm_model=f"openai:other@{url}")
     with pytest.raises(CheckFailed) as failed:
         await check_reward(other, "orm_model")
     assert f"The server has {NAME}, orm, prm: " in failed.value.mend

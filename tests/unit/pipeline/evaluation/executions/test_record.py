@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.evaluation.dataset import BadData, Dataset, Instance
 from pipeline.evaluation.executions.record import ExecutedEdit, draw_edits, read_executions
+from pipeline.types import replace
 from tests.support.data.diffs import diff_of
 
 SOURCE = "def f(a):\n    return a\n"
@@ -42,7 +43,7 @@ def test_halves_stand_for_one_script_or_two() -> None:
         instance_id="i", repo="a/b", member="m", right=False, fixed=(True, False, True), broken=None
     )
     assert row.halves == (True, False)
-    assert row.model_copy(update={"fixed": (True,)}).halves == (True,)
+    assert replace(row, fixed=(True,)).halves == (True,)
 
 
 def test_files_that_hold_no_executions_are_refused(tmp_path: Path) -> None:
