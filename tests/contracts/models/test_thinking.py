@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,8 +16,11 @@ from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.options import Options
 from pipeline.store import DirStore
 from pipeline.types import Issue
-from tests.contracts.models.clients import KEY, Client, Kind, Serving, recording, serving, user
+from tests.contracts.models.clients import KEY, Kind, Serving, recording, serving, user
 from tests.support.sandboxes import FailingSandbox
+
+if TYPE_CHECKING:
+    from tests.contracts.models.clients import Client
 
 SONNET = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
 THINKS = {"reply": "<approve/>", "thinking": "Is it right? Yes."}
