@@ -50,7 +50,8 @@ class ToldExecutions(WithoutCommands):
     async def run(self, program: Program) -> Execution:
         if program.script is not None:
             broken = "fields.Sting" in program.script
-            code = 1 if broken else 0 if program.diffs else 2
+            is_control = "importlib.import_module(name)" in program.script  # it must end with 2
+            code = 1 if broken else 0 if program.diffs and not is_control else 2
             return Execution(exit_code=code, output="as told\n", seconds=1)
         passed = len(program.diffs) > 1
         output = "Ran 1 test in 0.1s\n\nOK\n" if passed else "Ran 1 test in 0.1s\n\nFAILED\n"
