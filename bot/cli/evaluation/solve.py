@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli.display.base import print_progress
+from bot.cli.evaluation.grade import GRADES
 from bot.cli.evaluation.purse import Purse
 from bot.cli.evaluation.solve_report import Solved, evaluate_solved
+from bot.cli.evaluation.workplace import check_trees, digest
 from bot.cli.local_run import WrongUsage, load_config, with_overrides, write_results
 from bot.cli.report_files.run_files import build_run_files
 from bot.comments.code_destinations import external_hosts
@@ -39,9 +40,7 @@ from pipeline.types import Context, Issue, NoFix, Selection, replace
 from sandbox.errors import EnvironmentFailed
 
 RUNS: Final = "runs"
-GRADES: Final = "grades"
 _OUT_OF_BUDGET: Final = "The budget is spent: start again with a larger --budget."
-_DIGITS: Final = 16
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,7 @@ async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
     """
     check_models(settings)
     rows = await asyncio.to_thread(read_graded, task.instances)
-    if not await asyncio.to_thread(task.trees.is_dir):
-        raise BadData(f"{task.trees} is not a directory: give a folder of bare clones.")
+    await asyncio.to_thread(check_trees, task.trees)
     if task.budget is not None and not task.budget > 0:
         raise BadData("--budget must be more than 0.")
     spent = sum([(await _read_ledger(task.out / RUNS / row.instance_id)).dollars for row in rows])
@@ -96,7 +94,7 @@ class _Solving:
     async def solve(self, row: GradedInstance) -> SolvedInstance:
         """The result for one instance, saved once it is final."""
         store = ScopedStore(DirStore(self._task.out / GRADES), row.instance_id)
-        key = f"solved/{_digest(row.model_dump_json())}"
+        key = f"solved/{digest(row.model_dump_json())}"
         found = await store.load(key, SolvedInstance)
         if found is None:
             began = time.monotonic()
@@ -137,7 +135,7 @@ class _Solving:
         overrides = {"samples": self._task.samples, "all_revisions": True}
         title, _, body = row.problem_statement.strip().partition("\n")
         return Job(
-            run_id=RunId(f"solve-{_digest(row.instance_id)}"),
+            run_id=RunId(f"solve-{digest(row.instance_id)}"),
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
             codebase=codebase,
             options=with_overrides(config.options(), overrides),
@@ -234,7 +232,7 @@ class _Grades:
         return found
 
     def _key(self, diff: str) -> str:
-        return f"verdict/{_digest(self._row.model_dump_json(), diff)}"
+        return f"verdict/{digest(self._row.model_dump_json(), diff)}"
 
 
 def _list_edits(run: FinishedRun | None) -> list[str]:
@@ -278,8 +276,3 @@ def _sentence(found: SolvedInstance) -> str:
     right = f"{len(found.labels)} samples are right"
     text = f"{word} ({right}, ${found.dollars:.2f}, {found.seconds:.0f} s). {found.note}"
     return text.rstrip()
-
-
-def _digest(*parts: str) -> str:
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_DIGITS]
