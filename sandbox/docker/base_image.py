@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
@@ -191,10 +191,9 @@ def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image
         lines = cast(
             Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
         )
-        for line in lines:
-            if "error" in line:
-                return False
-        return image_exists(client, image)
+        # All of it is read: a half-read answer would keep its connection open.
+        failed = [line for line in lines if "error" in line]
+        return not failed and image_exists(client, image)
     except (DockerException, OSError):
         return False
     finally:
@@ -248,11 +247,12 @@ def build_image(
             timeout=BUILD_SECONDS,
         )
         log: list[str] = []
+        error = ""
         for line in cast(Iterator[dict[str, Any]], lines):
             log.append(str(line.get("stream", "")))
-            if "error" in line:
-                tail = " ".join("".join(log).split())[-500:]
-                raise ImageBuildFailed(str(line["error"]), tail)
+            error = error or str(line.get("error", ""))
+    if error:
+        raise ImageBuildFailed(error, " ".join("".join(log).split())[-500:])
 
 
 class ImageBuildFailed(SandboxUnavailable):
@@ -291,13 +291,12 @@ def main(argv: list[str] | None = None) -> int:
         options.docker_url or "", tls=options.docker_tls, ssh_config=options.ssh_config
     )
     try:
-        client = address.connect()
-        if options.check:
-            return 0 if image_exists(client, base_reference(options.root)) else 1
-        reference = ensure_base_image(
-            client, root=options.root, address=address, on_progress=print_to_stderr
-        )
-        client.close()
+        with closing(address.connect()) as client:
+            if options.check:
+                return 0 if image_exists(client, base_reference(options.root)) else 1
+            reference = ensure_base_image(
+                client, root=options.root, address=address, on_progress=print_to_stderr
+            )
     except SandboxUnavailable as error:
         print_to_stderr(str(error))
         return 1

@@ -30,13 +30,40 @@ DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
 class DockerClient(docker.APIClient):
-    """Trusts the given authority; `requests` would prefer REQUESTS_CA_BUNDLE."""
+    """Trusts the given authority; `requests` would prefer REQUESTS_CA_BUNDLE.
+
+    No connection outlives `close`. A thread that is still at work, for example one that removes a
+    container, may go on to call a closed client; its connection ends with its answer.
+    """
+
+    _is_closed = False
 
     def merge_environment_settings(
         self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
     ) -> Any:
         known = self.verify if verify is None else verify
         return super().merge_environment_settings(url, proxies, stream, known, cert)
+
+    def send(self, request: Any, **options: Any) -> Any:
+        if self._is_closed:
+            request.headers.setdefault("Connection", "close")
+        try:
+            return super().send(request, **options)
+        finally:
+            if self._is_closed:
+                super().close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        super().close()
+
+    def _retrieve_server_version(self) -> Any:
+        parent: Any = super()
+        try:
+            return parent._retrieve_server_version()
+        except DockerException:
+            self.close()
+            raise
 
 
 def connect(

@@ -11,6 +11,7 @@ import docker
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 from sandbox.limits import Limits
 
@@ -28,6 +29,7 @@ class DockerConnection:
         self._requested_runtime = runtime
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
+        self._is_closed = False
 
     def client(self) -> docker.APIClient:
         """Raises `SandboxUnavailable` if the daemon does not answer or lacks the runtime."""
@@ -37,6 +39,8 @@ class DockerConnection:
                 self._connected = None
             if self._connected is None:
                 self._connected = self._connect()
+            if self._is_closed:
+                self._connected.close()
             return self._connected
 
     def limit_cpus(self, limits: Limits) -> Limits:
@@ -44,15 +48,21 @@ class DockerConnection:
         return replace(limits, cpus=min(limits.cpus, self.cpus))
 
     def close(self) -> None:
+        """Does not wait for a thread that is still at work: it may even connect after this."""
+        self._is_closed = True
         if self._connected is not None:
             self._connected.close()
         self.address.close()
 
     def _connect(self) -> docker.APIClient:
         client = self.address.connect()
-        with translate_docker_errors("Docker does not answer"):
-            info: dict[str, Any] = client.info()
+        try:
+            with translate_docker_errors("Docker does not answer"):
+                info: dict[str, Any] = client.info()
+            name = choose_runtime(self._requested_runtime, info["Runtimes"])
+        except SandboxUnavailable:
+            client.close()
+            raise
         self.cpus = float(info["NCPU"])
-        name = choose_runtime(self._requested_runtime, info["Runtimes"])
         self.runtime = dataclasses.replace(self.runtime, name=name)
         return client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 from sandbox.docker.client import connect, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
@@ -10,10 +11,8 @@ from sandbox.errors import SandboxUnavailable
 
 def main() -> int:
     try:
-        client = connect(None)
-        with translate_docker_errors("Docker does not answer"):
+        with closing(connect(None)) as client, translate_docker_errors("Docker does not answer"):
             client.ping()
-        client.close()
     except SandboxUnavailable as error:
         sys.stderr.write(f"{error}\n")
         return 1

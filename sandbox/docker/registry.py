@@ -32,12 +32,13 @@ def push_image(client: docker.APIClient, image: str, registry: str) -> str:
         lines = cast(
             Iterator[dict[str, Any]], client.push(repository, tag=tag, stream=True, decode=True)
         )
-        digest = ""
+        digest, error = "", ""
         for line in lines:
-            if "error" in line:
-                raise SandboxUnavailable(
-                    f"The environment image could not be pushed to {registry}: {line['error']}"
-                )
+            error = error or str(line.get("error", ""))
             facts: dict[str, str] = line.get("aux") or {}
             digest = facts.get("Digest", digest)
+    if error:
+        raise SandboxUnavailable(
+            f"The environment image could not be pushed to {registry}: {error}"
+        )
     return f"{repository}@{digest}" if digest else f"{repository}:{tag}"

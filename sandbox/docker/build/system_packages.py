@@ -55,11 +55,13 @@ def build_package_image(
             decode=True,
             timeout=SECONDS,
         )
+        error = ""
         for line in cast(Iterator[dict[str, Any]], lines):
-            if f"non-zero code: {NO_MIRROR}" in line.get("error", ""):
-                return False
-            if "error" in line:
-                raise SandboxUnavailable(f"System packages were not installed: {line['error']}")
+            error = error or str(line.get("error", ""))
+    if f"non-zero code: {NO_MIRROR}" in error:
+        return False
+    if error:
+        raise SandboxUnavailable(f"System packages were not installed: {error}")
     return True
 
 
