@@ -72,11 +72,19 @@ def here(*words: str, cwd: Path = ROOT) -> Ended:
 
 @contextmanager
 def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Generator[int]:
-    """A process that runs until the block is left, by its id; what it says goes to `log`."""
+    """A process that runs until the block is left, by its id; what it says goes to `log`.
+
+    It has a session of its own, as a service has.
+    """
     with (
         log.open("wb") as file,
         subprocess.Popen(
-            command, cwd=log.parent, env=environment(env), stdout=file, stderr=file
+            command,
+            cwd=log.parent,
+            env=environment(env),
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
         ) as process,
     ):
         try:

@@ -2,8 +2,9 @@
 
 The server is `capuchin serve`; the runs that it records are counted in Redis. Every fiftieth honest
 webhook is delivered twice. Beside it, two whole runs (`capuchin demo`, as nice as `capuchin worker`
-makes itself) and the processes that send take their share of the machine. The figures are of the
-machine as it was: the last rows say who else took its processors.
+makes itself) and the processes that send take their share of the machine. Server, Redis and runs
+have the shares of the processors that `deploy/compose.yaml` gives them, where control groups can be
+written. The figures are of the machine as it was: the last rows say who else took its processors.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.cli.worker import NICENESS
 from bot.demo.redis_server import find_free_port
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from tests.benchmarks.bot.load import Load, resident_megabytes, serve, serve_command
 from tests.benchmarks.bot.processors import Clock
 from tests.benchmarks.bot.send import send_apart
+from tests.benchmarks.bot.shares import group_of_processes, read_shares
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row, percentile
 
@@ -35,6 +36,16 @@ DEMO_SECONDS = 300
 QUIET_SECONDS = 5
 """Before the flood, to see what else the machine does."""
 
+_DEMO_AS_WORKER = """
+import os, pathlib, sys
+from bot.cli import main
+from bot.cli.worker import give_way
+give_way()
+if sys.argv[1:]:
+    (pathlib.Path(sys.argv[1]) / "cgroup.procs").write_text(str(os.getpid()))
+raise SystemExit(main(["demo"]))
+"""
+
 
 class _Attack(NamedTuple):
     answers: int
@@ -42,7 +53,11 @@ class _Attack(NamedTuple):
 
 
 async def measure() -> list[Row]:
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        group_of_processes("flood-server", read_shares("server")) as first,
+        group_of_processes("flood-runs", read_shares("worker")) as second,
+    ):
         async with run_redis(Path(folder)) as redis_url:
             port = find_free_port()
             argv, env = serve_command(port, redis_url)
@@ -50,10 +65,13 @@ async def measure() -> list[Row]:
                 serve(argv, port, env) as process,
                 Storage.open(redis_url, Settings().redis_prefix, timeout=10) as storage,
             ):
+                if first:
+                    for each in (process.pid, await _redis_process(storage)):
+                        (first / "cgroup.procs").write_text(str(each))
                 start = Clock.read(process.pid)
                 await asyncio.sleep(QUIET_SECONDS)
                 quiet, redis_before = Clock.read(process.pid), await _redis_seconds(storage)
-                beside = [await _start_demo() for _ in range(RUNS_BESIDE)]
+                beside = [await _start_demo(second) for _ in range(RUNS_BESIDE)]
                 honest, hostile = await _flood(port)
                 taken = Clock.read(process.pid).since(quiet)
                 redis_taken = await _redis_seconds(storage) - redis_before
@@ -80,6 +98,8 @@ async def measure() -> list[Row]:
         Row("flood: memory of the server", memory, "MB", "limit", 250),
         Row("flood: runs beside that opened their pull request", finished.count(0), "", "begun",
             RUNS_BESIDE),
+        Row("flood: processor shares of the server", read_shares("server") if first else 0, "",
+            "a worker's", read_shares("worker")),
         share("the server", taken.process),
         share("its Redis", redis_taken),
         share("those who send", senders),
@@ -96,9 +116,13 @@ async def _redis_seconds(storage: Storage) -> float:
     return float(facts["used_cpu_user"]) + float(facts["used_cpu_sys"])
 
 
-async def _start_demo() -> asyncio.subprocess.Process:
+async def _redis_process(storage: Storage) -> int:
+    return int((await storage.redis.info("server"))["process_id"])
+
+
+async def _start_demo(group: Path | None) -> asyncio.subprocess.Process:
     quiet = asyncio.subprocess.DEVNULL
-    command = ("nice", "-n", str(NICENESS), sys.executable, "-m", "bot", "demo")
+    command = (sys.executable, "-c", _DEMO_AS_WORKER, *([str(group)] if group else []))
     # Its own session, as that of another service: Linux may share processors between sessions.
     return await asyncio.create_subprocess_exec(
         *command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
