@@ -1,4 +1,4 @@
-"""Shares of the processors beside Docker's containers, as `deploy/compose.yaml` gives them."""
+"""Shares of the processors as `deploy/compose.yaml` gives them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from ruamel.yaml import YAML
 
 COMPOSE: Final = Path(__file__).resolve().parents[3] / "deploy/compose.yaml"
 DEFAULT: Final = 1024
-PARENTS: Final = tuple(
-    Path("/sys/fs/cgroup") / name for name in ("cpu/docker", "docker", "system.slice")
-)
-"""Where Docker puts containers: cgroup 1, cgroup 2, and cgroup 2 under systemd."""
+PARENTS: Final = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/system.slice"))
+"""Of cgroup 1, and where systemd puts services and Docker's containers side by side."""
 
 
 def read_shares(service: str) -> int:
@@ -26,9 +24,9 @@ def read_shares(service: str) -> int:
 
 @contextmanager
 def group_of_processes(name: str, shares: int) -> Generator[Path | None]:
-    """A control group beside the containers; None where it cannot be made.
+    """A control group beside that of the Docker daemon; None where it cannot be made.
 
-    Its file `cgroup.procs` takes the numbers of processes; they go back to the root in the end.
+    Its file `cgroup.procs` takes the numbers of processes, which end before the block does.
     """
     parent = next((each for each in PARENTS if each.is_dir()), None)
     folder = parent / name if parent else None
@@ -52,10 +50,7 @@ def group_of_processes(name: str, shares: int) -> Generator[Path | None]:
 
 def _remove(folder: Path) -> None:
     for _ in range(50):
-        for process in (folder / "cgroup.procs").read_text().split():
-            with suppress(OSError):
-                (folder.parents[1] / "cgroup.procs").write_text(process)
-        with suppress(OSError):
+        with suppress(OSError):  # a process in it has not quite ended
             folder.rmdir()
             return
         time.sleep(0.1)
