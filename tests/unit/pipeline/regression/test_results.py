@@ -359,8 +359,10 @@ async def test_records_that_cost_too_much_tell_no_test_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pipeline.regression.runner.PARSE_MEMORY", 100 * 1024 * 1024)
-    output = "seen\n" + section("records", b'["start",' + b"[]," * 5_000_000 + b"0]")
+    records = b'["start",' + b"[]," * 5_000_000 + b"0]"
+    output = "seen\n" + section("records", records) + END
     execution = Execution(exit_code=0, output=output, seconds=1)
     run = await parse_untrusted_execution(execution, PYTEST, MARK)
     assert (run.per_test, run.ended) == (False, False)
     assert run.suite.execution.output == "seen"
+    assert run.problem == "The tests sent more than can be read."
