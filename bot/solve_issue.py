@@ -13,7 +13,6 @@ from bot.comments.replies import render_plan
 from bot.errors import RunFailed, RunRefused, TryLater
 from bot.failures import describe_cause, translate_errors
 from bot.git.mirrors import Mirrors
-from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.publish.prepare import prepare_publication
 from bot.runner.runner import PipelineRunner
@@ -24,19 +23,16 @@ from bot.runs.judge import judge_pulls
 from bot.runs.open_pull import open_pull, resume_ending
 from bot.runs.pipeline import report_no_fix, run_pipeline
 from bot.runs.use_candidate import use_candidate
-from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.types import Mode, Run, RunStatus, Stop, replace
+from bot.types import Mode, Run, RunStatus, replace
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
 
 
 @dataclass(frozen=True)
-class SolveIssue:
+class SolveIssue(RunFinisher):
     """The `RunHandler` of issues."""
 
-    settings: Settings
-    github: GitHubApp
     mirrors: Mirrors
     runner: PipelineRunner
 
@@ -47,45 +43,20 @@ class SolveIssue:
                 async with self.github.open_repository(run.repo, about=run.issue) as repo:
                     return await self._solve(repo, lease)
         except TryLater as later:
-            await self.finisher.report_waiting(lease, later.reason)
+            await self.report_waiting(lease, later.reason)
             raise
         except RunRefused as refused:
-            return await self.finisher.report_refusal(lease.run, lease, refused)
+            return await self.report_refusal(lease.run, lease, refused)
         except RunFailed as failed:
             lease.cause = describe_cause(failed)
             run = replace(lease.run, failure=failed.failure, detail=failed.detail)
             return await self.fail(run, lease)
 
-    async def fail(self, run: Run, lease: Lease) -> Run:
-        """See `RunHandler.fail`."""
-        return await self.finisher.report_failure(run, lease)
-
-    async def stop(self, run: Run, lease: Lease) -> Run:
-        """See `RunHandler.stop`."""
-        return await self.finisher.report_stop(run, lease)
-
-    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
-        """See `RunHandler.is_still_valid`."""
-        return await self.finisher.is_still_valid(run, stop)
-
-    @property
-    def finisher(self) -> RunFinisher:
-        return RunFinisher(self.settings, self.github)
-
     async def _solve(self, repo: Repository, lease: Lease) -> Run:
         if ended := await resume_ending(repo, lease, self.settings):
             return ended
         admission = await check_admission(repo, lease.run, lease, self.settings)
-        ctx = IssueRun(
-            lease=lease,
-            repo=repo,
-            facts=admission.facts,
-            config=admission.config,
-            settings=self.settings,
-            mirrors=self.mirrors,
-            runner=self.runner,
-            issue=admission.issue,
-        )
+        ctx = IssueRun.admit(admission, lease, repo, self.settings, self.mirrors, self.runner)
         await begin_run(ctx)
         if ctx.run.mode is Mode.USE:
             return await use_candidate(ctx)

@@ -32,6 +32,12 @@ class Resources:
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers, by the names that generators give them."""
 
+    async def report(self, stage: str, detail: str) -> None:
+        """Save how long the run has taken, and tell `progress` what comes next."""
+        await self.clock.save(self.store)
+        if self.progress:
+            self.progress(stage, detail)
+
 
 async def start_clock(resources: Resources) -> Resources:
     """`resources` with the clock of the run in their store; replies to batches may take days."""

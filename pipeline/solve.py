@@ -78,23 +78,24 @@ class Solver:
             return reasons.explain_spent(spent)
         if isinstance(context, NoFix):
             return context
-        await self._report("samples", "writing a test that reproduces it")
+        await self._resources.report("samples", "writing a test that reproduces it")
         return await plan(issue, context, self._resources)
 
     async def _solve(self, issue: Issue) -> Selection | NoFix:
         if unsolvable := find_unsolvable(self._codebase):
             return unsolvable
-        write_test = partial(Sampler(self._resources).write_test, issue)
-        if nothing := await find_nothing_to_fix(self._resources, write_test):
+        r = self._resources
+        write_test = partial(Sampler(r).write_test, issue)
+        if nothing := await find_nothing_to_fix(r, write_test):
             return nothing
-        await self._report("context", f"looking through {len(self._codebase.files)} files")
+        await r.report("context", f"looking through {len(self._codebase.files)} files")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
-        context = await add_search(issue, context, self._resources, self._models.prm)
+        context = await add_search(issue, context, r, self._models.prm)
         estimate = estimate_cost(context, self._models.solver.profile, self._options)
         await self._store.save(ESTIMATE_KEY, estimate)
-        await self._report("samples", samples_sentence(estimate, self._options))
-        if isinstance(candidates := await Sampler(self._resources).sample(issue, context), NoFix):
+        await r.report("samples", samples_sentence(estimate, self._options))
+        if isinstance(candidates := await Sampler(r).sample(issue, context), NoFix):
             return candidates
         return await self._choose(issue, context, candidates)
 
@@ -107,22 +108,17 @@ class Solver:
         self, issue: Issue, context: Context, candidates: list[Candidate]
     ) -> Selection | NoFix:
         r = self._resources
-        await self._report("selection", f"running every script on {len(candidates)} edits")
+        await r.report("selection", f"running every script on {len(candidates)} edits")
         judge = Judge.of(r, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.all_revisions:
-            await vote_on_revisions(judged.table, r, self._report)
+            await vote_on_revisions(judged.table, r)
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:
             return abstain_below(judged, r.options.confidence, context)
-        await self._report("reproduction", "writing the regression test")
+        await r.report("reproduction", "writing the regression test")
         if isinstance(result := await ReproductionStep(r).run(issue, context, judged), NoFix):
             return result
         return await try_others(result, r)
 
     async def _report_scan(self, done: int, total: int) -> None:
-        await self._report("context", f"the scout has read {done:,} of {total:,} files")
-
-    async def _report(self, stage: str, detail: str) -> None:
-        await self._resources.clock.save(self._store)
-        if self._resources.progress:
-            self._resources.progress(stage, detail)
+        await self._resources.report("context", f"the scout has read {done:,} of {total:,} files")

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, Self
 
+from bot.admission.check import Admission
 from bot.git.mirrors import Checkout, Mirrors
 from bot.git.remote import Remote
 from bot.github.models import IssueFacts, RepositoryFacts
@@ -109,6 +110,28 @@ class IssueRun(RunContext):
     """A run on an issue, which `check_admission` let begin."""
 
     issue: IssueFacts
+
+    @classmethod
+    def admit(
+        cls,
+        admission: Admission,
+        lease: Lease,
+        repo: Repository,
+        settings: Settings,
+        mirrors: Mirrors,
+        runner: PipelineRunner,
+    ) -> Self:
+        """The run that may begin, as `admission` says."""
+        return cls(
+            lease=lease,
+            repo=repo,
+            facts=admission.facts,
+            config=admission.config,
+            settings=settings,
+            mirrors=mirrors,
+            runner=runner,
+            issue=admission.issue,
+        )
 
     @cached_property
     def status(self) -> StatusComment:

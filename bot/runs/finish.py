@@ -36,7 +36,9 @@ _UNTOLD = (Failure.GITHUB_UNAVAILABLE, Failure.WRITES_SPENT, Failure.INTERNAL)
 
 @dataclass(frozen=True)
 class RunFinisher:
-    """Reports ends on the issue. Calling a method again finds what an earlier call did.
+    """The part of a `RunHandler` that reports ends without a result on the issue.
+
+    Calling a method again finds what an earlier call did.
 
     Raises:
         TryLater: GitHub does not answer. LeaseLost: another worker has the run.
@@ -45,7 +47,7 @@ class RunFinisher:
     settings: Settings
     github: GitHubApp
 
-    async def report_failure(self, run: Run, lease: Lease) -> Run:
+    async def fail(self, run: Run, lease: Lease) -> Run:
         """Report `run.failure` on the issue, as far as GitHub permits."""
         run = replace(run, status=RunStatus.FAILED)
         return await self._report_end(
@@ -63,7 +65,7 @@ class RunFinisher:
                 status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
                 await status.write(run, comments.render_waiting(run, reason))
 
-    async def report_stop(self, run: Run, lease: Lease) -> Run:
+    async def stop(self, run: Run, lease: Lease) -> Run:
         """Report that `run.stop` ended the run, and what the run cost.
 
         A run that was not announced ends silently, unless the opt-out label stopped it. A stop

@@ -66,8 +66,7 @@ async def add_search(
     """
     if resources.options.strategy != "search":
         return context
-    if resources.progress:
-        resources.progress("search", "searching for the lines that have to change")
+    await resources.report("search", "searching for the lines that have to change")
     return replace(context, search=await LocationSearch(resources, reward).search(issue, context))
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from pipeline.generation.editing import EditingState
 from pipeline.resources import Resources
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.types import Patch, VoteTable
 
 
-async def vote_on_revisions(
-    table: VoteTable, resources: Resources, report: Callable[[str, str], Awaitable[None]]
-) -> None:
+async def vote_on_revisions(table: VoteTable, resources: Resources) -> None:
     """Run every test of `table` on every earlier revision of its edits.
 
     The results stay in the store; the choice does not use them. See `Options.all_revisions`.
@@ -22,7 +18,9 @@ async def vote_on_revisions(
         state = await resources.store.load(f"editing/{candidate.sample}", EditingState)
         revisions[candidate.sample] = state.patches if state else []
     edits = [edit for edits in earlier_revisions(table, revisions).values() for edit in edits]
-    await report("votes", f"running every test on {len(edits)} edits and their earlier versions")
+    await resources.report(
+        "votes", f"running every test on {len(edits)} edits and their earlier versions"
+    )
     await vote(
         edits,
         sandbox=resources.sandbox,
