@@ -153,6 +153,7 @@ while True: pass
             await asyncio.sleep(0.8)
             assert not running.done()
             last = await asyncio.to_thread(seen, container)
+            assert last[0] - first[0] < timedelta(seconds=60), "it is not throttled"
         running.cancel()
         await asyncio.wait([running])
     assert (last[1] - first[1]) / (last[0] - first[0]).total_seconds() < 0.75

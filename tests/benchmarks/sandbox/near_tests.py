@@ -120,7 +120,9 @@ async def _measure_repository(
         some = sorted(random.Random(SEED).sample(files, max(1, len(files) // SAMPLED)))
         base = await runner.run("", RequestedTests(functions=True, files=tuple(some)))
     plain = await runner.run() if base.ended and not some else None
-    sys.stderr.write(f"  {repository}: {len(base.suite.passed)} tests, ended: {base.ended}\n")
+    sys.stderr.write(
+        f"  {repository}: {len(base.suite.passed)} tests, ended: {base.ended}. {base.problem}\n"
+    )
     sources = {path: await codebase.read_text(path) or "" for path in _sources(codebase)}
     scanned = await scan_code(sources)
     near = NearbyTests(codebase, sandbox, store, Options())
