@@ -33,7 +33,7 @@ from tests.support.docker import prepare_package_image
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COPIED: Final = ("bot", "deploy", "docs", "pipeline", "prompts", "sandbox", "tests")
-SECONDS: Final = 300
+SECONDS: Final = 600
 # In a narrow summary the reason of a failure would be cut off.
 PYTEST: Final = ("env", "COLUMNS=1000", sys.executable, "-m", "pytest", "-x", "-q", "--tb=short")
 NOTICED: Final = re.compile(
@@ -125,14 +125,17 @@ def who_noticed(protection: Protection, folder: Path, image: str) -> tuple[str, 
     else:
         tests = [f"tests/safety/{test}" for test in protection.tests]
         words = ["--prepared", image, "-k", protection.mode, *tests]
-    done = subprocess.run(
-        [*PYTEST, *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    try:
+        done = subprocess.run(
+            [*PYTEST, *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"The attacks did not end within {SECONDS} s.\n"
     found = NOTICED.search(done.stdout) or REFUSED.search(done.stdout)
     return (found[1] if found else ""), done.stdout + done.stderr
 
