@@ -114,7 +114,7 @@ class Solver:
             await vote_on_revisions(judged.table, r, self._report)
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:
             return abstain_below(judged, r.options.confidence, context)
-        await self._report("reproduction", "writing the regression test")
+        await self._report("reproduction", "looking for a test that shows the fix")
         if isinstance(result := await ReproductionStep(r).run(issue, context, judged), NoFix):
             return result
         return await try_others(result, r)
