@@ -9,6 +9,7 @@ from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
 from pipeline.codebase.text import pluralize
+from pipeline.reproduction.advised import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result
 from pipeline.types import Account, Reproduction, Rung, Selection, SuiteReport, read_test_outcome
@@ -85,7 +86,7 @@ def describe_test(selection: Selection) -> str:
     text = (
         f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
         f"{result_words(test.after)} with the change. "
-        f"Run it with {code(' '.join(test.command), 500)}."
+        f"Run it with {code(advise_command(test), 500)}."
     )
     return f"{text} {_broken_sentence(selection)}".rstrip()
 
