@@ -199,25 +199,35 @@ def _votes_section(selection: Selection, characters: int) -> str:
 
 
 def _limits_section(selection: Selection) -> str:
-    text = [
-        "A passing test shows that the reported case is fixed, not that nothing else changed. "
-        "The same kind of model wrote the test and the edit."
-    ]
+    text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
+    if not selection.candidate.source:
+        text[0] += " The same kind of model wrote the test and the edit."
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
     for words in find_suspicious(selection.candidate.patch.diff):
         text.append(f"The edit {prose(words, 300)}")
     if selection.evidence.suite is None:
         text.append("I ran none of the repository's own tests.")
-    if selection.evidence.context.dropped:
-        files = pluralize(len(selection.evidence.context.dropped), "file")
-        text.append(
-            f"The model that wrote the edit did not see {files} that may be relevant: too large to "
-            "fit, or less relevant than others."
-        )
+    if unseen := _unseen_sentence(selection):
+        text.append(unseen)
     if reached_for := _network_sentence(find_blocked_in_selection(selection)):
         text.append(reached_for)
     return "\n".join(f"- {sentence}" for sentence in text)
+
+
+def _unseen_sentence(selection: Selection) -> str:
+    """The files that the writer of the edit was not shown; empty if there are none, or if it is
+    not one of our own machines."""
+    dropped, candidate = selection.evidence.context.dropped, selection.candidate
+    if not dropped or candidate.source:
+        return ""
+    files, why = pluralize(len(dropped), "file"), "too large to fit, or less relevant than others"
+    if candidate.machine == "explore":
+        return (
+            f"The model that wrote the edit was not given {files} that may be relevant ({why}). It "
+            "ran commands in the repository, by which it could read them and any other."
+        )
+    return f"The model that wrote the edit did not see {files} that may be relevant: {why}."
 
 
 def _network_sentence(found: BlockedHosts) -> str:

@@ -181,6 +181,30 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     assert "too large to fit, or less relevant than others" in body
 
 
+def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown() -> None:
+    chosen = a_selection()
+    explored = replace(chosen.candidate, machine="explore")
+    votes = replace(chosen.evidence.votes, candidates=(explored, *chosen.runners_up))
+    context = Context(files=(), dropped=("a.py", "b.py"))
+    proof = replace(chosen.evidence, context=context, votes=votes)
+    selection = replace(chosen, candidate=explored, evidence=proof)
+    body = pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    assert "did not see" not in body
+    assert "by which it could read them and any other" in body
+
+
+def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
+    chosen = a_selection()
+    theirs = replace(chosen.candidate, source="#7")
+    votes = replace(chosen.evidence.votes, candidates=(theirs, *chosen.runners_up))
+    context = Context(files=(), dropped=("a.py",))
+    proof = replace(chosen.evidence, context=context, votes=votes)
+    selection = replace(chosen, candidate=theirs, evidence=proof)
+    limits = pull_request.pull_body(a_run(), selection, ()).partition("## Limits")[2]
+    assert "did not see" not in limits
+    assert "The same kind of model" not in limits
+
+
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
     assert (
