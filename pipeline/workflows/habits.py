@@ -12,6 +12,7 @@ from pipeline.codebase.history import PastCommit, read_history
 from pipeline.reproduction.places import rank_test_files
 from pipeline.shown import Habits
 from pipeline.types import Context, SourceFile
+from pipeline.workflows.excerpts import show_beginning, show_newest
 
 _FILE = re.compile(
     r"(?:docs?/)?(changelog|changes|history|news|release[-_]?notes|whats[-_]?new)"
@@ -73,26 +74,18 @@ async def _read_changelog(
         folder = shown[0].rpartition("/")[0]
         return (
             f"Changes that users notice are noted in files of their own in {folder}.{share}",
-            tuple(_show_beginning(path, text, room) for path, text in texts),
+            tuple(show_beginning(path, text, room) for path, text in texts),
         )
     text = await codebase.read_text(single) if single else None
     if not single or not text:
         return "", ()
-    shown_part = _show_beginning(single, text, _NEWEST_CHARACTERS)
+    shown_part = show_newest(single, text, _NEWEST_CHARACTERS)
     return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
 
 
 def _sort_newest(paths: Iterable[str]) -> list[str]:
     """By the numbers in the names, so that v0.12.1 comes before v0.9.0."""
     return sorted(paths, key=lambda path: (list(map(int, _NUMBER.findall(path))), path))[::-1]
-
-
-def _show_beginning(path: str, text: str, characters: int) -> SourceFile:
-    """The first whole lines of a file within so many `characters`."""
-    if len(text) <= characters:
-        return SourceFile(path=path, text=text, tokens=0)
-    beginning = f"{text[:characters].rpartition(chr(10))[0]}\n[... more is not shown ...]\n"
-    return SourceFile(path=path, text=beginning, tokens=0, partial=True)
 
 
 def _describe_tests(code: Sequence[PastCommit]) -> str:
@@ -117,7 +110,7 @@ async def _read_nearest(
         ranked = await asyncio.to_thread(rank_test_files, [source], texts, history)
         if ranked:
             path = ranked[0][0]
-            return _show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+            return show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
     return None
 
 
