@@ -87,7 +87,7 @@ class Solver:
         write_test = partial(Sampler(self._resources).write_test, issue)
         if nothing := await find_nothing_to_fix(self._resources, write_test):
             return nothing
-        await self._report("context", f"looking through {len(self._codebase.files)} files")
+        await self._report("context", f"looking through the files ({len(self._codebase.files):,})")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
         context = await add_search(issue, context, self._resources, self._models.prm)
@@ -107,7 +107,7 @@ class Solver:
         self, issue: Issue, context: Context, candidates: list[Candidate]
     ) -> Selection | NoFix:
         r = self._resources
-        await self._report("selection", f"running every script on {len(candidates)} edits")
+        await self._report("selection", f"running every script on every edit ({len(candidates)})")
         judge = Judge.of(r, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.all_revisions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
@@ -56,15 +56,14 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
     group = behaving_alike(standings, candidate)
     if alike and stands.support in (1, len(group)):
         rest = count - len(group)
-        verb = "behaves" if rest == 1 else "behave"
-        return [f"{pluralize(rest, 'further edit')} {verb} differently in a test"] if rest else []
+        behave = agree(rest, "behaves", "behave")
+        return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []
     if count == 2:
         how = "does the same" if stands.support > 1 else "is written differently"
         return [f"the other edit {how}"]
     if count > 2 and stands.support > 1:
         equal = stands.support - 1
-        verb = "does" if equal == 1 else "do"
-        rest = count - 1
+        verb, rest = agree(equal, "does", "do"), count - 1
         which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
         return [f"{which} {verb} the same"]
     return ["every other edit is written differently"] if count > 2 else []
@@ -138,18 +137,20 @@ def _describe_decision(verdict: Verdict) -> str:
 
 def vote_sentences(table: VoteTable) -> tuple[str, ...]:
     """How the scripts went on the unedited code, and the best edit with them."""
-    tests = len(table.tests)
+    tests = pluralize(len(table.tests), "script")
     reporting = sum(run.exit_code == 2 for run in table.base)
+    report = agree(reporting, "reports", "report")
     best = table.order()[0]
     forms = {normalise(candidate.patch.diff).key for candidate in table.candidates}
     tried = count_edits(len(table.candidates), len(forms))
     facts = [
-        f"{reporting} of {tests} scripts report the issue on the code as it is.",
-        f"{tried}; the best passes {table.votes(best)} of {tests} scripts.",
+        f"{reporting} of {tests} {report} the issue on the code as it is.",
+        f"{tried}; the best passes {table.votes(best)} of {tests}.",
     ]
     if table.flaky:
+        flaky, do = len(table.flaky), agree(len(table.flaky), "does", "do")
         facts.append(
-            f"{len(table.flaky)} scripts do not always end the same way, and do not count."
+            f"{pluralize(flaky, 'script')} {do} not always end the same way, and {do} not count."
         )
     if table.base:
         facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
@@ -164,4 +165,4 @@ def _outcome_sentence(run: Execution) -> str:
 def count_edits(samples: int, edits: int) -> str:
     """So many samples wrote so many edits that differ in more than their wording."""
     different = "different " if 1 < edits < samples else ""
-    return f"{pluralize(samples, 'sample')}, {edits} {different}{'edit' if edits == 1 else 'edits'}"
+    return f"{pluralize(samples, 'sample')}, {pluralize(edits, f'{different}edit')}"

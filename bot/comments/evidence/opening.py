@@ -8,7 +8,7 @@ from typing import Final
 from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result
@@ -96,7 +96,8 @@ def _broken_sentence(selection: Selection) -> str:
     if suite is None:
         return ""
     broken = len(suite.broken)
-    return f"Of the repository's own tests, {broken or 'none'} pass only without the change."
+    verb = agree(broken, "passes", "pass")
+    return f"Of the repository's own tests, {broken or 'none'} {verb} only without the change."
 
 
 def result_words(run: Execution) -> str:
@@ -133,9 +134,11 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     before, after = len(suite.before.passed), len(suite.after.passed)
     broken = len(suite.broken)
     words = f"**{broken:,} broken**" if broken else "none broken"
-    text = f"{before:,} of this repository's tests pass before, {after:,} after; {words}"
+    verb = agree(before, "passes", "pass")
+    text = f"{before:,} of this repository's tests {verb} before, {after:,} after; {words}"
     if suite.chosen:
-        text += f" ({suite.whole:,} pass in all; those that matter here were run)"
+        verb = agree(suite.whole, "passes", "pass")
+        text += f" ({suite.whole:,} {verb} in all; those that matter here were run)"
     return text
 
 

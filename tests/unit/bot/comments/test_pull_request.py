@@ -213,6 +213,16 @@ def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     ) in body
 
 
+def test_one_test_is_counted_as_one() -> None:
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    before = replace(suite.before, passed=("a",))
+    body = body_with_suite(before=before, whole=1, chosen="the nearest")
+    assert "1 of this repository's tests passes before, 3 after" in body
+    assert "(1 passes in all;" in body
+    assert "Of 1 test that passes without the change, I ran 1 with it" in body
+
+
 def test_names_of_tests_cannot_leave_their_block() -> None:
     hostile = "t.py::a[```\n</details> @everyone #1]"
     body = body_with_suite(flaky=(hostile,))
