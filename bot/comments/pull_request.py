@@ -194,7 +194,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
     folded = details("Edits × scripts", shown)
-    diffs = render_diffs(table, proof.order, characters)
+    diffs = render_diffs(table, proof.order, characters, proof.standings)
     return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.comments import pull_request
-from bot.comments.evidence.vote_table import render_vote_table
+from bot.comments.evidence.vote_table import render_edits, render_vote_table
 from bot.comments.status import pull_marker
 from bot.types import RunId
-from pipeline.types import Context, RejectedEdit, Standing
+from pipeline.types import Context, JudgedEdits, RejectedEdit, Standing
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
 
@@ -55,6 +55,12 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
+    assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
+    assert body.count("```diff") == 1
+    edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
+    listed = render_edits(edits)
+    assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
+    assert listed.count("```diff") == 1
 
 
 def test_the_table_shows_the_unedited_code_first() -> None:
