@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
@@ -225,8 +226,10 @@ def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bo
     tests = (
         "the chosen tests of this repository" if wanted.are_chosen else "this repository's tests"
     )
-    of = f" of {total:,}" if total >= begun else ""
-    return f"running {tests} {'with' if edited else 'without'} an edit: {begun:,}{of} begun"
+    count = pluralize(begun, "test")
+    if total >= begun:
+        count = f"{begun:,} of {pluralize(total, 'test')}"
+    return f"running {tests} {'with' if edited else 'without'} an edit: {count} begun"
 
 
 def _expect_seconds(base: TestRun, after: TestRun, names: Collection[str]) -> float:

@@ -53,12 +53,12 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
 def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
     chosen, whole = RequestedTests(tests=("a", "b")), RequestedTests(functions=True)
     assert describe_count(whole, 113, 1484, edited=False) == (
-        "running this repository's tests without an edit: 113 of 1,484 begun"
+        "running this repository's tests without an edit: 113 of 1,484 tests begun"
     )
     assert describe_count(chosen, 113, 484, edited=True) == (
-        "running the chosen tests of this repository with an edit: 113 of 484 begun"
+        "running the chosen tests of this repository with an edit: 113 of 484 tests begun"
     )
-    assert describe_count(whole, 1, 0, edited=False).endswith("without an edit: 1 begun")
+    assert describe_count(whole, 1, 0, edited=False).endswith("without an edit: 1 test begun")
 
 
 @pytest.mark.slow
