@@ -137,8 +137,8 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     verb = agree(before, "passes", "pass")
     text = f"{before:,} of this repository's tests {verb} before, {after:,} after; {words}"
     if suite.chosen:
-        verb = agree(suite.whole, "passes", "pass")
-        text += f" ({suite.whole:,} {verb} in all; those that matter here were run)"
+        whole = f"{suite.whole:,} {agree(suite.whole, 'passes', 'pass')} in all; "
+        text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
     return text
 
 

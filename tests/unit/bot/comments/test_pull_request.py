@@ -225,7 +225,9 @@ def test_one_test_is_counted_as_one() -> None:
     before = replace(suite.before, passed=("a",))
     body = body_with_suite(before=before, whole=1, chosen="the nearest")
     assert "1 of this repository's tests passes before, 3 after" in body
-    assert "(1 passes in all;" in body
+    assert "(1 passes in all; I ran the nearest)" in body
+    near = body_with_suite(whole=0, chosen="those in 2 files nearest to what the edit touches")
+    assert "none broken (I ran those in 2 files nearest to what the edit touches)" in near
     assert "Of 1 test that passes without the change, I ran 1 with it" in body
 
 
