@@ -27,6 +27,11 @@ def advise_command(test: Reproduction) -> str:
     return shlex.join([*words[:-1], *select_tests(kind, names), words[-1]])
 
 
+def show_command(command: Sequence[str]) -> str:
+    """A command that ran a test, as one types it: without the options of the sandbox alone."""
+    return shlex.join(_drop_options(command))
+
+
 def _drop_options(command: Sequence[str]) -> list[str]:
     size = len(QUIET)
     for at in range(len(command)):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
-from pipeline.reproduction.advised import advise_command
+from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.reproduction.runners import QUIET
 from pipeline.types import Reproduction, Rung
 from sandbox.base import Execution
@@ -32,7 +30,6 @@ def build_test(
 
 @pytest.mark.parametrize("rung", ["extension", "the edit's own tests"])
 def test_it_names_the_new_test_and_nothing_that_only_the_sandbox_needs(rung: Rung) -> None:
-    assert rung in get_args(Rung)
     test = build_test(ADDED, *PYTEST, PATH, rung=rung)
     assert advise_command(test) == f"python -m pytest -k test_nothing {PATH}"
 
@@ -42,6 +39,12 @@ def test_several_tests_are_quoted_for_a_shell() -> None:
     assert advise_command(build_test(TWO, *PYTEST, PATH)) == said
     ran = build_test(TWO, *PYTEST, "-k", "test_nothing or test_one", PATH)
     assert advise_command(ran) == said
+
+
+def test_a_command_that_ran_is_shown_as_one_types_it() -> None:
+    assert show_command((*PYTEST, "-k", "test_a or test_b", PATH)) == (
+        f"python -m pytest -k 'test_a or test_b' {PATH}"
+    )
 
 
 def test_unittest_names_each_test() -> None:
