@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_test, read_test_files
 from pipeline.codebase.history import PastCommit, read_history
+from pipeline.codebase.text import agree
 from pipeline.reproduction.places import rank_test_files
 from pipeline.shown import Habits
 from pipeline.types import Context, SourceFile
@@ -62,7 +63,10 @@ async def _read_changelog(
     collected = any(_is_fragment(path.rpartition("/")[2]) for path in fragments)
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
     noted = sum(any(_is_note(path) for path in commit.paths) for commit in code)
-    share = f" {noted} of the last {len(code)} commits that change code change it." if code else ""
+    change = agree(noted, "changes", "change")
+    share = (
+        f" {noted} of the last {len(code)} commits that change code {change} it." if code else ""
+    )
     if len(code) >= _LEAST_COMMITS and not noted:
         return "", ()  # kept at releases, if at all
     changed = [path for commit in history for path in _sort_newest(commit.paths)]
@@ -92,7 +96,8 @@ def _describe_tests(code: Sequence[PastCommit]) -> str:
     if len(code) < _LEAST_COMMITS:
         return ""
     tested = sum(any(map(is_test, commit.paths)) for commit in code)
-    return f"{tested} of the last {len(code)} commits that change code also change tests."
+    change = agree(tested, "changes", "change")
+    return f"{tested} of the last {len(code)} commits that change code also {change} tests."
 
 
 async def _read_nearest(

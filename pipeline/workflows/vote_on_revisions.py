@@ -22,7 +22,7 @@ async def vote_on_revisions(
         state = await resources.store.load(f"editing/{candidate.sample}", EditingState)
         revisions[candidate.sample] = state.patches if state else []
     edits = [edit for edits in earlier_revisions(table, revisions).values() for edit in edits]
-    await report("votes", f"running every test on {len(edits)} edits and their earlier versions")
+    await report("votes", f"running every test on earlier versions of the edits ({len(edits)})")
     await vote(
         edits,
         sandbox=resources.sandbox,
