@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import detect_conventions
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.external_tests import to_test_script
@@ -149,7 +150,7 @@ class Selector:
         reproduced: bool,
     ) -> Judgement:
         count = len(imported.candidates)
-        self._progress(f"running every test on {count} edits and choosing among them")
+        self._progress(f"running every test on {pluralize(count, 'edit')} and choosing among them")
         judge = Judge(
             self._model,
             self._sandbox,
@@ -165,7 +166,9 @@ class Selector:
         """Scripts that report the issue, from one wave of testing machines; whether the budget ran
         out."""
         count = min(self._options.samples, self._options.first_wave)
-        self._progress(f"writing {count} tests, as none at hand fails on the code as it is")
+        self._progress(
+            f"writing {pluralize(count, 'test')}, as none at hand fails on the code as it is"
+        )
 
         async def one(number: int) -> TestingState:
             machine = TestingMachine(model, self._sandbox, issue, self._options, sample=number)

@@ -88,7 +88,7 @@ class Solver:
         write_test = partial(Sampler(r).write_test, issue)
         if nothing := await find_nothing_to_fix(r, write_test):
             return nothing
-        await r.report("context", f"looking through {len(self._codebase.files)} files")
+        await r.report("context", f"looking through the files ({len(self._codebase.files):,})")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
         context = await add_search(issue, context, r, self._models.prm)
@@ -108,14 +108,14 @@ class Solver:
         self, issue: Issue, context: Context, candidates: list[Candidate]
     ) -> Selection | NoFix:
         r = self._resources
-        await r.report("selection", f"running every script on {len(candidates)} edits")
+        await r.report("selection", f"running every script on every edit ({len(candidates)})")
         judge = Judge.of(r, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:
             return abstain_below(judged, r.options.confidence, context)
-        await r.report("reproduction", "writing the regression test")
+        await r.report("reproduction", "looking for a test that shows the fix")
         if isinstance(result := await ReproductionStep(r).run(issue, context, judged), NoFix):
             return result
         return await try_others(result, r)

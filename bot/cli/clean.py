@@ -13,6 +13,7 @@ from shutil import rmtree
 from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
 from bot.settings import Settings
 from bot.storage.storage import Storage
+from pipeline.codebase.text import pluralize
 from sandbox.docker.debootstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.scratch import remove_stale
@@ -50,8 +51,9 @@ async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
         gone += await engine.clean(live_runs=active)
     folders = await asyncio.to_thread(_remove_folders, settings.data_dir)
     return (
-        f"Removed {gone.containers} containers, {gone.image_bytes / 1e6:.0f} MB of images and "
-        f"{folders} temporary folders."
+        f"Removed {pluralize(gone.containers, 'container')}, "
+        f"{gone.image_bytes / 1e6:.0f} MB of images and "
+        f"{pluralize(folders, 'temporary folder')}."
     )
 
 

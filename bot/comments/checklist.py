@@ -17,7 +17,7 @@ STAGE_TITLES: Final[dict[Stage, str]] = {
     "context": "Find the code that matters",
     "edits": "Write edits and scripts",
     "choice": "Run the tests and choose",
-    "reproduction": "Write the regression test",
+    "reproduction": "Show the fix with a test",
 }
 
 

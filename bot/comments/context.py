@@ -22,6 +22,11 @@ _METHOD_SENTENCES = {
     "the issue, and ranked by the solver model.",
 }
 
+_EXPLORED = (
+    "A sample that explores is shown the first of these files, as far as there is room, and the "
+    "paths of the others; it reads by commands what it needs, which is not counted here."
+)
+
 
 class ContextReport(BaseModel):
     """`context` in `report.json`."""
@@ -83,12 +88,16 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
     found = context.findings
     if found is None:
         return ""
+    explored = any(account.stage == "exploring" for account in accounts)
     sentences = [
         _METHOD_SENTENCES[found.way],
-        f"The model was shown {_count_tokens(found):,} of {found.read_tokens:,} tokens, "
+        f"{'Chosen for the model:' if explored else 'The model was shown'} "
+        f"{_count_tokens(found):,} of {found.read_tokens:,} tokens, "
         f"{found.compression:.1f} times fewer. Cost: ${_sum_dollars(accounts):.4f} at list prices"
         + (f", {seconds:.0f} s." if seconds else "."),
     ]
+    if explored:
+        sentences.append(_EXPLORED)
     if found.unknown:
         sentences.append(
             f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: "
@@ -101,7 +110,8 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
     if found.meaning:
         sentences.append(prose(found.meaning, 300))
     sentences += [prose(sentence, 300) for sentence in context.not_read]
-    title = f"Files: {len(found.shown)} of {found.files} shown to the model"
+    how = "chosen for" if explored else "shown to"
+    title = f"Files: {len(found.shown)} of {found.files} {how} the model"
     section = details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
     return f"{section}\n\n{render_search(context.search)}" if context.search else section
 

@@ -11,6 +11,7 @@ from bot.markdown import block, code, details, prose
 from bot.types import CommitSha, Failure, Login, QuotaLimit, Run
 from pipeline.codebase.text import pluralize
 from pipeline.errors import Ceiling
+from pipeline.reproduction.advised import show_command
 from pipeline.types import read_test_outcome
 from pipeline.workflows.verify import Verification, VerificationVerdict
 from sandbox.base import Ending, Execution
@@ -108,7 +109,7 @@ def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
 def check_text(found: Verification) -> str:
     """Both logs. Of several runs, the first with a different result, else the first."""
     return (
-        f"Command: {code(' '.join(found.command), 500)}\n\n"
+        f"Command: {code(show_command(found.command), 500)}\n\n"
         f"### Without the change\n\n{_render_log(found.before)}\n\n"
         f"### With the change\n\n{_render_log(found.after)}\n"
     )

@@ -22,6 +22,7 @@ from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.edits.suspicious import find_suspicious
+from pipeline.reproduction.advised import advise_command
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.types import Account, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
@@ -160,7 +161,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
             f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
-            f"Run it with {code(' '.join(test.command), 500)}.",
+            f"Run it with {code(advise_command(test), 500)}.",
             _log("Before: it fails", test.before, characters),
             _log("After: it passes", test.after, characters),
         ]
@@ -193,30 +194,40 @@ def _votes_section(selection: Selection, characters: int) -> str:
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
     folded = details("Edits × scripts", shown)
-    diffs = render_diffs(table, proof.order, characters)
+    diffs = render_diffs(table, proof.order, characters, proof.standings)
     return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
 
 
 def _limits_section(selection: Selection) -> str:
-    text = [
-        "A passing test shows that the reported case is fixed, not that nothing else changed. "
-        "The same kind of model wrote the test and the edit."
-    ]
+    text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
+    if not selection.candidate.source:
+        text[0] += " The same kind of model wrote the test and the edit."
     if selection.evidence.cut_short:
         text.append(selection.evidence.cut_short)
     for words in find_suspicious(selection.candidate.patch.diff):
         text.append(f"The edit {prose(words, 300)}")
     if selection.evidence.suite is None:
         text.append("I ran none of the repository's own tests.")
-    if selection.evidence.context.dropped:
-        files = pluralize(len(selection.evidence.context.dropped), "file")
-        text.append(
-            f"The model that wrote the edit did not see {files} that may be relevant: too large to "
-            "fit, or less relevant than others."
-        )
+    if unseen := _unseen_sentence(selection):
+        text.append(unseen)
     if reached_for := _network_sentence(find_blocked_in_selection(selection)):
         text.append(reached_for)
     return "\n".join(f"- {sentence}" for sentence in text)
+
+
+def _unseen_sentence(selection: Selection) -> str:
+    """The files that the writer of the edit was not shown; empty if there are none, or if it is
+    not one of our own machines."""
+    dropped, candidate = selection.evidence.context.dropped, selection.candidate
+    if not dropped or candidate.source:
+        return ""
+    files, why = pluralize(len(dropped), "file"), "too large to fit, or less relevant than others"
+    if candidate.machine == "explore":
+        return (
+            f"The model that wrote the edit was not given {files} that may be relevant ({why}). It "
+            "ran commands in the repository, by which it could read them and any other."
+        )
+    return f"The model that wrote the edit did not see {files} that may be relevant: {why}."
 
 
 def _network_sentence(found: BlockedHosts) -> str:

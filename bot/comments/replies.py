@@ -95,8 +95,8 @@ def run_status(
 def render_writes_spent(most: int, at: str) -> str:
     """The notice that an hour's writes to a repository are spent; `at` is when they go on."""
     return (
-        f"I have written {most} times in this repository within an hour, which is my limit. "
-        f"Nothing is lost: I continue by myself at {at}."
+        f"I have written {pluralize(most, 'time')} in this repository within an hour, which is my "
+        f"limit. Nothing is lost: I continue by myself at {at}."
     )
 
 

@@ -185,6 +185,9 @@ def _people_sentence(pulls: PullCounts) -> str:
         return ""
     which = "the" if pulls.looked_at == pulls.merged else "the latest"
     had = pulls.by_people or "none"
+    if pulls.looked_at == 1:
+        some = "" if pulls.by_people else "no "
+        return f"{which.capitalize()} merged one had {some}commits by other people."
     return f"Of {which} {pulls.looked_at} merged ones, {had} had commits by other people."
 
 

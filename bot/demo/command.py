@@ -39,7 +39,7 @@ PLAN: Final = (
     "This demo fixes a real bug of a real package, here on this machine: it starts a GitHub of "
     "its own, Redis, Capuchin's server and a worker; opens an issue and labels it; writes "
     "edits and tests, runs them in sealed containers, chooses one and opens a pull request. "
-    "About a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
+    "Under a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
 )
 TIMEOUT_SECONDS = 1800
 """A demo that takes longer is stuck."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.letters import name_edits, rank_edits
 from pipeline.types import Account, Selection, Usage
 from sandbox.base import Execution
@@ -75,8 +75,10 @@ def render_decision(chosen: Selection) -> str:
         f"correct with a probability of {chosen.confidence:.0%}."
     ]
     if suite := chosen.evidence.suite:
+        before = len(suite.before.passed)
+        verb = agree(before, "passes", "pass")
         lines.append(
-            f"The package's own tests: {len(suite.before.passed)} pass without the edit, "
+            f"The package's own tests: {before} {verb} without the edit, "
             f"{len(suite.after.passed)} with it; {len(suite.broken)} broken by it."
         )
     test = chosen.evidence.reproduction

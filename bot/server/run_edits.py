@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from bot.comments.evidence.opening import ending_words
 from bot.markdown import make_visible
 from pipeline.codebase.text import pluralize
+from pipeline.reproduction.advised import advise_command
 from pipeline.selection.letters import get_votes, rank_result, to_letter
 from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, VoteTable, read_test_outcome
 from prompts import shorten
@@ -194,7 +195,7 @@ def _show_script(votes: VoteTable, t: int, text: _Text) -> Script:
 def _show_test(test: Reproduction, text: _Text) -> ReproductionTest:
     return ReproductionTest(
         path=make_visible(test.path[:300]),
-        command=make_visible(" ".join(test.command)[:500]),
+        command=make_visible(advise_command(test)[:500]),
         before=_show_test_run(test.before, text),
         after=_show_test_run(test.after, text),
     )

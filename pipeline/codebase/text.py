@@ -20,6 +20,11 @@ def pluralize(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+def agree(number: int, singular: str, plural: str) -> str:
+    """The verb for so many: `1 test passes`, `2 tests pass`."""
+    return singular if number == 1 else plural
+
+
 @dataclass(frozen=True)
 class Text:
     """A file's text, and how to encode it again."""

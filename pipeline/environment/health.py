@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
+from pipeline.codebase.text import agree, pluralize
 from pipeline.types import Frozen
 
 TOLERATED: Final = 0.1
@@ -137,5 +138,7 @@ class Health(Frozen):
         why = f" ({kinds})" if kinds else ""
         end = "" if self.ended else " They did not come to their end in time."
         end += f" {self.problem}" if self.problem else ""
-        fail = f", {self.failed} fail{why}" if self.failed else ""
-        return f"{self.passed} of {sampled} tests{of} pass{fail}.{end}"
+        passed, failed = self.passed, self.failed
+        fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
+        tests = f"{passed} of {pluralize(sampled, 'test')}{of}"
+        return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"

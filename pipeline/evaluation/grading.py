@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_runnable
+from pipeline.codebase.text import agree, pluralize
 from pipeline.edits.unified_diff import parse_diff, split_diff
 from pipeline.evaluation.dataset import LocatedInstance, read_rows
 from pipeline.evaluation.executions.names import read_outcomes
@@ -194,7 +195,8 @@ class Grader:
         grade = replace(grade, to_fix=to_fix, to_keep=len(keep), aside=aside)
         if aside > MOST_ASIDE * len(one.pass_to_pass):
             lost = [name for name in one.pass_to_pass if name not in set(keep)]
-            words = f"{aside} of {len(one.pass_to_pass)} tests do not pass here without any edit"
+            tests, do = pluralize(len(one.pass_to_pass), "test"), agree(aside, "does", "do")
+            words = f"{aside} of {tests} {do} not pass here without any edit"
             why = f"{words}: {_list(lost)}. {before.problem}".strip()
             return JudgedEdit(_cannot_tell(grade, why))
         own = drop_files(diff, filter(None, self._tests))

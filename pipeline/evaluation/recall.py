@@ -12,6 +12,7 @@ from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
+from pipeline.codebase.text import pluralize
 from pipeline.context.files.discover import find_sources
 from pipeline.context.files.sources import Sources
 from pipeline.context.relevance.scan import scan
@@ -179,15 +180,19 @@ def render_markdown(found: Recall) -> str:
     return "\n".join(
         [
             "# Recall of context\n",
-            f"{found.instances} instances: per cent whose edited files are all within so many "
-            "tokens. Files are taken whole, in the order of the prefilter: by the words they "
-            "share with the issue, and by meaning where an embedding model is set; "
+            f"{pluralize(found.instances, 'instance')}: per cent whose edited files are all within "
+            "so many tokens. Files are taken whole, in the order of the prefilter: by the words "
+            "they share with the issue, and by meaning where an embedding model is set; "
             f"`both` lets the scout read the first {PREFILTERED_FILES} only. No solver ranks.\n",
             f"| way | {heads} | tokens shown | compression | tokens read |",
             "|---|" + "--:|" * (len(BUDGETS) + 3),
             *rows,
             "",
-            *([f"Not measured: {len(found.missing)} instances.\n"] if found.missing else []),
+            *(
+                [f"Not measured: {pluralize(len(found.missing), 'instance')}.\n"]
+                if found.missing
+                else []
+            ),
             *(f"- `{name}`: {why}" for name, why in found.missing.items()),
             "",
         ]

@@ -8,6 +8,7 @@ from statistics import fmean, median
 
 from pydantic import Field
 
+from pipeline.codebase.text import pluralize
 from pipeline.evaluation.plots import Axis, bar_chart
 from pipeline.evaluation.recall import BUDGETS, MethodRecall, Recall
 from pipeline.evaluation.spending import CostLine
@@ -154,7 +155,7 @@ def render_summary(
     score = "" if report.score is None else f", {report.score:.1f} %"
     parts = [
         "# Our own runs\n",
-        f"{report.instances} instances, {len(graded)} that ended and can be told: "
+        f"{pluralize(report.instances, 'instance')}, {len(graded)} that ended and can be told: "
         f"{len(report.resolved)} resolved{score}. ${report.dollars:.2f} at list prices, "
         f"{report.seconds:,.0f} s.\n",
         *_render_costs(costs, len(graded)),
@@ -186,7 +187,7 @@ def _render_costs(lines: Sequence[CostLine], instances: int) -> list[str]:
     ]
     return [
         "## Costs\n",
-        f"In US dollars at list prices, over {instances} instances: "
+        f"In US dollars at list prices, over {pluralize(instances, 'instance')}: "
         f"{whole / instances:.2f} for each.\n",
         "| stage | calls | input | output | cache read | cache write | total | % |",
         "|---|" + "--:|" * 7,
@@ -204,8 +205,8 @@ def _render_shown(shown: Recall, graded: Sequence[SolvedInstance]) -> list[str]:
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
     return [
         "## Recall of context\n",
-        f"{shown.instances} instances: per cent whose edited files are all within the first so "
-        "many tokens that the solver saw, in its own ranking.\n",
+        f"{pluralize(shown.instances, 'instance')}: per cent whose edited files are all within the "
+        "first so many tokens that the solver saw, in its own ranking.\n",
         f"| | {heads} |",
         "|---|" + "--:|" * len(BUDGETS),
         f"| recall | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} |",

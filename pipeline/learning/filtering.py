@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.codebase.text import pluralize
 from pipeline.evaluation.dataset import BadData
 from pipeline.learning.checks import Checks, check_attempt, select_replies
 from pipeline.learning.records import (
@@ -257,9 +258,9 @@ def render_filter_report(report: FilterReport) -> str:
     """The report as Markdown."""
     lines = [
         "# Filter\n",
-        f"{report.attempts} attempts at {report.issues} issues: {report.accepted} passed all four "
-        f"checks; of {report.prefixes} others a correct beginning was kept. {report.easy} easy "
-        "issues do not train the policy.\n",
+        f"{pluralize(report.attempts, 'attempt')} at {pluralize(report.issues, 'issue')}: "
+        f"{report.accepted} passed all four checks; of {report.prefixes} others a correct "
+        f"beginning was kept. {report.easy} easy issues do not train the policy.\n",
         "| check | yes | no | no evidence |",
         "|---|--:|--:|--:|",
         *(
@@ -271,7 +272,10 @@ def render_filter_report(report: FilterReport) -> str:
         "|---|--:|--:|",
         *(f"| {name} | {c['train']} | {c['test']} |" for name, c in report.rows.items()),
         "",
-        *(f"- left out: {count} issues ({why})" for why, count in report.left_out.items()),
+        *(
+            f"- left out: {pluralize(count, 'issue')} ({why})"
+            for why, count in report.left_out.items()
+        ),
         f"- training ends before {report.until or 'no date: no issue of the test has one'}",
         f"- leakage: {report.leaks}",
         "",

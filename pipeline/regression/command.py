@@ -46,6 +46,11 @@ class RequestedTests(Frozen):
     """By file of `files`: the tests of it to run, with or without their class and parameters; empty
     for the whole file. A runner that takes files alone (`TestCommand.kind`) runs all of them."""
 
+    @property
+    def are_chosen(self) -> bool:
+        """Whether these are a choice, not all tests that the command runs."""
+        return self.tests is not None or self.files is not None
+
     def key(self) -> str:
         """The same for equal requests, also of runs that are saved."""
         return self.model_dump_json(exclude=None if self.named else {"named"})

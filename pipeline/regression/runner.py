@@ -45,8 +45,9 @@ PARSE_SECONDS = 120.0
 PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
-OnCount = Callable[[str, int, int], None]
-"""Receives the diff of a run under way, how many tests have begun, and of how many (0: unknown)."""
+OnCount = Callable[[str, RequestedTests, int, int], None]
+"""Receives the diff of a run under way, its request, how many tests have begun, and of how many
+(0: unknown)."""
 
 
 class TestRun(Frozen):
@@ -147,7 +148,7 @@ class TestRunner:
 
         def on_line(line: str) -> None:
             if report is not None:
-                self._report_count(report, line)
+                self._report_count(report, wanted, line)
 
         execution = await self._sandbox.run(
             Program(
@@ -161,10 +162,10 @@ class TestRunner:
         )
         return await parse_untrusted_execution(execution, self.command, mark)
 
-    def _report_count(self, diff: str, line: str) -> None:
+    def _report_count(self, diff: str, wanted: RequestedTests, line: str) -> None:
         counts = re.fullmatch(r"(\d{1,8})/(\d{1,8})", line)
         if counts and self._on_count:
-            self._on_count(diff, int(counts[1]), int(counts[2]))
+            self._on_count(diff, wanted, int(counts[1]), int(counts[2]))
 
     def _argv(self, wanted: RequestedTests, mark: str, wall: float) -> tuple[str, ...]:
         request = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
@@ -114,13 +115,11 @@ class RegressionSuite:
             return None
         return await self._near.run_files(diff, paths)
 
-    def _report_count(self, diff: str, begun: int, total: int) -> None:
+    def _report_count(self, diff: str, wanted: RequestedTests, begun: int, total: int) -> None:
         now = time.monotonic()
         if self._report and now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
-            edit = "an edit" if diff else "no edit"
-            of = f" of {total:,}" if total >= begun else ""
-            self._report(f"running this repository's tests with {edit}: {begun:,}{of} tests")
+            self._report(describe_count(wanted, begun, total, edited=bool(diff)))
 
     def _time_left(self) -> float:
         """Seconds of wall time that the suite may still take."""
@@ -220,6 +219,17 @@ class RegressionSuite:
         wall = max(LEAST_SECONDS, self._time_left() / 2)
         more = await runner.run("", RequestedTests(files=near, functions=True), wall=wall)
         return _merge_runs(base, more)
+
+
+def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> str:
+    """How far a run of the repository's tests is; `total` is 0 where it is not known."""
+    tests = (
+        "the chosen tests of this repository" if wanted.are_chosen else "this repository's tests"
+    )
+    count = pluralize(begun, "test")
+    if total >= begun:
+        count = f"{begun:,} of {pluralize(total, 'test')}"
+    return f"running {tests} {'with' if edited else 'without'} an edit: {count} begun"
 
 
 def _expect_seconds(base: TestRun, after: TestRun, names: Collection[str]) -> float:

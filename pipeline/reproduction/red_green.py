@@ -80,9 +80,10 @@ def find_problem(runner: FileRunner, runs: RedGreen) -> str:
     return ""
 
 
-def find_added_tests(diff: str) -> tuple[str, ...]:
-    """The names of the test functions that `diff` adds."""
-    lines = (line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines)
+def find_added_tests(diff: str, path: str = "") -> tuple[str, ...]:
+    """The names of the test functions that `diff` adds, to the file `path` alone if it is given."""
+    files = (file for file in parse_diff(diff) if path in ("", file.new))
+    lines = (line for file in files for hunk in file.hunks for line in hunk.lines)
     found = (_TEST.match(text) for marker, text in lines if marker == "+")
     return tuple(dict.fromkeys(match[1] for match in found if match))
 

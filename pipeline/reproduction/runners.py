@@ -15,7 +15,8 @@ from pipeline.types import Frozen
 RunnerKind = Literal["pytest", "unittest", "django", "files"]
 """`django` takes dotted labels, `files` is a script of the repository that takes paths."""
 
-_QUIET = ("-q", "-p", "no:cacheprovider")
+QUIET = ("-q", "-p", "no:cacheprovider")
+"""pytest's options in the sandbox alone; a person does without them."""
 _PROBE = """import unittest
 
 
@@ -51,16 +52,9 @@ class FileRunner(Frozen):
         """The command that runs the test file `path`, or only its tests `names`; None if
         impossible."""
         if self.kind != "django":
-            return (*self.argv, *self._selection(names), path)
+            return (*self.argv, *select_tests(self.kind, names), path)
         label = to_label(path, self.root)
-        return (*self.argv, *self._selection(names), label) if label else None
-
-    def _selection(self, names: Sequence[str]) -> tuple[str, ...]:
-        if not names:
-            return ()
-        if self.kind == "pytest":
-            return ("-k", " or ".join(names))
-        return tuple(word for name in names for word in ("-k", name))
+        return (*self.argv, *select_tests(self.kind, names), label) if label else None
 
     def has_passing_test(self, output: str) -> bool:
         """Whether at least one test passed, according to the runner's output."""
@@ -68,6 +62,13 @@ class FileRunner(Frozen):
             return bool(_PASSED.search(output))
         counts, skipped = _RAN.findall(output), _SKIPPED.findall(output)
         return bool(counts) and int(counts[-1]) > (int(skipped[-1]) if skipped else 0)
+
+
+def select_tests(kind: RunnerKind, names: Sequence[str]) -> tuple[str, ...]:
+    """The options by which a runner runs only the tests `names`; none for no names."""
+    if kind == "pytest":
+        return ("-k", " or ".join(names)) if names else ()
+    return tuple(word for name in names for word in ("-k", name))
 
 
 def probe_text() -> str:
@@ -89,9 +90,9 @@ async def find_file_runners(
         elif command.kind == "files":
             found.append(FileRunner(kind="files", argv=argv))
         elif at is not None and command.kind == "pytest" and command.source == "configuration":
-            found.append(FileRunner(kind="pytest", argv=(*argv[: at + 1], *_QUIET)))
+            found.append(FileRunner(kind="pytest", argv=(*argv[: at + 1], *QUIET)))
     if conventions.runner == "pytest":
-        pytest = ("python", "-m", "pytest", *_QUIET)
+        pytest = ("python", "-m", "pytest", *QUIET)
         # The repository's own options may be what its tests need, or need something missing here.
         found.append(FileRunner(kind="pytest", argv=pytest))
         found.append(FileRunner(kind="pytest", argv=(*pytest, "-o", "addopts=")))

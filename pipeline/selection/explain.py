@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
@@ -32,33 +32,41 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
     """Who decided, and the evidence for the first of `verdict.order`."""
     chosen = verdict.order[0]
     alike = _describe_alike(standings, chosen) if verdict.method == "evidence" else ""
-    described = describe_candidate(standings, chosen)
+    described = _describe_evidence(standings, chosen, alike=alike)
     return " ".join(filter(None, (_describe_decision(verdict), alike, described)))
 
 
-def describe_candidate(standings: Standings, candidate: int) -> str:
-    """The evidence about one candidate."""
+def _describe_evidence(standings: Standings, candidate: int, *, alike: str) -> str:
+    """The evidence about one candidate; `alike` is what was said of those that behave alike."""
     stands = standings.entries[candidate]
-    count = len(standings.entries)
     scripts = len(standings.voters)
     parts = [f"It passes {_describe_share(stands.passes, scripts)} that show the issue"]
     if scripts == 1:
         parts = [f"It {'passes' if stands.passes else 'fails'} the one script that shows the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
-    if count == 2:
-        how = "does the same in other words" if stands.support > 1 else "is written differently"
-        parts.append(f"the other edit {how}")
-    elif count > 2 and stands.support > 1:
-        equal = stands.support - 1
-        verb = "does" if equal == 1 else "do"
-        rest = count - 1
-        which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
-        parts.append(f"{which} {verb} the same in other words")
-    elif count > 2:
-        parts.append("every other edit is written differently")
+    parts += _describe_others(standings, candidate, alike=alike)
     if stands.broken is not None:
         parts.append("it breaks none of the repository's tests that were run")
     return "; ".join(parts) + "."
+
+
+def _describe_others(standings: Standings, candidate: int, *, alike: str) -> list[str]:
+    """How many of the other edits support this one, unless `alike` says it."""
+    stands, count = standings.entries[candidate], len(standings.entries)
+    group = behaving_alike(standings, candidate)
+    if alike and stands.support in (1, len(group)):
+        rest = count - len(group)
+        behave = agree(rest, "behaves", "behave")
+        return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []
+    if count == 2:
+        how = "does the same" if stands.support > 1 else "is written differently"
+        return [f"the other edit {how}"]
+    if count > 2 and stands.support > 1:
+        equal = stands.support - 1
+        verb, rest = agree(equal, "does", "do"), count - 1
+        which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
+        return [f"{which} {verb} the same"]
+    return ["every other edit is written differently"] if count > 2 else []
 
 
 def _describe_failed_by_all(standings: Standings, missing: int) -> list[str]:
@@ -102,7 +110,7 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
         which = f"the {rank} that also changes {what}"
     edits = len({standings.entries[c].same_as for c in group})
     if edits == 1:
-        return f"{count_edits(len(group), 1)} in different words; of these it is {which}."
+        return f"{len(group)} edits do the same in different words; of these it is {which}."
     if edits == len(diffs):
         return f"{edits} different edits behave alike in every test; of these it is {which}."
     alike = count_edits(len(group), edits)
@@ -129,18 +137,20 @@ def _describe_decision(verdict: Verdict) -> str:
 
 def vote_sentences(table: VoteTable) -> tuple[str, ...]:
     """How the scripts went on the unedited code, and the best edit with them."""
-    tests = len(table.tests)
+    tests = pluralize(len(table.tests), "script")
     reporting = sum(run.exit_code == 2 for run in table.base)
+    report = agree(reporting, "reports", "report")
     best = table.order()[0]
     forms = {normalise(candidate.patch.diff).key for candidate in table.candidates}
     tried = count_edits(len(table.candidates), len(forms))
     facts = [
-        f"{reporting} of {tests} scripts report the issue on the code as it is.",
-        f"{tried}; the best passes {table.votes(best)} of {tests} scripts.",
+        f"{reporting} of {tests} {report} the issue on the code as it is.",
+        f"{tried}; the best passes {table.votes(best)} of {tests}.",
     ]
     if table.flaky:
+        flaky, do = len(table.flaky), agree(len(table.flaky), "does", "do")
         facts.append(
-            f"{len(table.flaky)} scripts do not always end the same way, and do not count."
+            f"{pluralize(flaky, 'script')} {do} not always end the same way, and {do} not count."
         )
     if table.base:
         facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
@@ -155,4 +165,4 @@ def _outcome_sentence(run: Execution) -> str:
 def count_edits(samples: int, edits: int) -> str:
     """So many samples wrote so many edits that differ in more than their wording."""
     different = "different " if 1 < edits < samples else ""
-    return f"{pluralize(samples, 'sample')}, {edits} {different}{'edit' if edits == 1 else 'edits'}"
+    return f"{pluralize(samples, 'sample')}, {pluralize(edits, f'{different}edit')}"

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import is_test, read_test_files
 from pipeline.codebase.history import PastCommit, read_history
+from pipeline.codebase.text import agree
 from pipeline.reproduction.places import rank_test_files
 from pipeline.shown import Habits
 from pipeline.types import Context, SourceFile
+from pipeline.workflows.excerpts import show_beginning, show_newest
 
 _FILE = re.compile(
     r"(?:docs?/)?(changelog|changes|history|news|release[-_]?notes|whats[-_]?new)"
@@ -61,7 +63,10 @@ async def _read_changelog(
     collected = any(_is_fragment(path.rpartition("/")[2]) for path in fragments)
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
     noted = sum(any(_is_note(path) for path in commit.paths) for commit in code)
-    share = f" {noted} of the last {len(code)} commits that change code change it." if code else ""
+    change = agree(noted, "changes", "change")
+    share = (
+        f" {noted} of the last {len(code)} commits that change code {change} it." if code else ""
+    )
     if len(code) >= _LEAST_COMMITS and not noted:
         return "", ()  # kept at releases, if at all
     changed = [path for commit in history for path in _sort_newest(commit.paths)]
@@ -73,12 +78,12 @@ async def _read_changelog(
         folder = shown[0].rpartition("/")[0]
         return (
             f"Changes that users notice are noted in files of their own in {folder}.{share}",
-            tuple(_show_beginning(path, text, room) for path, text in texts),
+            tuple(show_beginning(path, text, room) for path, text in texts),
         )
     text = await codebase.read_text(single) if single else None
     if not single or not text:
         return "", ()
-    shown_part = _show_beginning(single, text, _NEWEST_CHARACTERS)
+    shown_part = show_newest(single, text, _NEWEST_CHARACTERS)
     return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
 
 
@@ -87,19 +92,12 @@ def _sort_newest(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: (list(map(int, _NUMBER.findall(path))), path))[::-1]
 
 
-def _show_beginning(path: str, text: str, characters: int) -> SourceFile:
-    """The first whole lines of a file within so many `characters`."""
-    if len(text) <= characters:
-        return SourceFile(path=path, text=text, tokens=0)
-    beginning = f"{text[:characters].rpartition(chr(10))[0]}\n[... more is not shown ...]\n"
-    return SourceFile(path=path, text=beginning, tokens=0, partial=True)
-
-
 def _describe_tests(code: Sequence[PastCommit]) -> str:
     if len(code) < _LEAST_COMMITS:
         return ""
     tested = sum(any(map(is_test, commit.paths)) for commit in code)
-    return f"{tested} of the last {len(code)} commits that change code also change tests."
+    change = agree(tested, "changes", "change")
+    return f"{tested} of the last {len(code)} commits that change code also {change} tests."
 
 
 async def _read_nearest(
@@ -117,7 +115,7 @@ async def _read_nearest(
         ranked = await asyncio.to_thread(rank_test_files, [source], texts, history)
         if ranked:
             path = ranked[0][0]
-            return _show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+            return show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
     return None
 
 

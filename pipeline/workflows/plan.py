@@ -107,8 +107,9 @@ def samples_sentence(estimate: CostEstimate, options: Options) -> str:
     """What is about to be written and its approximate cost, in words."""
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
-    price = f"; all of them cost about ${estimate.dollars:.2f}" if estimate.dollars else ""
-    return f"writing {number} tests and edits{price}{assumption(estimate) if price else ''}"
+    what = "a test and an edit" if number == "1" else f"{number} tests and edits"
+    price = f"; all of it costs about ${estimate.dollars:.2f}" if estimate.dollars else ""
+    return f"writing {what}{price}{assumption(estimate) if price else ''}"
 
 
 def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline import reasons
+from pipeline.codebase.text import pluralize
 from pipeline.reproduction.mechanical import show_script
 from pipeline.selection.letters import rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
@@ -83,7 +84,7 @@ def _explain(no_fix: NoFix, edits: JudgedEdits, at: int, letter: str) -> str:
     broken = edits.standings[at].broken if edits.standings else None
     parts = [
         f"The run ended without a fix ({no_fix.reason}).",
-        f"Edit {letter} passes {votes} of {tests} scripts.",
+        f"Edit {letter} passes {votes} of {pluralize(tests, 'script')}.",
     ]
     if broken:
         parts.append(f"It breaks {len(broken)} of this repository's own tests.")

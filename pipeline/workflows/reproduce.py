@@ -114,7 +114,9 @@ class ReproductionStep:
         problems = [own.problem, places.working.problem]
         found = own.reproduction
         try:
-            state = await self._ask(issue, candidate, script, None if found else places, at)
+            plan = None if found else await self._plan_test(places)
+            self._report(_describe_work(plan, brought=found is not None))
+            state = await self._ask(issue, candidate, script, plan, at)
             words = _choose_words(state, words)
             found = state.reproduction if is_finished(state) else found
             problems.append(state.problem)
@@ -204,18 +206,22 @@ class ReproductionStep:
         issue: Issue,
         candidate: Candidate,
         script: TestScript,
-        places: _Places | None,
+        plan: TestPlan | None,
         at: int,
     ) -> ReproductionState:
-        """Ask for the model's test and description; without `places`, only for the description."""
+        """Ask for the model's test and description; without a `plan`, only for the description."""
         machine = ReproductionMachine(
             self._resources,
             issue=issue,
             patch=candidate.patch,
             script=script,
-            plan=await self._plan_test(places) if places else None,
+            plan=plan,
         )
         return await drive(machine, ReproductionState, self._resources.store, f"reproduction/{at}")
+
+    def _report(self, detail: str) -> None:
+        if self._resources.progress:
+            self._resources.progress("reproduction", detail)
 
     async def _plan_test(self, places: _Places) -> TestPlan | None:
         """Plan the model's test; None if it has no place or no runner."""
@@ -236,6 +242,13 @@ class ReproductionStep:
         if not cut or len(text) <= _MOST_SHOWN:
             return SourceFile(path=path, text=text, tokens=0)
         return SourceFile(path=path, text=_cut_middle(text), tokens=0, partial=True)
+
+
+def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:
+    """What the model is about to be asked for; the edit may have `brought` its own test."""
+    if brought:
+        return "describing the edit, which brought its own test"
+    return "writing the regression test" if plan else "describing the edit"
 
 
 def _choose_words(state: ReproductionState, other: _Words) -> _Words:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline import reasons
+from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.generation.diversity import (
     Direction,
@@ -152,7 +153,9 @@ class Sampler:
             found = await self._write_edit(issue, sample, direction)
             ready += 1
             if self._resources.progress:
-                self._resources.progress("samples", f"{ready} of {wave.stop} edits are written")
+                written = agree(ready, "is written", "are written")
+                edits = pluralize(wave.stop, "edit")
+                self._resources.progress("samples", f"{ready} of {edits} {written}")
             return found
 
         async def run_independent(number: int) -> Sample:

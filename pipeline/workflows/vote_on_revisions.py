@@ -19,7 +19,7 @@ async def vote_on_revisions(table: VoteTable, resources: Resources) -> None:
         revisions[candidate.sample] = state.patches if state else []
     edits = [edit for edits in earlier_revisions(table, revisions).values() for edit in edits]
     await resources.report(
-        "votes", f"running every test on {len(edits)} edits and their earlier versions"
+        "votes", f"running every test on earlier versions of the edits ({len(edits)})"
     )
     await vote(
         edits,

@@ -51,9 +51,13 @@ async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_fo
     shop: Shop,
 ) -> None:
     both = GOOD_EDIT.removesuffix("</edit>") + OWN_TEST
+    told: list[str] = []
+    shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     result, model = await rung(shop, WORDS, edit=both)
     proof = result.evidence.reproduction
     assert (proof.rung, proof.path) == ("the edit's own tests", "tests/test_till.py")
+    assert told[-1] == "reproduction: describing the edit, which brought its own test"
+    assert not any("writing the regression test" in line for line in told)
     assert "shop/till.py" not in proof.diff
     asked = model.conversations["reproduction"][0].text
     assert "Answer with these three blocks" in asked
@@ -78,6 +82,8 @@ async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_
 async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_asked_for_again(
     shop: Shop,
 ) -> None:
+    told: list[str] = []
+    shop.tell = lambda _, detail: told.append(detail)
     retry = EXTENSION.removesuffix(WORDS)
     result, model = await rung(shop, USELESS, retry)
     proof = result.evidence.reproduction
@@ -89,6 +95,7 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     assert "passes without the edit" in said[2].text
     assert "The other blocks are kept." in said[2].text
     assert result.evidence.title == "Add up"
+    assert told[-1] == "writing the regression test"
 
 
 async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop: Shop) -> None:

@@ -131,7 +131,7 @@ async def test_each_edit_that_is_ready_is_reported(shop: Shop) -> None:
     told: list[tuple[str, str]] = []
     shop.tell = lambda stage, detail: told.append((stage, detail))
     await shop.solver(ScriptedModel(samples(GOOD_EDIT, WRONG_EDIT)), samples=2).solve(ISSUE)
-    assert told.index(("samples", "1 of 2 edits are written")) < told.index(
+    assert told.index(("samples", "1 of 2 edits is written")) < told.index(
         ("samples", "2 of 2 edits are written")
     )
 

@@ -377,7 +377,8 @@ async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> No
     told: list[str] = []
     shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
-    assert any(re.fullmatch(r"samples: writing 1 .*cost about \$\d\.\d\d", line) for line in told)
+    said = r"samples: writing a test and an edit; all of it costs about \$\d\.\d\d"
+    assert any(re.fullmatch(said, line) for line in told)
     kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None
     assert kept.most > kept.dollars > 0

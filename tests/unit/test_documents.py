@@ -14,6 +14,7 @@ from bot.events import READERS
 from bot.github.tokens import PERMISSIONS
 from bot.localhub import generate_app
 from bot.settings_table import fill_tables
+from pipeline.records import FORMAT
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +56,11 @@ def test_every_verb_the_readme_shows_exists() -> None:
 def test_every_target_the_readme_shows_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", README)) <= targets
+
+
+def test_operators_are_told_the_number_of_the_format() -> None:
+    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    assert f"carries the number of its format, now {FORMAT}." in text
 
 
 READING_ORDER = (

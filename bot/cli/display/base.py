@@ -12,7 +12,7 @@ from bot.cli.terminal import printable
 from bot.storage.progress import Progress
 
 _COUNT: Final = re.compile(
-    r"(?<![\d,])(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) (?P<what>files|tests)"
+    r"(?<![\d,])(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) (?P<what>file|test)s?\b"
 )
 
 
@@ -36,12 +36,12 @@ class Count(NamedTuple):
 
 
 def parse_count(sentence: str) -> Count | None:
-    """The count in a sentence such as "… 455 of 911 tests."; None for any other sentence."""
+    """The count in a sentence such as "… 455 of 911 tests begun."; None for any other sentence."""
     found = _COUNT.search(sentence)
     if found is None:
         return None
     done, total = (int(found[name].replace(",", "")) for name in ("done", "total"))
-    return Count(done, total, found["what"])
+    return Count(done, total, f"{found['what']}s")
 
 
 class Display(Protocol):

@@ -13,6 +13,7 @@ from bot.settings import Settings, SettingsError, find_unknown_variables
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
 from bot.types import Lane
+from pipeline.codebase.text import pluralize
 
 MIN_PYTHON: Final = (3, 11)
 REDIS_SECONDS: Final = 5.0
@@ -91,7 +92,7 @@ async def check_workers(settings: Settings) -> str:
         return "none is running: start `capuchin worker`"
     slots = sum(worker.slots.get(Lane.ISSUES, 0) for worker in living)
     busy = sum(worker.busy.get(Lane.ISSUES, 0) for worker in living)
-    return f"{len(living)}, working on {busy} of at most {slots} issues"
+    return f"{len(living)}, working on {busy} of at most {pluralize(slots, 'issue')}"
 
 
 async def check_archive(settings: Settings) -> str:

@@ -20,6 +20,7 @@ from bot.cli.terminal import printable
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.settings import Settings
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.evaluation.dataset import Dataset
 from pipeline.evaluation.executions.record import DrawnEdit, ExecutedEdit, draw_edits
@@ -87,7 +88,7 @@ async def _execute_instance(
         await own.save(key, found)
         await places.evict_images()
     why = found.cannot_tell.get(name)
-    told = f"cannot tell. {why}" if why else f"{len(found.edits)} edits executed."
+    told = f"cannot tell. {why}" if why else f"{pluralize(len(found.edits), 'edit')} executed."
     print_progress(f"{name}: {told}")
     return found
 
@@ -138,6 +139,8 @@ def write_executions(found: Executions, out: Path | None, *, as_json: bool) -> N
 
 def _line(edit: ExecutedEdit) -> str:
     word = "right" if edit.right else "wrong"
-    near = "near tests told nothing" if edit.broken is None else f"{edit.broken} near tests broken"
+    near = "near tests told nothing"
+    if edit.broken is not None:
+        near = f"{pluralize(edit.broken, 'near test')} broken"
     passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"
     return f"{edit.instance_id}, {edit.member} ({word}): {passed}, {near}."

@@ -16,6 +16,7 @@ from bot.markdown import code, prose
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.settings import Settings
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.evaluation.dataset import read_predictions
 from pipeline.evaluation.grading import (
@@ -136,8 +137,8 @@ def _render_markdown(found: GradeReport) -> str:
     return "\n".join(
         [
             "# Verdicts\n",
-            f"{found.instances} instances, {told} that can be told: {len(found.resolved)} "
-            f"resolved{score}.\n",
+            f"{pluralize(found.instances, 'instance')}, {told} that can be told: "
+            f"{len(found.resolved)} resolved{score}.\n",
             "| instance | verdict | fixed | kept | set aside | seconds |",
             "|---|---|--:|--:|--:|--:|",
             *rows,

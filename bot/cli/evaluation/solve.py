@@ -27,6 +27,7 @@ from bot.storage.draining import InFlightWork
 from bot.types import RunId
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
+from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.evaluation.bundles import FinishedRun, read_run
 from pipeline.evaluation.dataset import BadData
@@ -273,6 +274,7 @@ def _sentence(found: SolvedInstance) -> str:
     if found.unfinished:
         return f"not finished. {found.unfinished}"
     word = "resolved" if found.resolved else "not resolved"
-    right = f"{len(found.labels)} samples are right"
+    count = len(found.labels)
+    right = f"{pluralize(count, 'sample')} {agree(count, 'is', 'are')} right"
     text = f"{word} ({right}, ${found.dollars:.2f}, {found.seconds:.0f} s). {found.note}"
     return text.rstrip()

@@ -8,6 +8,7 @@ import sys
 
 from bot.cli.learn.outcomes import load_run_outcomes
 from bot.settings import Settings
+from pipeline.codebase.text import pluralize
 from pipeline.evaluation.dataset import BadData
 from pipeline.learning.public import read_instance_issues, read_public_attempts
 from pipeline.learning.pulls import CollectReport, read_history, read_pulls
@@ -39,10 +40,11 @@ def run_collect(args: argparse.Namespace) -> None:
         data = data.merge(LearningData((), found))
         if args.outcomes:
             labelled = sum(one.outcome is not None for one in found)
-            sys.stdout.write(f"{labelled} proposed edits have an outcome.\n")
+            sys.stdout.write(f"{pluralize(labelled, 'proposed edit')} with an outcome.\n")
     write_data(args.data, data)
     sys.stdout.write(
-        f"{args.data} holds {len(data.issues)} solved issues and {len(data.attempts)} attempts.\n"
+        f"{args.data} holds {pluralize(len(data.issues), 'solved issue')} and "
+        f"{pluralize(len(data.attempts), 'attempt')}.\n"
     )
 
 
@@ -60,7 +62,7 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _add(data: LearningData, found: LearningData, report: CollectReport) -> LearningData:
-    sys.stdout.write(f"{report.taken} issues taken.\n")
+    sys.stdout.write(f"{pluralize(report.taken, 'issue')} taken.\n")
     for why, count in report.left_out.most_common():
         sys.stdout.write(f"{count} left out: {why}.\n")
     return data.merge(found)

@@ -18,6 +18,7 @@ from bot.settings import Settings
 from bot.types import RunId
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.evaluation.dataset import BadData
 from pipeline.evaluation.recall import find_clone
@@ -46,7 +47,9 @@ def run_filter(args: argparse.Namespace) -> None:
         data = asyncio.run(_execute_all(data, args.trees, args.out, Settings.from_env()))
     found, report = filter_data(data, easy=easy, until=args.until)
     if report.leaks:
-        raise BadData(f"Nothing was written: training and test share {report.leaks} things.")
+        raise BadData(
+            f"Nothing was written: training and test share {pluralize(report.leaks, 'thing')}."
+        )
     write_filtered(args.out, found, report)
     text = render_filter_report(report)
     (args.out / _MARKDOWN).write_text(text, encoding="utf-8")
@@ -123,7 +126,8 @@ async def _execute_issue(
                     options=options,
                 )
                 checked.append(found)
-                print_progress(f"{issue.id}: {len(checked)} of {len(attempts)} attempts checked.")
+                of = pluralize(len(attempts), "attempt")
+                print_progress(f"{issue.id}: {len(checked)} of {of} checked.")
             return checked
     except EnvironmentFailed as error:
         print_progress(f"{issue.id}: cannot tell. No environment: {error}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli.terminal import printable
+from pipeline.codebase.text import pluralize
 from pipeline.evaluation.dataset import BadData
 from pipeline.learning.curves import write_training_report
 from pipeline.learning.filtering import OUTCOME, POLICY, PROCESS, read_filtered
@@ -55,7 +56,8 @@ def run_train(args: argparse.Namespace) -> None:
     found = train(python, config, args.out)
     write_training_report(args.out, found)
     sys.stdout.write(
-        f"Trained on {found.rows} rows in {found.steps} steps; see {args.out}/report.md.\n"
+        f"Trained on {pluralize(found.rows, 'row')} in {pluralize(found.steps, 'step')}; "
+        f"see {args.out}/report.md.\n"
     )
 
 

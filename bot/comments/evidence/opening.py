@@ -8,7 +8,8 @@ from typing import Final
 from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
+from pipeline.reproduction.advised import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result
 from pipeline.types import Account, Reproduction, Rung, Selection, SuiteReport, read_test_outcome
@@ -85,7 +86,7 @@ def describe_test(selection: Selection) -> str:
     text = (
         f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
         f"{result_words(test.after)} with the change. "
-        f"Run it with {code(' '.join(test.command), 500)}."
+        f"Run it with {code(advise_command(test), 500)}."
     )
     return f"{text} {_broken_sentence(selection)}".rstrip()
 
@@ -95,7 +96,8 @@ def _broken_sentence(selection: Selection) -> str:
     if suite is None:
         return ""
     broken = len(suite.broken)
-    return f"Of the repository's own tests, {broken or 'none'} pass only without the change."
+    verb = agree(broken, "passes", "pass")
+    return f"Of the repository's own tests, {broken or 'none'} {verb} only without the change."
 
 
 def result_words(run: Execution) -> str:
@@ -132,9 +134,11 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     before, after = len(suite.before.passed), len(suite.after.passed)
     broken = len(suite.broken)
     words = f"**{broken:,} broken**" if broken else "none broken"
-    text = f"{before:,} of this repository's tests pass before, {after:,} after; {words}"
+    verb = agree(before, "passes", "pass")
+    text = f"{before:,} of this repository's tests {verb} before, {after:,} after; {words}"
     if suite.chosen:
-        text += f" ({suite.whole:,} pass in all; those that matter here were run)"
+        whole = f"{suite.whole:,} {agree(suite.whole, 'passes', 'pass')} in all; "
+        text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
     return text
 
 

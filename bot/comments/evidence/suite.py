@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.comments.evidence.test_output import drop_progress
 from bot.markdown import block, code, details, prose
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.types import Evidence, SuiteRun
 
 
@@ -21,21 +21,23 @@ def render_suite(evidence: Evidence, characters: int) -> str:
                 + prose(problem, 500)
             )
         return "None of this repository's own tests has to do with the change."
-    before, after = suite.before, suite.after
+    before, after, count = suite.before, suite.after, len(suite.before.passed)
     table = _suite_table(before, after)
     text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{table}"
     if suite.chosen and not suite.whole:
-        text += f"\n\nI ran {len(before.passed):,} that pass without the change: {suite.chosen}."
+        verb = agree(count, "passes", "pass")
+        text += f"\n\nI ran {count:,} that {verb} without the change: {suite.chosen}."
     elif suite.chosen:
-        text += f"\n\nOf {suite.whole:,} tests that pass without the change, I ran "
-        text += f"{len(before.passed):,} with it: {suite.chosen}."
+        verb = agree(suite.whole, "passes", "pass")
+        text += f"\n\nOf {pluralize(suite.whole, 'test')} that {verb} without the change, I ran "
+        text += f"{count:,} with it: {suite.chosen}."
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
         )
     if before.offline:
         many = pluralize(len(before.offline), "further test")
-        need = "needs" if len(before.offline) == 1 else "need"
+        need = agree(len(before.offline), "needs", "need")
         text += f"\n\n{many} {need} a network, a display or a service, which the sandbox lacks: "
         text += "no evidence."
     if suite.flaky:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bot.markdown import block, code, details, prose
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
 from sandbox.base import Ending, Execution
@@ -58,19 +58,44 @@ def render_vote_table(
     return "\n".join([*rows, *([""] if rejected else []), *rejected])
 
 
-def render_diffs(table: VoteTable, order: Sequence[int], characters: int) -> str:
-    """The diff of each edit, folded, A first; each is cut to `characters`."""
-    named = _with_names(table, order)
-    shown = rank_edits(table, order)[:MAX_DIFFS]
+def render_diffs(
+    table: VoteTable,
+    order: Sequence[int],
+    characters: int,
+    standings: Sequence[Standing] = (),
+) -> str:
+    """The diff of each edit, folded, A first; each is cut to `characters`.
+
+    Of edits that `standings` call equal, only the first is shown, with the names of the others.
+    """
+    names = [_name(candidate, name) for candidate, name in _with_names(table, order)]
+    groups = _group_equal(rank_edits(table, order), standings)
+    shown = groups[:MAX_DIFFS]
     parts = [
         details(
-            f"Edit {_name(*named[c])}, as a diff",
+            f"Edit {names[c]}, as a diff{_equal_words([names[other] for other in others])}",
             block(table.candidates[c].patch.diff, characters, "diff"),
         )
-        for c in shown
+        for c, *others in shown
     ]
-    more = len(rank_edits(table, order)) - len(shown)
+    more = sum(map(len, groups[MAX_DIFFS:]))
     return "\n".join([*parts, *([f"\nAnd {pluralize(more, 'further edit')}."] if more else [])])
+
+
+def _group_equal(ranked: Sequence[int], standings: Sequence[Standing]) -> list[list[int]]:
+    """The ranked edits, those together that are equal after normalisation, if that is known."""
+    groups: dict[int, list[int]] = {}
+    for c in ranked:
+        groups.setdefault(standings[c].same_as if standings else c, []).append(c)
+    return list(groups.values())
+
+
+def _equal_words(names: Sequence[str]) -> str:
+    """That the edits of these names are the same as the one before; empty if there are none."""
+    if not names:
+        return ""
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"; {listed} {agree(len(names), 'is', 'are')} the same code"
 
 
 def _rank_rows(table: VoteTable, order: Sequence[int]) -> list[int]:
@@ -176,12 +201,18 @@ def render_edits(edits: JudgedEdits, command: str = "") -> str:
 def _render_edit(edits: JudgedEdits, rank: int, characters: int) -> str:
     at = edits.order[rank]
     votes = edits.votes
+    groups = _group_equal(edits.order, edits.standings)
+    first = next(group[0] for group in groups if at in group)
     passed = f"It passes {votes.votes(at)} of {pluralize(len(votes.tests), 'script')}"
     broken = edits.standings[at].broken if edits.standings else None
     breaks = ""
     if broken is not None:
         breaks = f"; it breaks {pluralize(len(broken), 'test')} of this repository"
     text = f"{passed}{breaks}.\n\n{block(votes.candidates[at].patch.diff, characters, 'diff')}"
+    if first != at:
+        text = (
+            f"{passed}{breaks}. It is the same code as edit {to_letter(edits.order.index(first))}."
+        )
     return text if not broken else f"{text}\n\n{_render_broken(broken)}"
 
 
@@ -206,7 +237,8 @@ def suite_sentence(edits: JudgedEdits) -> str:
 
 def _count_sentence(suite: SuiteReport) -> str:
     before, after = len(suite.before.passed), len(suite.after.passed)
+    verb = agree(before, "passes", "pass")
     return (
-        f"Of this repository's own tests, {before:,} pass without edit A and {after:,} with it; "
+        f"Of this repository's own tests, {before:,} {verb} without edit A and {after:,} with it; "
         f"it breaks {len(suite.broken)}."
     )

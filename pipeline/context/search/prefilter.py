@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import log
 from statistics import fmean, pstdev
 
+from pipeline.codebase.text import pluralize
 from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.sources import Source, Sources
 from pipeline.context.search.bm25 import Match, index_sources, search_index
@@ -125,7 +126,7 @@ async def _rerank(
     ]
     joined.sort(key=lambda hit: (-hit.score, hit.path))
     named = [hit for hit in hits if hit.named]
-    note = f"The embedding model {title} had a say in the order of {len(some)} files."
+    note = f"The embedding model {title} had a say in the order of {pluralize(len(some), 'file')}."
     return [*named, *joined, *hits[len(named) + len(some) :]], note, True
 
 

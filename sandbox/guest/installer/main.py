@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sandbox.guest.installer.failures import MISMATCH, find_lacking, last_line
@@ -125,15 +126,17 @@ def install_locked(plan: Plan, uv: Uv) -> None:
     names = [f"{INCOMING}/{name}" for name in plan.locked]
     if plan.uv_export:
         target = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
-        argv = [UV, "export", "--frozen", "--no-emit-project", "--no-header", "--quiet"]
-        argv += [*plan.uv_export, "--output-file", target]
-        done, output = uv.run(argv, cwd=str(CHECKOUT))
+        words = ["export", "--frozen", "--no-emit-project", "--no-header", "--quiet"]
+        words += [*plan.uv_export, "--output-file"]
+        done, output = uv.run([UV, *words, target], cwd=str(CHECKOUT))
         if not done:
             raise Failed(explain("uv.lock could not be read", output))
+        uv.record([*words, Path(target).name])
         names = [target]
     uv.latest = None  # the lock says what is installed
     for name in names:
-        done, output = uv.install(["--no-deps", "-r", name])
+        typed = ["--no-deps", "-r", Path(name).name]
+        done, output = uv.install(["--no-deps", "-r", name], typed=typed)
         if not done:
             raise Failed(explain_lock(output))
 

@@ -39,11 +39,14 @@ def build_package(uv: Uv, plan: Plan, minor: int, variables: Mapping[str, str]) 
         # Its editable installs build again on import, with the tools of the environment.
         uv.install([*plan.build_requires, "ninja"])
         words = [*base, "--no-build-isolation", "-e", str(CHECKOUT)]
-        done, output = uv.install(words, variables=variables, seconds=SECONDS)
+        typed = [*words[:-1], "."]
+        done, output = uv.install(words, variables=variables, seconds=SECONDS, typed=typed)
         return done, output
     for flags, tools in choose_shapes(plan, minor, dated=uv.latest is not None):
         words = [*base, *flags, str(CHECKOUT)]
-        done, output = uv.install(words, tools=tools, variables=variables, seconds=SECONDS)
+        done, output = uv.install(
+            words, tools=tools, variables=variables, seconds=SECONDS, typed=[*words[:-1], "."]
+        )
         if done:
             if not flags:
                 link_checkout(name_in(output) or plan.name)

@@ -92,7 +92,7 @@ class Resolver:
             listed.write("".join(f"{one}\n" for one in requirements))
             listed.flush()
             show_line("requirements: " + ", ".join(requirements)[:2000])
-            done, self.output = self.uv.install(["-r", listed.name])
+            done, self.output = self.uv.install(["-r", listed.name], typed=requirements)
         return done
 
     def let_later(self) -> bool:
@@ -167,6 +167,7 @@ class Resolver:
             done, output = self.uv.run([PYTHON, "-c", IMPORT, module], seconds=30, cwd="/")
             if not done:
                 self.uv.run([UV, "pip", "uninstall", "--python", PYTHON, name], seconds=60)
+                self.uv.record(["pip", "uninstall", name])
                 self.leave_out([one], last_line(output))
 
 

@@ -23,6 +23,7 @@ SETUPTOOLS_FOR_EDITABLE = datetime.date(2022, 9, 30)
 """The first that build editable installs as PEP 660 says; later ones are stricter."""
 KEPT_CHARACTERS = 200_000
 LONGEST_SHOWN = 2000
+CUT = " [...]"
 
 
 class TookTooLong(Exception):
@@ -44,7 +45,9 @@ class Uv:
         self.later: dict[str, str] = {}
         """Packages of which newer files count, each with its day."""
         self.commands: list[str] = []
+        """What installed something, as a person would type it in bash."""
         self._overrides: list[str] = []
+        self._own = ""
         self._environment = dict(os.environ)  # noqa: TID251 - the build container's own
         self._environment.update(variables)
 
@@ -55,21 +58,35 @@ class Uv:
         tools: datetime.date | None = SETUPTOOLS_FOR_UV,
         variables: Mapping[str, str] = {},
         seconds: float = 600,
+        typed: Sequence[str] = (),
     ) -> tuple[bool, str]:
         """Whether `uv pip install` did, and what it printed.
 
         `tools` is the day as of which setuptools and wheel count, where that is later than the
-        date of everything; None is any day.
+        date of everything; None is any day. A person would type `typed` in place of `words`, which
+        name files of this container alone.
         """
-        argv = [UV, "pip", "install", "--python", PYTHON, *self.dates(tools)]
-        argv += [*self._overrides, *words]
-        return self.run(argv, variables=variables, seconds=seconds)
+        dates = self.dates(tools)
+        argv = [UV, "pip", "install", "--python", PYTHON, *dates, *self._overrides, *words]
+        done, output = self.run(argv, variables=variables, seconds=seconds)
+        if done:
+            self.record(["pip", "install", *dates, *(typed or words)], self._own)
+        return done, output
+
+    def record(self, words: Sequence[str], more: str = "") -> None:
+        """Keep a command of uv that did its work; `more` is its end, in bash."""
+        shown = " ".join(map(shlex.quote, ["uv", *words]))
+        if len(shown) > LONGEST_SHOWN - len(more) - len(CUT):
+            shown = shown[: LONGEST_SHOWN - len(more) - len(CUT)] + CUT
+        self.commands.append(shown + more)
 
     def keep_own(self, name: str) -> None:
         """Never replace the repository's own package by a release of it, whatever asks for one."""
+        line = f'{name} ; python_version < "0"'
         with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as overrides:
-            overrides.write(f"{name} ; python_version < '0'\n")
+            overrides.write(f"{line}\n")
         self._overrides = ["--overrides", overrides.name]
+        self._own = f" --overrides <(echo {shlex.quote(line)})"
 
     def dates(self, tools: datetime.date | None) -> list[str]:
         """The options that leave out what is too new."""
@@ -101,7 +118,6 @@ class Uv:
             TookTooLong: it was killed.
         """
         shown = " ".join(map(shlex.quote, argv))[:LONGEST_SHOWN]
-        self.commands.append(shown)
         show_line("$ " + shown)
         late, ended = threading.Event(), threading.Event()
         kept = bytearray()

@@ -66,7 +66,7 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
         sandbox=sandbox,
         store=DirStore(tmp_path),
         seconds=20,
-        on_count=lambda _, begun, total: counts.append((begun, total)),
+        on_count=lambda _diff, _wanted, begun, total: counts.append((begun, total)),
     )
     run = await runner.run(adding(SLOW))
     assert counts

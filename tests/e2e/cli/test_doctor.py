@@ -145,7 +145,7 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])
     said = await clean_all(recorded_bot.settings, [engine])
     await engine.close()
-    assert said.startswith("Removed 1 containers")
+    assert said.startswith("Removed 1 container, ")
     assert not image_exists(client, image)
     with pytest.raises(NotFound):
         client.inspect_container(made)

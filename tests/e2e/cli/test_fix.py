@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import io
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -116,6 +117,8 @@ async def test_packages_are_installed_as_of_the_day_that_is_asked_for(local_fix:
     health = json.loads((local_fix.out / "health.json").read_text())
     # A few days later: what was new that day may have been mended since.
     assert any("--exclude-newer 2023-0" in command for command in health["commands"])
+    assert all(command.startswith("uv pip install ") for command in health["commands"])
+    assert not re.search(r"/tmp/|/opt/|/testbed", " ".join(health["commands"]))
     assert "packages of the commit's time (2023-03-01)" in health["attempts"][0]["summary"]
 
 

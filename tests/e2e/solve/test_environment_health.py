@@ -42,7 +42,7 @@ async def test_a_models_commands_mend_what_no_attempt_could(tmp_path: Path) -> N
     calls = [request.call for request in llm.requests]
     assert (calls[0], calls.count("environment")) == ("environment", 1)
     told = next(r for r in llm.requests if r.call == "testing/0").messages[0].text
-    assert "shop can be imported.\n1 of 1 tests pass.\n" in told
+    assert "shop can be imported.\n1 of 1 test passes.\n" in told
     assert "six==1." in told
     found = json.loads((local.out / "health.json").read_text())
     assert (found["rung"], found["grade"]) == ("model", "healthy")

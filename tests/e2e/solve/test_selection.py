@@ -27,7 +27,7 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     )
     assert "A script that fails on the current code" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
-    assert "1 of 1 scripts report the issue" in comment.body
+    assert "1 of 1 script reports the issue" in comment.body
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 

@@ -20,6 +20,7 @@ from bot.storage.progress import Progress
 from bot.storage.storage import Storage
 from bot.types import Failure, Login, RepoRef, Run, RunId, RunStatus, now, replace
 from pipeline.records import encode_record
+from pipeline.types import Context, Findings, ShownFile
 from pipeline.workflows.outcome import save_end
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.data.publishing import FIX, a_selection
@@ -135,6 +136,10 @@ async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
 ) -> None:
     run, lease = await begun(storage)
     chosen = a_selection(fix=FIX.replace("a + b", "a + b  # </pre><script>"))
+    shown = (ShownFile(path="shop.py", tokens=200, partial=False, why="It adds."),)
+    found = Findings(way="scout", files=12, read=12, read_tokens=4000, shown=shown)
+    context = Context(files=(), findings=found)
+    chosen = replace(chosen, evidence=replace(chosen.evidence, context=context))
     await save_end(storage.checkpoints(run.id), chosen)
     assert "(proposed)" not in (await client.get(address(settings, run))).text  # not yet
     await lease.finish(replace(run, status=RunStatus.OPENED_PULL_REQUEST, pull_request=9))
@@ -142,6 +147,8 @@ async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
     first, second = page.index("<b>A</b> (proposed): passes 2 of"), page.index("<b>B</b>: passes")
     assert first < page.index("a + b  # &lt;/pre&gt;&lt;script&gt;") < second < page.index("b + a")
     assert page.count('<details class="edit"') == 2
+    # A sample that explores is shown fewer of them, and reads others.
+    assert "Chosen for the model: 1 of 12 files, 200 of 4,000 tokens." in page
     assert "<script" not in page
 
 

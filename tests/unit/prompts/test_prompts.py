@@ -256,6 +256,18 @@ def test_the_last_forty_lines_come_before_the_first_ones() -> None:
     assert shorten("\n".join(lines), 900).split("\n")[-40:] == lines[-40:]
 
 
+def test_an_exploring_model_is_told_that_it_may_submit_beside_an_edit_alone() -> None:
+    text = render("exploring/system", seconds="60")
+    assert "exactly one" not in text
+    assert "nothing is done, but for one pair: <submit/> after an <edit>" in text
+
+
+def test_the_ranking_says_plainly_that_what_is_left_out_cannot_be_seen() -> None:
+    text = render("ranking/system")
+    assert "conservative" not in text.lower()
+    assert "What you leave out cannot\nbe seen" in text
+
+
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
     assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)

@@ -19,6 +19,8 @@ from bot.cli.display.open import open_display
 from bot.cli.display.time_left import FILE, Pace, estimate_run, load_expected, save_duration
 from bot.storage.progress import Progress
 from bot.types import now, replace
+from pipeline.regression.command import RequestedTests
+from pipeline.regression.suite import describe_count
 
 RUN = """
 import time
@@ -141,8 +143,10 @@ def test_what_is_interrupted_says_so_to_a_program(capsys: pytest.CaptureFixture[
 def test_a_log_gets_each_tenth_of_the_files_and_all_counts_of_tests() -> None:
     counts = [parse_count(f"The scout has read {n} of 300 files.") for n in range(0, 301, 3)]
     assert sum(count.at_tenth for count in counts if count) == 11
-    tests = parse_count("Running this repository's tests with an edit: 455 of 911 tests.")
-    assert tests == (455, 911, "tests")
+    wanted = RequestedTests(tests=("a",))
+    tests = parse_count(describe_count(wanted, 455, 1911, edited=True))
+    assert tests == (455, 1911, "tests")
+    assert parse_count(describe_count(wanted, 1, 1, edited=True)) == (1, 1, "tests")
     assert tests is not None
     assert tests.at_tenth
     assert parse_count("Preparing the environment.") is None
@@ -158,7 +162,7 @@ def test_the_time_left_follows_the_pace_once_there_is_one() -> None:
     assert pace.seconds_left == 40
     clock[0] = 12.0
     assert pace.seconds_left == 38
-    pace.read("Running this repository's tests with an edit: 0 of 911 tests.")
+    pace.read(describe_count(RequestedTests(), 0, 911, edited=False))
     assert pace.seconds_left is None
 
 

@@ -77,6 +77,18 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
     assert "Cost: $0.2500 at list prices" in said
 
 
+async def test_a_run_that_explored_is_not_said_to_have_been_shown_every_chosen_file(
+    tmp_path: Path,
+) -> None:
+    context = await found(tmp_path, YES)
+    explored = [Account(stage="exploring", model="m", calls=3, usage=Usage(), dollars=1)]
+    said = render_context(context, explored)
+    assert "shown to the model" not in said
+    assert "The model was shown" not in said
+    assert "A sample that explores is shown the first of these files" in said
+    assert "shown to the model" in render_context(context, ())
+
+
 async def test_the_report_says_whether_an_embedding_model_had_a_say(tmp_path: Path) -> None:
     codebase = await make_codebase(tmp_path / "r.git", FILES)
     spent = [Account(stage="embedding", model="m", calls=1, usage=Usage(), dollars=0.5)]

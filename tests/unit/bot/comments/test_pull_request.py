@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.comments import pull_request
-from bot.comments.evidence.vote_table import render_vote_table
+from bot.comments.evidence.vote_table import render_edits, render_vote_table
 from bot.comments.status import pull_marker
 from bot.types import RunId
-from pipeline.types import Context, RejectedEdit, Standing
+from pipeline.types import Context, JudgedEdits, RejectedEdit, Standing
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
 
@@ -55,6 +55,12 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
+    assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
+    assert body.count("```diff") == 1
+    edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
+    listed = render_edits(edits)
+    assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
+    assert listed.count("```diff") == 1
 
 
 def test_the_table_shows_the_unedited_code_first() -> None:
@@ -181,12 +187,48 @@ def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
     assert "too large to fit, or less relevant than others" in body
 
 
+def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown() -> None:
+    chosen = a_selection()
+    explored = replace(chosen.candidate, machine="explore")
+    votes = replace(chosen.evidence.votes, candidates=(explored, *chosen.runners_up))
+    context = Context(files=(), dropped=("a.py", "b.py"))
+    proof = replace(chosen.evidence, context=context, votes=votes)
+    selection = replace(chosen, candidate=explored, evidence=proof)
+    body = pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    assert "did not see" not in body
+    assert "by which it could read them and any other" in body
+
+
+def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
+    chosen = a_selection()
+    theirs = replace(chosen.candidate, source="#7")
+    votes = replace(chosen.evidence.votes, candidates=(theirs, *chosen.runners_up))
+    context = Context(files=(), dropped=("a.py",))
+    proof = replace(chosen.evidence, context=context, votes=votes)
+    selection = replace(chosen, candidate=theirs, evidence=proof)
+    limits = pull_request.pull_body(a_run(), selection, ()).partition("## Limits")[2]
+    assert "did not see" not in limits
+    assert "The same kind of model" not in limits
+
+
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
     assert (
         "Of 9,000 tests that pass without the change, I ran 2 with it: "
         "those that run or import what the edit touches."
     ) in body
+
+
+def test_one_test_is_counted_as_one() -> None:
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    before = replace(suite.before, passed=("a",))
+    body = body_with_suite(before=before, whole=1, chosen="the nearest")
+    assert "1 of this repository's tests passes before, 3 after" in body
+    assert "(1 passes in all; I ran the nearest)" in body
+    near = body_with_suite(whole=0, chosen="those in 2 files nearest to what the edit touches")
+    assert "none broken (I ran those in 2 files nearest to what the edit touches)" in near
+    assert "Of 1 test that passes without the change, I ran 1 with it" in body
 
 
 def test_names_of_tests_cannot_leave_their_block() -> None:

@@ -93,7 +93,7 @@ async def test_a_healthy_environment_ends_the_search(tmp_path: Path) -> None:
     )  # fmt: skip
     assert case.engine.built == ["one"]
     assert case.engine.opened == ["one"], "the sandbox that was looked at serves"
-    assert case.said[-1] == "Attempt one: shop can be imported. 1 of 1 tests pass."
+    assert case.said[-1] == "Attempt one: shop can be imported. 1 of 1 test passes."
 
 
 async def test_what_cannot_be_imported_is_left_for_the_next_attempt(tmp_path: Path) -> None:

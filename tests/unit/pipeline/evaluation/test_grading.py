@@ -103,7 +103,7 @@ async def test_an_environment_that_cannot_tell_says_why(tmp_path: Path) -> None:
     both = await grade(tmp_path / "both", GOLD, FAIL_TO_PASS=[FIXED, KEPT], PASS_TO_PASS=[])
     assert (both.resolved, both.cannot_tell, both.to_fix, both.to_keep) == (True, "", 1, 1)
     three = await grade(tmp_path / "three", GOLD, PASS_TO_PASS=[KEPT, "tests/test_till.py::gone"])
-    assert three.cannot_tell.startswith("1 of 2 tests do not pass here without any edit")
+    assert three.cannot_tell.startswith("1 of 2 tests does not pass here without any edit")
     report = build_grade_report([one, await grade(tmp_path / "four", GOLD)])
     assert (report.score, report.resolved, list(report.cannot_tell)) == (
         100.0,

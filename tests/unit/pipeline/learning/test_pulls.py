@@ -81,7 +81,7 @@ def test_pulls_are_collected_once_and_damage_is_noticed(
     pulls.write_text(json.dumps(row) + "\n")
     for _ in range(2):
         assert main(["learn", "collect", str(folder), "--pulls", str(pulls)]) == 0
-    assert "holds 1 solved issues and 0 attempts" in capsys.readouterr().out
+    assert "holds 1 solved issue and 0 attempts" in capsys.readouterr().out
     assert read_data(folder).issues[0].licence == "MIT"
     (folder / "issues.jsonl").write_text("{}\n")
     assert main(["learn", "filter", str(folder), "--out", str(tmp_path / "rows")]) == 2

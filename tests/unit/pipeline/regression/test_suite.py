@@ -14,7 +14,7 @@ from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.control import CONTROL
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.suite import RegressionSuite
+from pipeline.regression.suite import RegressionSuite, describe_count
 from pipeline.store import DirStore, SharingStore
 from pipeline.types import SuiteReport
 from tests.support.data.solver_shop import FILES, Shop, open_shop
@@ -48,6 +48,17 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
     report = await suite_of(shop, *command).compare(diff)
     assert report is not None
     return report
+
+
+def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
+    chosen, whole = RequestedTests(tests=("a", "b")), RequestedTests(functions=True)
+    assert describe_count(whole, 113, 1484, edited=False) == (
+        "running this repository's tests without an edit: 113 of 1,484 tests begun"
+    )
+    assert describe_count(chosen, 113, 484, edited=True) == (
+        "running the chosen tests of this repository with an edit: 113 of 484 tests begun"
+    )
+    assert describe_count(whole, 1, 0, edited=False).endswith("without an edit: 1 test begun")
 
 
 @pytest.mark.slow

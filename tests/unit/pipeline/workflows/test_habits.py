@@ -55,6 +55,34 @@ async def test_a_changelog_that_fixes_change_is_shown_under_its_path(tmp_path: P
     assert told.nearest.path == "tests/test_till.py"
 
 
+def changelog(*sizes: int, heading: str = "## {}") -> bytes:
+    """A Markdown changelog, the newest section first; each has so many entries."""
+    text = "# Changelog\n\nKeep a changelog.\n"
+    for n, size in enumerate(sizes):
+        entries = "- One entry.\n" * size
+        text += f"\n{heading.format(f'1.{len(sizes) - n}')}\n\n### Fixed\n\n{entries}"
+    return text.encode()
+
+
+async def test_a_changelog_is_cut_between_sections_where_it_can_be(tmp_path: Path) -> None:
+    first = {**FIRST, "docs/CHANGES.rst": changelog(50, 20, 100)}
+    told = await habits_after(tmp_path, first, *fixes(6))
+    shown = told.newest[0].text
+    assert shown.endswith("- One entry.\n\n[... older sections are not shown ...]\n")
+    assert ("## 1.3" in shown, "## 1.2" in shown, "## 1.1" in shown) == (True, True, False)
+    assert shown.count("- One entry.") == 70
+
+
+async def test_a_section_that_is_too_long_is_said_to_go_on(tmp_path: Path) -> None:
+    underlined = FIRST["docs/CHANGES.rst"] + changelog(1, heading="{}\n---")
+    for n, text in enumerate((changelog(500, 20), changelog(2, 500, 20), underlined)):
+        first = {**FIRST, "docs/CHANGES.rst": text}
+        told = await habits_after(tmp_path / str(n), first, *fixes(6))
+        assert told.newest[0].text.endswith(
+            "\n[... the rest of this section, and what comes after it, is not shown ...]\n"
+        )
+
+
 async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an_edit(
     tmp_path: Path,
 ) -> None:

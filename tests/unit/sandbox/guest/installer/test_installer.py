@@ -14,7 +14,7 @@ from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enou
 from sandbox.guest.installer import index, package, resolve
 from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
 from sandbox.guest.installer.index import version_in
-from sandbox.guest.installer.main import Failed, explain_lock, install_package
+from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
 from sandbox.guest.installer.plan import Plan, latest_day
 from sandbox.guest.installer.requirements import flatten, without
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
@@ -205,6 +205,50 @@ class Recorded(Uv):
     def install(self, words: Sequence[str], **_: Any) -> tuple[bool, str]:
         self.asked.append(Path(words[-1]).read_text().splitlines())
         return self.answers.pop(0)
+
+
+class Willing(Uv):
+    """Does whatever it is asked for, but for one word."""
+
+    def __init__(self, latest: datetime.date | None = None, refused: str = "-") -> None:
+        super().__init__(latest, {})
+        self.refused = refused
+
+    def run(self, argv: Sequence[str], **_: Any) -> tuple[bool, str]:
+        return self.refused not in argv, "+ shop==1 (from file:///x)"
+
+
+def test_the_commands_are_those_that_a_person_can_type() -> None:
+    uv = Willing(datetime.date(2023, 3, 1))
+    done, output = package.build_package(uv, Plan(), 11, {})
+    assert done, output
+    uv.keep_own("shop")
+    assert resolve.Resolver(uv).install(["asgiref >= 3"], ["pytz"])
+    own = "--overrides <(echo 'shop ; python_version < \"0\"')"
+    assert uv.commands == [
+        "uv pip install --exclude-newer 2023-03-01 --no-deps --reinstall -e .",
+        f"uv pip install --exclude-newer 2023-03-01 'asgiref >= 3' pytz {own}",
+    ]
+
+
+def test_a_lock_is_recorded_by_commands_that_follow_each_other() -> None:
+    uv = Willing()
+    install_locked(Plan(uv_export=["--all-groups"]), uv)
+    assert uv.commands == [
+        "uv export --frozen --no-emit-project --no-header --quiet --all-groups "
+        "--output-file uv-lock.txt",
+        "uv pip install --no-deps -r uv-lock.txt",
+    ]
+
+
+def test_what_installed_nothing_is_no_command_and_a_long_one_is_marked_as_cut() -> None:
+    uv = Willing(refused="six")
+    assert not uv.install(["six"])[0]
+    assert uv.run(["python", "-c", "import pytz"])[0]
+    assert uv.commands == []
+    uv.install(["x" * 3000])
+    assert len(uv.commands[0]) == 2000
+    assert uv.commands[0].endswith("x [...]")
 
 
 VERSIONEER = """\

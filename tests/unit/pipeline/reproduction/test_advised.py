@@ -1,0 +1,63 @@
+"""The command that a pull request advises is one that a maintainer would type."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.reproduction.advised import advise_command, show_command
+from pipeline.reproduction.runners import QUIET
+from pipeline.types import Reproduction, Rung
+from sandbox.base import Execution
+
+PATH = "tests/test_till.py"
+ADDED = "+\n+\n+def test_nothing():\n+    assert not total([])\n"
+TWO = f"{ADDED}+\n+\n+def test_one():\n+    assert total([1])\n"
+PYTEST = ("python", "-m", "pytest", *QUIET)
+UNITTEST = ("python", "-m", "unittest", "-v")
+RUN = Execution(exit_code=1, output="", seconds=0)
+
+
+def build_test(
+    added: str, *command: str, rung: Rung = "extension", old: str = f"a/{PATH}"
+) -> Reproduction:
+    diff = f"--- {old}\n+++ b/{PATH}\n@@ -1,1 +1,{added.count(chr(10)) + 1} @@\n x = 1\n{added}"
+    if old == "/dev/null":
+        diff = f"--- {old}\n+++ b/{PATH}\n@@ -0,0 +1,{added.count(chr(10))} @@\n{added}"
+    return Reproduction(
+        path=PATH, text="", diff=diff, command=command, before=RUN, after=RUN, rung=rung
+    )
+
+
+@pytest.mark.parametrize("rung", ["extension", "the edit's own tests"])
+def test_it_names_the_new_test_and_nothing_that_only_the_sandbox_needs(rung: Rung) -> None:
+    test = build_test(ADDED, *PYTEST, PATH, rung=rung)
+    assert advise_command(test) == f"python -m pytest -k test_nothing {PATH}"
+
+
+def test_several_tests_are_quoted_for_a_shell() -> None:
+    said = f"python -m pytest -k 'test_nothing or test_one' {PATH}"
+    assert advise_command(build_test(TWO, *PYTEST, PATH)) == said
+    ran = build_test(TWO, *PYTEST, "-k", "test_nothing or test_one", PATH)
+    assert advise_command(ran) == said
+
+
+def test_a_command_that_ran_is_shown_as_one_types_it() -> None:
+    assert show_command((*PYTEST, "-k", "test_a or test_b", PATH)) == (
+        f"python -m pytest -k 'test_a or test_b' {PATH}"
+    )
+
+
+def test_unittest_names_each_test() -> None:
+    said = f"python -m unittest -v -k test_nothing -k test_one {PATH}"
+    assert advise_command(build_test(TWO, *UNITTEST, PATH)) == said
+
+
+def test_a_new_file_holds_nothing_but_the_test() -> None:
+    test = build_test(ADDED, *PYTEST, PATH, rung="new file", old="/dev/null")
+    assert advise_command(test) == f"python -m pytest {PATH}"
+
+
+def test_a_script_and_another_runner_are_as_they_ran() -> None:
+    assert advise_command(build_test(ADDED, "python", PATH, rung="script file")) == f"python {PATH}"
+    labels = ("python", "runtests.py", "--parallel", "1", "till.tests")
+    assert advise_command(build_test(ADDED, *labels)) == " ".join(labels)
