@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tree_sitter import Node, QueryCursor, Tree
+from tree_sitter import Tree
 
 from pipeline.codebase.grammars import Grammar, Layout, grammar_of, parse_code
 from pipeline.selection.normalise.brackets import (
     CLOSERS,
     OPENERS,
     WORD,
-    is_nested,
     is_value,
     strip_parentheses,
 )
+from pipeline.selection.normalise.captures import Capture, find_captures
 from pipeline.selection.normalise.plain_text import LogicalLine, split_plain_text
 
 _TOKEN = re.compile(
@@ -49,7 +49,7 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     inside a string or brackets is read on a best-effort basis.
     """
     grammar = grammar_of(path)
-    if grammar is None or is_nested(text):
+    if grammar is None:
         return LexResult(split_plain_text(text, path))
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
@@ -57,15 +57,20 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     if parsed is None:
         return LexResult(split_plain_text(text, path))
     tree, shift = parsed
-    captures = QueryCursor(grammar.query).captures(tree.root_node)
+    captures = find_captures(tree, grammar)
     spans = _opaque_spans(captures, shift, len(data))
     # One character per byte, so that the tree's offsets fit.
     units = _LineBuilder(data.decode("latin-1"), grammar.layout).build(spans)
-    bound = {_node_text(node) for node in captures.get("local", ())}
-    kept = {_node_text(node) for node in captures.get("kept", ())}
+    bound: set[str] = set()
+    kept: set[str] = set()
     columns = {len(indent) for indent in _DEFINITION.findall(data)}
-    for node in captures.get("bound", ()):
-        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_node_text(node))
+    for capture in captures:
+        if capture.name in ("local", "bound", "kept"):
+            is_bound = capture.name != "kept" and (
+                capture.name == "local" or _is_local(capture, columns, local_from)
+            )
+            name = data[max(capture.start - shift, 0) : max(capture.end - shift, 0)]
+            (bound if is_bound else kept).add(name.decode("latin-1"))
     return LexResult(tuple(units), frozenset(bound), frozenset(kept))
 
 
@@ -105,13 +110,13 @@ def _count_unparsed_bytes(tree: Tree) -> int:
 _Span = tuple[int, int, str]
 
 
-def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
+def _opaque_spans(captures: Sequence[Capture], shift: int, length: int) -> list[_Span]:
     """The spans that are not read as tokens, in order: start, end, kind. They do not overlap."""
     found = [
-        (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
+        (max(capture.start - shift, 0), min(capture.end - shift, length), kind)
         for kind in ("drop", "text", "open", "close")
-        for node in captures.get(kind, ())
-        if node.end_byte > shift
+        for capture in captures
+        if capture.name == kind and capture.end > shift
     ]
     found.sort(key=lambda span: (span[0], -span[1]))
     spans: list[_Span] = []
@@ -123,28 +128,14 @@ def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> l
     return spans
 
 
-def _node_text(node: Node) -> str:
-    return (node.text or b"").decode("latin-1")
-
-
-def _is_local(
-    node: Node, grammar: Grammar, columns: Container[int], local_from: int | None
-) -> bool:
+def _is_local(capture: Capture, columns: Container[int], local_from: int | None) -> bool:
     """Whether a binding is of a local variable, by the innermost definition around it."""
-    row, column = node.start_point
-    parent = node.parent
-    while parent is not None:
-        if parent.start_point.row == row:
-            column = min(column, parent.start_point.column)
-        if parent.type in grammar.scopes:
-            return True
-        if parent.type in grammar.members:
-            return False
-        parent = parent.parent
-    if local_from is None or column < local_from:
+    if capture.scope:
+        return capture.scope == "scope"
+    if local_from is None or capture.column < local_from:
         return False
     # Level with a definition, it is a member of the same class.
-    return column not in columns
+    return capture.column not in columns
 
 
 class _LineBuilder:
@@ -273,8 +264,13 @@ class _LineBuilder:
             return not called
         if closer == "}" or called:
             return True
-        inside = self._tokens[opener + 1 : -1]
-        return "," in inside and not CLOSERS.intersection(inside)
+        # From its end: a bracket that closed inside ends the search, so that no text is read twice.
+        comma = False
+        for at in range(len(self._tokens) - 2, opener, -1):
+            if self._tokens[at] in CLOSERS:
+                return False
+            comma = comma or self._tokens[at] == ","
+        return comma
 
     def _canonical_string(self, text: str, kind: str) -> str:
         if self._layout == "indented":
