@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Final, Literal, NamedTuple
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
     """From the node itself upwards."""
 
 
-class Rules(NamedTuple):
+class CaptureRules(NamedTuple):
     by_kind: Mapping[int, tuple[Rule, ...]]
     """By the kind of the node that they capture."""
     by_parent: Mapping[int, tuple[Rule, ...]]
@@ -65,7 +65,7 @@ class Grammar:
 
     name: str
     language: Language
-    rules: Rules
+    rules: CaptureRules = field(compare=False)
     layout: Layout
     scopes: frozenset[str]
     """Kinds of nodes in which a bound name is local."""
@@ -239,7 +239,7 @@ def _grammar(kind: str) -> Grammar:
     return Grammar(kind, language, _parse_rules(rules, language), layout, scopes, _MEMBERS)
 
 
-def _parse_rules(text: str, language: Language) -> Rules:
+def _parse_rules(text: str, language: Language) -> CaptureRules:
     """The rules of `text`: one a line, `capture: kind kind …`, from the highest node down.
 
     Before a kind may stand the field that the node is in, or `only:`; `_` is any kind.
@@ -256,7 +256,7 @@ def _parse_rules(text: str, language: Language) -> Rules:
             by_kind[kind] = (*by_kind.get(kind, ()), rule)
         elif above is not None:
             by_parent[above] = (*by_parent.get(above, ()), rule)
-    return Rules(by_kind, by_parent)
+    return CaptureRules(by_kind, by_parent)
 
 
 def _parse_step(text: str, language: Language) -> Step:

@@ -15,6 +15,7 @@ COMMIT: Final = "pipeline/codebase/commit.py"
 EXTERNAL: Final = "pipeline/edits/external.py"
 AT_THE_DOOR: Final = "tests/e2e/webhook/test_door.py"
 OF_BUNDLES: Final = "tests/unit/pipeline/bundle/test_read.py"
+OF_CODE: Final = "tests/unit/pipeline/codebase/test_reader_process.py"
 OF_COMMITS: Final = "tests/unit/pipeline/codebase/test_commit.py"
 OF_EDITS: Final = "tests/unit/pipeline/edits/test_external.py"
 OF_RECORDS: Final = "tests/unit/pipeline/regression/test_results.py"
@@ -133,6 +134,13 @@ DOORS: Final = (
         "if False:",
         "tests/unit/pipeline/regression/test_suite.py"
         "::test_an_edit_that_forges_what_is_recorded_breaks_the_control",
+    ),
+    wall(
+        "code in a process",
+        "pipeline/selection/normalise/lexing.py",
+        "READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())",
+        "lex_in_process(json.dumps([text, path, local_from]).encode())",
+        f"{OF_CODE}::test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text",
     ),
     wall(
         "size of a text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import lru_cache
 from tree_sitter import Tree
 
 from pipeline.codebase.grammars import Grammar, Layout, grammar_of, parse_code
+from pipeline.codebase.reader_process import READER
 from pipeline.selection.normalise.brackets import (
     CLOSERS,
     OPENERS,
@@ -38,6 +40,8 @@ class LexResult:
     """Names bound as local variables."""
     other_names: frozenset[str] = frozenset()
     """Names of parameters, globals and members: never purely local."""
+    unread: bool = False
+    """Whether it is code that cost too much to parse, and so was split as plain text."""
 
 
 @lru_cache(maxsize=512)
@@ -46,16 +50,38 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
 
     `local_from`: for a part of a file, the column from which a name bound outside every visible
     definition is a local variable. Takes time linear in the length of `text`. A part that starts
-    inside a string or brackets is read on a best-effort basis.
+    inside a string or brackets is read on a best-effort basis. Code is parsed in a process with
+    limits; beyond them it counts as plain text.
     """
+    if grammar_of(path) is None:
+        return LexResult(split_plain_text(text, path))
+    answer = READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())
+    if not answer:
+        return LexResult(split_plain_text(text, path), unread=True)
+    units, local, other = json.loads(answer)
+    lines = tuple(LogicalLine(tuple(tokens), tuple(rows)) for tokens, rows in units)
+    return LexResult(lines, frozenset(local), frozenset(other))
+
+
+def lex_in_process(data: bytes) -> bytes:
+    """`lex_code`, from JSON to JSON; empty if it takes too long."""
+    found = lex_code(*json.loads(data))
+    if found is None:
+        return b""
+    units = [(unit.tokens, unit.lines) for unit in found.units]
+    return json.dumps([units, [*found.local_names], [*found.other_names]]).encode()
+
+
+def lex_code(text: str, path: str, local_from: int | None) -> LexResult | None:
+    """As `lex`, for a file with a grammar, in this process; None if parsing takes too long."""
     grammar = grammar_of(path)
     if grammar is None:
-        return LexResult(split_plain_text(text, path))
+        return None
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parsed = _parse(data, grammar)
     if parsed is None:
-        return LexResult(split_plain_text(text, path))
+        return None
     tree, shift = parsed
     captures = find_captures(tree, grammar)
     spans = _opaque_spans(captures, shift, len(data))
