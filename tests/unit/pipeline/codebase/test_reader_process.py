@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -95,8 +96,10 @@ def test_a_fork_starts_a_process_of_its_own(reader: ReaderProcess) -> None:
 
 
 def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = lex(BOMB, "a.c")
     assert found.unread
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 * 1024
     assert found.units == split_plain_text(BOMB, "a.c")
     assert outline_of("a.c", BOMB) == Outline()
 
