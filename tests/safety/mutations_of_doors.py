@@ -92,6 +92,13 @@ DOORS: Final = (
         f"{AT_THE_DOOR}::test_clients_that_do_not_read_do_not_keep_honest_ones_out",
     ),
     wall(
+        "one length of a request",
+        DOOR,
+        'if scope["type"] == "http" and {b"transfer-encoding", b"content-length"} <= names:',
+        "if False:",
+        f"{AT_THE_DOOR}::test_a_request_with_two_ends_hides_no_other",
+    ),
+    wall(
         "settings in a process",
         "bot/repo_config/untrusted.py",
         "    if len(text) <= SMALL:\n",
@@ -218,6 +225,20 @@ DOORS: Final = (
         "MOST_DEPTH = 5\n",
         "MOST_DEPTH = 3\nMOST_LINES = 10**9\n",
         f"{HOSTILE_FILES}::test_reading_takes_time_in_proportion_to_the_file",
+    ),
+    wall(
+        "bytes of all files of an installation",
+        "sandbox/environment/recipe.py",
+        "if member.size > min(most, left, left_for_ci if is_ci else left):",
+        "if member.size > most:",
+        f"{HOSTILE_FILES}::test_many_files_are_read_up_to_a_size_in_all",
+    ),
+    wall(
+        "dots of all keys",
+        "sandbox/environment/manifests.py",
+        " or sum(count * count for count in dots) > MOST_SQUARES:",
+        ":",
+        f"{HOSTILE_FILES}::test_dotted_keys_of_many_lines_are_not_read",
     ),
     wall(
         "arguments of a Dockerfile",
