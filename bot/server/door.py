@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import BotError
@@ -167,13 +168,31 @@ class GuardedProtocol(H11Protocol):
             self._deadline = None
 
 
+class OneEnd:
+    """Refuses a request that states its length twice, as bytes and in chunks, and lets its
+    connection go: a proxy that believes the other statement would see another request in its body
+    (RFC 9112, 6.1)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if scope["type"] == "http" and {b"transfer-encoding", b"content-length"} <= names:
+            text = "Content-Length and Transfer-Encoding exclude each other.\n"
+            answer = PlainTextResponse(text, 400, {"Connection": "close"})
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
 def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
     """Build a uvicorn server with these limits."""
     uvicorn_log = logging.getLogger("uvicorn.error")
     if not any(isinstance(each, OncePerMinute) for each in uvicorn_log.filters):
         uvicorn_log.addFilter(OncePerMinute())
     config = uvicorn.Config(
-        app,
+        OneEnd(app),
         http=GuardedProtocol,
         log_config=None,
         access_log=False,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import tree_sitter_c
 import tree_sitter_c_sharp
@@ -20,7 +20,7 @@ import tree_sitter_python
 import tree_sitter_ruby
 import tree_sitter_rust
 import tree_sitter_typescript
-from tree_sitter import Language, Parser, Point, Query, Tree
+from tree_sitter import Language, Parser, Point, Tree
 
 PARSE_SECONDS: Final = 1.0
 """Of processor time for one file. A megabyte of code takes a tenth of that; what is not code can
@@ -30,15 +30,42 @@ Layout = Literal["indented", "lines", "free"]
 """Whether indentation has meaning, only line ends do, or neither."""
 
 
-@dataclass(frozen=True)
-class Grammar:
-    """One language. Captures of `query`: `drop` (comments, docstrings), `text` (strings), `bound`
+class Step(NamedTuple):
+    """What one node on the way to a captured node must be."""
+
+    kind: int | None
+    """The number of its kind; None for any that has a name."""
+    field: int | None
+    """The number of its field in the node above; None for any."""
+    only: bool
+    """Whether the node above must have no other child with a name."""
+
+
+class Rule(NamedTuple):
+    """Captures a node by its kind and those of the nodes right above it."""
+
+    capture: str
+    """`drop` (comments, docstrings), `text` (strings; `open` and `close` are their ends), `bound`
     (binds a variable), `local` (a name that is local anywhere), `kept` (a parameter or a global:
     part of an interface)."""
+    steps: tuple[Step, ...]
+    """From the node itself upwards."""
+
+
+class CaptureRules(NamedTuple):
+    by_kind: Mapping[int, tuple[Rule, ...]]
+    """By the kind of the node that they capture."""
+    by_parent: Mapping[int, tuple[Rule, ...]]
+    """Those that capture a node of any kind, by the kind of the node above."""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """One language."""
 
     name: str
     language: Language
-    query: Query
+    rules: CaptureRules = field(compare=False)
     layout: Layout
     scopes: frozenset[str]
     """Kinds of nodes in which a bound name is local."""
@@ -47,69 +74,89 @@ class Grammar:
 
 
 _PYTHON = """
-(comment) @drop
-(expression_statement . (string) @drop .)
-(string_start) @open (string_content) @text (string_end) @close
-(assignment left: [(identifier) @bound (pattern_list (identifier) @bound)
-                   (tuple_pattern (identifier) @bound)])
-(for_statement left: [(identifier) @bound (pattern_list (identifier) @bound)
-                      (tuple_pattern (identifier) @bound)])
-(as_pattern_target (identifier) @bound)
-(named_expression name: (identifier) @bound)
-(for_in_clause left: [(identifier) @local (pattern_list (identifier) @local)
-                      (tuple_pattern (identifier) @local)])
-(lambda_parameters (identifier) @local)
-(parameters [(identifier) @kept (default_parameter name: (identifier) @kept)
-             (typed_parameter (identifier) @kept)
-             (typed_default_parameter name: (identifier) @kept)])
-(global_statement (identifier) @kept)
-(nonlocal_statement (identifier) @kept)
+drop: comment
+drop: expression_statement only:string
+open: string_start
+text: string_content
+close: string_end
+bound: assignment left:identifier
+bound: assignment left:pattern_list identifier
+bound: assignment left:tuple_pattern identifier
+bound: for_statement left:identifier
+bound: for_statement left:pattern_list identifier
+bound: for_statement left:tuple_pattern identifier
+bound: as_pattern_target identifier
+bound: named_expression name:identifier
+local: for_in_clause left:identifier
+local: for_in_clause left:pattern_list identifier
+local: for_in_clause left:tuple_pattern identifier
+local: lambda_parameters identifier
+kept: parameters identifier
+kept: parameters default_parameter name:identifier
+kept: parameters typed_parameter identifier
+kept: parameters typed_default_parameter name:identifier
+kept: global_statement identifier
+kept: nonlocal_statement identifier
 """
 _SCRIPT = """
-(comment) @drop
-(string) @text (template_string) @text (regex) @text
-(variable_declarator name: (identifier) @bound)
-(formal_parameters (_) @kept)
+drop: comment
+text: string
+text: template_string
+text: regex
+bound: variable_declarator name:identifier
+kept: formal_parameters _
 """
 _C = """
-(comment) @drop
-(string_literal) @text (char_literal) @text
-(init_declarator declarator: (identifier) @bound)
-(declaration declarator: (identifier) @bound)
-(parameter_declaration (_) @kept)
+drop: comment
+text: string_literal
+text: char_literal
+bound: init_declarator declarator:identifier
+bound: declaration declarator:identifier
+kept: parameter_declaration _
 """
 _JAVA = """
-(line_comment) @drop (block_comment) @drop
-(string_literal) @text (character_literal) @text
-(local_variable_declaration declarator: (variable_declarator name: (identifier) @local))
-(enhanced_for_statement name: (identifier) @local)
+drop: line_comment
+drop: block_comment
+text: string_literal
+text: character_literal
+local: local_variable_declaration declarator:variable_declarator name:identifier
+local: enhanced_for_statement name:identifier
 """
 _GO = """
-(comment) @drop
-(interpreted_string_literal) @text (raw_string_literal) @text (rune_literal) @text
-(short_var_declaration left: (expression_list (identifier) @local))
-(range_clause left: (expression_list (identifier) @local))
+drop: comment
+text: interpreted_string_literal
+text: raw_string_literal
+text: rune_literal
+local: short_var_declaration left:expression_list identifier
+local: range_clause left:expression_list identifier
 """
 _RUST = """
-(line_comment) @drop (block_comment) @drop
-(string_literal) @text (raw_string_literal) @text (char_literal) @text
-(let_declaration pattern: (identifier) @local)
-(for_expression pattern: (identifier) @local)
+drop: line_comment
+drop: block_comment
+text: string_literal
+text: raw_string_literal
+text: char_literal
+local: let_declaration pattern:identifier
+local: for_expression pattern:identifier
 """
 _RUBY = """
-(comment) @drop
-(string) @text (regex) @text (heredoc_body) @text
-(assignment left: (identifier) @local)
+drop: comment
+text: string
+text: regex
+text: heredoc_body
+local: assignment left:identifier
 """
 _CSHARP = """
-(comment) @drop
-(string_literal) @text (verbatim_string_literal) @text (character_literal) @text
-(local_declaration_statement
-  (variable_declaration (variable_declarator name: (identifier) @local)))
+drop: comment
+text: string_literal
+text: verbatim_string_literal
+text: character_literal
+local: local_declaration_statement variable_declaration variable_declarator name:identifier
 """
 _PHP = """
-(comment) @drop
-(string) @text (encapsed_string) @text
+drop: comment
+text: string
+text: encapsed_string
 """
 
 _SCRIPT_SCOPES = frozenset(
@@ -187,6 +234,34 @@ def parse_code(grammar: Grammar, data: bytes) -> Tree | None:
 
 @cache
 def _grammar(kind: str) -> Grammar:
-    source, query, layout, scopes = _KINDS[kind]
+    source, rules, layout, scopes = _KINDS[kind]
     language = Language(source())
-    return Grammar(kind, language, Query(language, query), layout, scopes, _MEMBERS)
+    return Grammar(kind, language, _parse_rules(rules, language), layout, scopes, _MEMBERS)
+
+
+def _parse_rules(text: str, language: Language) -> CaptureRules:
+    """The rules of `text`: one a line, `capture: kind kind …`, from the highest node down.
+
+    Before a kind may stand the field that the node is in, or `only:`; `_` is any kind.
+    """
+    by_kind: dict[int, tuple[Rule, ...]] = {}
+    by_parent: dict[int, tuple[Rule, ...]] = {}
+    for line in text.split("\n"):
+        capture, _, path = line.partition(": ")
+        if not path:
+            continue
+        rule = Rule(capture, tuple(_parse_step(step, language) for step in path.split()[::-1]))
+        kind, above = rule.steps[0].kind, rule.steps[1].kind if len(rule.steps) > 1 else None
+        if kind is not None:
+            by_kind[kind] = (*by_kind.get(kind, ()), rule)
+        elif above is not None:
+            by_parent[above] = (*by_parent.get(above, ()), rule)
+    return CaptureRules(by_kind, by_parent)
+
+
+def _parse_step(text: str, language: Language) -> Step:
+    field, _, name = text.rpartition(":")
+    kind = None if name == "_" else language.id_for_node_kind(name, True)
+    if field in ("", "only"):
+        return Step(kind, None, field == "only")
+    return Step(kind, language.field_id_for_name(field), False)

@@ -64,14 +64,14 @@ async def call_isolated(
         IsolatedFailure: it raised an error, or needs more than `seconds` or `memory` (bytes of
             address space).
     """
-    program = _CALL.format(path=_import_path(), module=module, function=function)
+    program = _CALL.format(path=build_import_path(), module=module, function=function)
     answer = await _run((), program, data, seconds, memory)
     if answer[:1] != b"+":
         raise IsolatedFailure(f"{module}.{function}")
     return answer[1:]
 
 
-def _import_path() -> list[str]:
+def build_import_path() -> list[str]:
     """The folder of our packages: isolated Python ignores PYTHONPATH and the current folder."""
     return [folder for folder in sys.path if folder]
 

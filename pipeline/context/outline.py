@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from functools import cache
 from tree_sitter import Node
 
 from pipeline.codebase.grammars import Grammar, grammar_of, parse_code
+from pipeline.codebase.reader_process import READER
 
 _DEFINITIONS = re.compile(
     r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"
@@ -58,7 +60,24 @@ class Outline:
 
 
 def outline_of(path: str, text: str) -> Outline:
-    """The outline of a file, by the grammar for its name; empty if it cannot be parsed in time."""
+    """The outline of a file, by the grammar for its name; empty if it costs too much to parse."""
+    if grammar_of(path) is None:
+        return Outline()
+    answer = READER.call(outline_in_process, json.dumps([path, text]).encode())
+    if answer is None:
+        return Outline()
+    starts, definitions = json.loads(answer)
+    return Outline(dict(starts), [Definition(*one) for one in definitions])
+
+
+def outline_in_process(data: bytes) -> bytes:
+    """`outline_of`, from JSON to JSON."""
+    found = _build_outline(*json.loads(data))
+    definitions = [(one.first, one.last, one.head) for one in found.definitions]
+    return json.dumps([[*found.starts.items()], definitions]).encode()
+
+
+def _build_outline(path: str, text: str) -> Outline:
     grammar = grammar_of(path)
     tree = parse_code(grammar, text.encode("utf-8", "replace")) if grammar else None
     if grammar is None or tree is None:

@@ -12,13 +12,16 @@ from typing import Any, Final, cast
 
 MOST_DOTS: Final = 1000
 """Of one line: the TOML reader takes quadratic time for a dotted key."""
+MOST_SQUARES: Final = 100_000_000
+"""The sum of the squares of the dots of all lines: that reader takes about a second for these."""
 MOST_LINES: Final = 20_000
 """Of one INI file: its reader takes quadratic time for lines that it cannot read."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Empty for a file that is not TOML; pip will report what is wrong with it."""
-    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+    dots = [line.count(".") for line in text.split("\n")]
+    if max(dots) > MOST_DOTS or sum(count * count for count in dots) > MOST_SQUARES:
         return {}
     try:
         return tomllib.loads(text)

@@ -34,6 +34,10 @@ MAX_TEXT_BYTES = 256 * 1024
 """The largest file that only states a version."""
 MAX_CI_BYTES = 64 * 1024
 MAX_TEXTS = 400
+MAX_ALL_BYTES = 32 * 1024 * 1024
+"""Of all files that are read: equal files are one object in git, so some KB of it name many."""
+MAX_ALL_CI_BYTES = 1024 * 1024
+"""Of all CI files: YAML takes some ten seconds to parse for these."""
 DOCKERFILE_STEPS = ("python -c 'import pytest' 2>/dev/null || pip install pytest",)
 """The steps after a Dockerfile, which installs the requirements except perhaps pytest."""
 TOOL_STEPS = (CHOOSE_NODE, NPM_TOOL)
@@ -173,6 +177,7 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
     names: list[str] = []
     texts: dict[str, str] = {}
     too_large: list[str] = []
+    left, left_for_ci = MAX_ALL_BYTES, MAX_ALL_CI_BYTES
     try:
         with tree.tar.open() as tar, tarfile.open(fileobj=tar, mode="r:*") as archive:
             for member in archive:
@@ -182,9 +187,12 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
                 most = most_bytes(name, extra_path)
                 if not (most and member.isreg() and len(texts) < MAX_TEXTS):
                     continue
-                if member.size > most:
+                is_ci = most == MAX_CI_BYTES
+                if member.size > min(most, left, left_for_ci if is_ci else left):
                     too_large.append(name)
                     continue
+                left -= member.size
+                left_for_ci -= member.size if is_ci else 0
                 source = archive.extractfile(member)
                 texts[name] = source.read().decode(errors="replace") if source else ""
     except tarfile.TarError as error:

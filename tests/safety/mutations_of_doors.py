@@ -15,6 +15,7 @@ COMMIT: Final = "pipeline/codebase/commit.py"
 EXTERNAL: Final = "pipeline/edits/external.py"
 AT_THE_DOOR: Final = "tests/e2e/webhook/test_door.py"
 OF_BUNDLES: Final = "tests/unit/pipeline/bundle/test_read.py"
+OF_CODE: Final = "tests/unit/pipeline/codebase/test_reader_process.py"
 OF_COMMITS: Final = "tests/unit/pipeline/codebase/test_commit.py"
 OF_EDITS: Final = "tests/unit/pipeline/edits/test_external.py"
 OF_RECORDS: Final = "tests/unit/pipeline/regression/test_results.py"
@@ -91,6 +92,13 @@ DOORS: Final = (
         f"{AT_THE_DOOR}::test_clients_that_do_not_read_do_not_keep_honest_ones_out",
     ),
     wall(
+        "one length of a request",
+        DOOR,
+        'if scope["type"] == "http" and {b"transfer-encoding", b"content-length"} <= names:',
+        "if False:",
+        f"{AT_THE_DOOR}::test_a_request_with_two_ends_hides_no_other",
+    ),
+    wall(
         "settings in a process",
         "bot/repo_config/untrusted.py",
         "    if len(text) <= SMALL:\n",
@@ -133,6 +141,13 @@ DOORS: Final = (
         "if False:",
         "tests/unit/pipeline/regression/test_suite.py"
         "::test_an_edit_that_forges_what_is_recorded_breaks_the_control",
+    ),
+    wall(
+        "code in a process",
+        "pipeline/selection/normalise/lexing.py",
+        "READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())",
+        "lex_in_process(json.dumps([text, path, local_from]).encode())",
+        f"{OF_CODE}::test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text",
     ),
     wall(
         "size of a text",
@@ -210,6 +225,20 @@ DOORS: Final = (
         "MOST_DEPTH = 5\n",
         "MOST_DEPTH = 3\nMOST_LINES = 10**9\n",
         f"{HOSTILE_FILES}::test_reading_takes_time_in_proportion_to_the_file",
+    ),
+    wall(
+        "bytes of all files of an installation",
+        "sandbox/environment/recipe.py",
+        "if member.size > min(most, left, left_for_ci if is_ci else left):",
+        "if member.size > most:",
+        f"{HOSTILE_FILES}::test_many_files_are_read_up_to_a_size_in_all",
+    ),
+    wall(
+        "dots of all keys",
+        "sandbox/environment/manifests.py",
+        " or sum(count * count for count in dots) > MOST_SQUARES:",
+        ":",
+        f"{HOSTILE_FILES}::test_dotted_keys_of_many_lines_are_not_read",
     ),
     wall(
         "arguments of a Dockerfile",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 import zlib
 
 import pytest
@@ -22,11 +21,9 @@ async def test_a_fork_bomb_ends_with_its_time(
     sandbox: SandboxSession, gvisor: OwnDaemon | None
 ) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
-    begun = time.monotonic()
     run = await sandbox.run(python_script(bomb, seconds=1))
     # In gVisor's kernel so many processes may be too much for the memory first.
     assert run.ending in ({Ending.TIMEOUT, Ending.MEMORY} if gvisor else {Ending.TIMEOUT})
-    assert time.monotonic() - begun < 60
 
 
 async def test_the_number_of_processes_has_an_end(
@@ -69,8 +66,8 @@ while True: time.sleep(1000)
             seconds=3,
         )
     )
-    assert (run.ending, run.output) == (Ending.TIMEOUT, "ready\n")
-    assert run.seconds < 10
+    # It never ends by itself: that there is an end, and by this limit, is what is shown.
+    assert (run.ending, run.limit, run.output) == (Ending.TIMEOUT, "idle", "ready\n")
 
 
 REACH = """

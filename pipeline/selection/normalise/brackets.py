@@ -9,9 +9,6 @@ WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(OPENERS.values())
 
-MOST_NESTED = 1_000
-"""Open brackets: people write ten. The parser's queries take quadratic time for many."""
-_BRACKET = re.compile(r"[][(){}]")
 _NAME = re.compile(WORD)
 _KEYWORDS = frozenset(
     (
@@ -26,18 +23,6 @@ _WRAPPING = ("return", "if", "elif", "while", "assert", "=", "+=", "-=")
 def is_value(token: str) -> bool:
     """Whether a bracket directly after this token calls or indexes it."""
     return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
-
-
-def is_nested(text: str) -> bool:
-    """Whether more than `MOST_NESTED` brackets are open somewhere, those in strings included."""
-    if sum(map(text.count, OPENERS)) <= MOST_NESTED:
-        return False
-    depth = 0
-    for match in _BRACKET.finditer(text):
-        depth = depth + 1 if match[0] in OPENERS else max(0, depth - 1)
-        if depth > MOST_NESTED:
-            return True
-    return False
 
 
 def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:

@@ -25,6 +25,9 @@ _METHOD_COLUMN = 5
 """Code indented beyond this column in a class is, in any usual style, the body of a method."""
 _MAX_CHARACTERS = 400_000
 """The largest side of a file that is parsed, in characters; beyond it, lines are compared."""
+_MOST_UNREAD = 3
+"""Texts of one edit that may cost more to parse than is allowed, each some seconds; after these,
+only lines are compared."""
 
 
 class EditLocation(NamedTuple):
@@ -71,14 +74,28 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
     parsed = parse_diff(diff)
     essential = parsed if whole else [file for file in parsed if not is_irrelevant(file)]
     chosen = essential or parsed
+    lexer = _Lexer()
     forms = sorted(
-        (form for file in chosen if (form := _canonical_file(file, base))),
+        (form for file in chosen if (form := _canonical_file(file, base, lexer))),
         key=lambda form: form.path,
     )
     places = frozenset(place for file in chosen for place in _edit_locations(file))
     irrelevant_files = tuple(file.path for file in parsed if file not in chosen)
     key = _key(forms, "" if parsed else diff)
     return CanonicalEdit(key, tuple(forms), places, irrelevant_files)
+
+
+class _Lexer:
+    """Splits the texts of one edit."""
+
+    def __init__(self) -> None:
+        self._unread = 0
+
+    def lex(self, text: str, path: str, inner: int | None) -> LexResult:
+        parsed = len(text) <= _MAX_CHARACTERS and self._unread < _MOST_UNREAD
+        result = lex(text, path if parsed else "plain", inner)
+        self._unread += result.unread
+        return result
 
 
 def _key(forms: Iterable[CanonicalFile], unread: str) -> str:
@@ -89,10 +106,10 @@ def _key(forms: Iterable[CanonicalFile], unread: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def _canonical_file(file: FileDiff, base: BaseText | None) -> CanonicalFile | None:
+def _canonical_file(file: FileDiff, base: BaseText | None, lexer: _Lexer) -> CanonicalFile | None:
     """The canonical form of one file's changes; None if only comments and formatting change."""
     change = _describe_file_change(file)
-    found = changes_of(file, base) if not file.binary else ()
+    found = _changes_of(file, base, lexer) if not file.binary else ()
     return CanonicalFile(file.path, change, found) if change or found else None
 
 
@@ -111,7 +128,7 @@ def _describe_file_change(file: FileDiff) -> str:
     return ", ".join(parts)
 
 
-def changes_of(file: FileDiff, base: BaseText | None) -> tuple[TokenChange, ...]:
+def _changes_of(file: FileDiff, base: BaseText | None, lexer: _Lexer) -> tuple[TokenChange, ...]:
     """The changes of one file, in file order."""
     before = base(file.old) if base and file.old and file.hunks else None
     after = _apply_hunks(before, file.hunks) if before is not None else None
@@ -120,7 +137,7 @@ def changes_of(file: FileDiff, base: BaseText | None) -> tuple[TokenChange, ...]
     else:
         parts = [_hunk_sides(hunk) for hunk in file.hunks]
     sides = [
-        (_lex(p.before, file.path, p.inner), _lex(p.after, file.path, p.inner), p.start)
+        (lexer.lex(p.before, file.path, p.inner), lexer.lex(p.after, file.path, p.inner), p.start)
         for p in parts
     ]
     found = [change for old, new, start in sides for change in changes(old.units, new.units, start)]
@@ -142,10 +159,6 @@ def _hunk_sides(hunk: Hunk) -> _HunkSides:
     after = "\n".join(text for marker, text in hunk.lines if marker != "-")
     inside = hunk.heading.strip().startswith(("def ", "async "))
     return _HunkSides(before, after, max(hunk.start - 1, 0), 1 if inside else _METHOD_COLUMN)
-
-
-def _lex(text: str, path: str, inner: int | None) -> LexResult:
-    return lex(text, path if len(text) <= _MAX_CHARACTERS else "plain", inner)
 
 
 def _apply_hunks(before: str, hunks: Iterable[Hunk]) -> str | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tree_sitter import Node, QueryCursor, Tree
+from tree_sitter import Tree
 
 from pipeline.codebase.grammars import Grammar, Layout, grammar_of, parse_code
+from pipeline.codebase.reader_process import READER
 from pipeline.selection.normalise.brackets import (
     CLOSERS,
     OPENERS,
     WORD,
-    is_nested,
     is_value,
     strip_parentheses,
 )
+from pipeline.selection.normalise.captures import Capture, find_captures
 from pipeline.selection.normalise.plain_text import LogicalLine, split_plain_text
 
 _TOKEN = re.compile(
@@ -38,6 +40,8 @@ class LexResult:
     """Names bound as local variables."""
     other_names: frozenset[str] = frozenset()
     """Names of parameters, globals and members: never purely local."""
+    unread: bool = False
+    """Whether it is code that cost too much to parse, and so was split as plain text."""
 
 
 @lru_cache(maxsize=512)
@@ -46,26 +50,53 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
 
     `local_from`: for a part of a file, the column from which a name bound outside every visible
     definition is a local variable. Takes time linear in the length of `text`. A part that starts
-    inside a string or brackets is read on a best-effort basis.
+    inside a string or brackets is read on a best-effort basis. Code is parsed in a process with
+    limits; beyond them it counts as plain text.
     """
-    grammar = grammar_of(path)
-    if grammar is None or is_nested(text):
+    if grammar_of(path) is None:
         return LexResult(split_plain_text(text, path))
+    answer = READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())
+    if not answer:
+        return LexResult(split_plain_text(text, path), unread=True)
+    units, local, other = json.loads(answer)
+    lines = tuple(LogicalLine(tuple(tokens), tuple(rows)) for tokens, rows in units)
+    return LexResult(lines, frozenset(local), frozenset(other))
+
+
+def lex_in_process(data: bytes) -> bytes:
+    """`lex_code`, from JSON to JSON; empty if it takes too long."""
+    found = lex_code(*json.loads(data))
+    if found is None:
+        return b""
+    units = [(unit.tokens, unit.lines) for unit in found.units]
+    return json.dumps([units, [*found.local_names], [*found.other_names]]).encode()
+
+
+def lex_code(text: str, path: str, local_from: int | None) -> LexResult | None:
+    """As `lex`, for a file with a grammar, in this process; None if parsing takes too long."""
+    grammar = grammar_of(path)
+    if grammar is None:
+        return None
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
     parsed = _parse(data, grammar)
     if parsed is None:
-        return LexResult(split_plain_text(text, path))
+        return None
     tree, shift = parsed
-    captures = QueryCursor(grammar.query).captures(tree.root_node)
+    captures = find_captures(tree, grammar)
     spans = _opaque_spans(captures, shift, len(data))
     # One character per byte, so that the tree's offsets fit.
     units = _LineBuilder(data.decode("latin-1"), grammar.layout).build(spans)
-    bound = {_node_text(node) for node in captures.get("local", ())}
-    kept = {_node_text(node) for node in captures.get("kept", ())}
+    bound: set[str] = set()
+    kept: set[str] = set()
     columns = {len(indent) for indent in _DEFINITION.findall(data)}
-    for node in captures.get("bound", ()):
-        (bound if _is_local(node, grammar, columns, local_from) else kept).add(_node_text(node))
+    for capture in captures:
+        if capture.name in ("local", "bound", "kept"):
+            is_bound = capture.name != "kept" and (
+                capture.name == "local" or _is_local(capture, columns, local_from)
+            )
+            name = data[max(capture.start - shift, 0) : max(capture.end - shift, 0)]
+            (bound if is_bound else kept).add(name.decode("latin-1"))
     return LexResult(tuple(units), frozenset(bound), frozenset(kept))
 
 
@@ -105,13 +136,13 @@ def _count_unparsed_bytes(tree: Tree) -> int:
 _Span = tuple[int, int, str]
 
 
-def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> list[_Span]:
+def _opaque_spans(captures: Sequence[Capture], shift: int, length: int) -> list[_Span]:
     """The spans that are not read as tokens, in order: start, end, kind. They do not overlap."""
     found = [
-        (max(node.start_byte - shift, 0), min(node.end_byte - shift, length), kind)
+        (max(capture.start - shift, 0), min(capture.end - shift, length), kind)
         for kind in ("drop", "text", "open", "close")
-        for node in captures.get(kind, ())
-        if node.end_byte > shift
+        for capture in captures
+        if capture.name == kind and capture.end > shift
     ]
     found.sort(key=lambda span: (span[0], -span[1]))
     spans: list[_Span] = []
@@ -123,28 +154,14 @@ def _opaque_spans(captures: dict[str, list[Node]], shift: int, length: int) -> l
     return spans
 
 
-def _node_text(node: Node) -> str:
-    return (node.text or b"").decode("latin-1")
-
-
-def _is_local(
-    node: Node, grammar: Grammar, columns: Container[int], local_from: int | None
-) -> bool:
+def _is_local(capture: Capture, columns: Container[int], local_from: int | None) -> bool:
     """Whether a binding is of a local variable, by the innermost definition around it."""
-    row, column = node.start_point
-    parent = node.parent
-    while parent is not None:
-        if parent.start_point.row == row:
-            column = min(column, parent.start_point.column)
-        if parent.type in grammar.scopes:
-            return True
-        if parent.type in grammar.members:
-            return False
-        parent = parent.parent
-    if local_from is None or column < local_from:
+    if capture.scope:
+        return capture.scope == "scope"
+    if local_from is None or capture.column < local_from:
         return False
     # Level with a definition, it is a member of the same class.
-    return column not in columns
+    return capture.column not in columns
 
 
 class _LineBuilder:
@@ -273,8 +290,13 @@ class _LineBuilder:
             return not called
         if closer == "}" or called:
             return True
-        inside = self._tokens[opener + 1 : -1]
-        return "," in inside and not CLOSERS.intersection(inside)
+        # From its end: a bracket that closed inside ends the search, so that no text is read twice.
+        comma = False
+        for at in range(len(self._tokens) - 2, opener, -1):
+            if self._tokens[at] in CLOSERS:
+                return False
+            comma = comma or self._tokens[at] == ","
+        return comma
 
     def _canonical_string(self, text: str, kind: str) -> str:
         if self._layout == "indented":

@@ -90,6 +90,111 @@ async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) 
     assert "it changes shop/sitecustomize.py, which Python runs before" in rejected[0]["why"]
 
 
+SAME = TILL + "# the same\n"
+AT_EVERY_EVENT = """\
+import os, sys
+
+
+def look(frame, event, argument):
+    if event in ("call", "c_call") and "exit" in str(argument) + frame.f_code.co_name:
+        os._exit(0)
+    return look
+
+
+sys.{setter}(look)
+"""
+AFTER_THE_MAIN_THREAD = """\
+import os, threading
+
+
+def wait():
+    threading.main_thread().join()
+    os._exit(0)
+
+
+threading.Thread(target=wait).start()
+"""
+MEANWHILE = """\
+import os, threading, time
+threading.Thread(target=lambda: (time.sleep(0.05), os._exit(0)), daemon=True).start()
+time.sleep(0.2)
+"""
+AT_THE_END = "import os, weakref\nKEPT = {1}\nweakref.finalize(type('A', (), {}), os._exit, 0)\n"
+PASSES = """\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+MARKS = """\
+import pytest
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.{mark})
+"""
+CALLS_NOTHING = """\
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+IN_THE_PROCESS = {
+    "tracer": {"shop/till.py": AT_EVERY_EVENT.format(setter="settrace") + TILL},
+    "profiler": {"shop/till.py": AT_EVERY_EVENT.format(setter="setprofile") + TILL},
+    "late-thread": {"shop/till.py": AFTER_THE_MAIN_THREAD + TILL},
+    "thread": {"shop/till.py": MEANWHILE + TILL},
+    "finalizer": {"shop/till.py": AT_THE_END + TILL},
+    "early": {"usercustomize.py": "import os\nos._exit(0)\n", "shop/till.py": SAME},
+}
+IN_THE_RUNNER = {
+    "option": {
+        "evil.py": PASSES,
+        "pytest.ini": "[pytest]\naddopts = -p evil\n",
+        "shop/till.py": SAME,
+    },
+    "plugins": {
+        "evil.py": PASSES,
+        "conftest.py": "pytest_plugins = 'evil'\n",
+        "shop/till.py": SAME,
+    },
+    "reports": {"conftest.py": PASSES, "shop/till.py": SAME},
+    "expected": {"conftest.py": MARKS.format(mark="xfail"), "shop/till.py": SAME},
+    "skipped": {"conftest.py": MARKS.format(mark="skip"), "shop/till.py": SAME},
+    "uncalled": {"conftest.py": CALLS_NOTHING, "shop/till.py": SAME},
+    "listed": {"pytest.ini": "[pytest]\naddopts = --collect-only\n", "shop/till.py": SAME},
+    "deselected": {"setup.cfg": "[tool:pytest]\naddopts = -k nothing\n", "shop/till.py": SAME},
+    "renamed": {"tox.ini": "[pytest]\npython_functions = no*\n", "shop/till.py": SAME},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("edits", "test"),
+    [(IN_THE_PROCESS, SCRIPT), (IN_THE_RUNNER, TEST_FILE)],
+    ids=["in the process", "in the runner"],
+)
+async def test_no_forgery_is_chosen_and_the_repair_is(
+    desk: Desk, edits: dict[str, dict[str, str]], test: str
+) -> None:
+    for name, files in edits.items():
+        desk.branch(name, files)
+    words = [word for name in edits for word in ("--branch", name)]
+    asked = ("--test", desk.file("T.py", test))
+    alone = ("--out", str(desk.folder / "alone"))
+    assert await desk.select(*words, *asked, *alone) == local_run.NO_FIX
+    desk.branch("honest", {"shop/till.py": RIGHT})
+    asked = (*asked, "--out", str(desk.out))
+    assert await desk.select(*words, "--branch", "honest", *asked) == local_run.FIXED
+    assert desk.report()["title"] == "honest"
+
+
 @pytest.mark.parametrize("proper", [True, False])
 async def test_the_test_that_an_edit_brings_does_not_choose_it(desk: Desk, proper: bool) -> None:
     desk.branch("selfish", {"shop/till.py": TILL + "MARKER = 1\n", "tests/test_m.py": MARKER_TEST})

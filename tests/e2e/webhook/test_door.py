@@ -261,3 +261,47 @@ async def test_open_event_streams_do_not_hold_up_the_end(
     assert time.monotonic() - ended < 1, "the server waits a second for what does not end"
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         await reader.read()
+
+
+def chunked(body: bytes, extension: bytes = b"") -> bytes:
+    return b"%x%s\r\n%s\r\n0\r\n\r\n" % (len(body), extension, body)
+
+
+HIDDEN = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+"""What a proxy that reads the other length takes for a part of the body, or for a request."""
+TWO_ENDS = {
+    "both lengths": b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"{}"),
+    "no body in chunks": b"Content-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "both, one after a tab": b"Transfer-Encoding:\tchunked\r\nContent-Length: 2\r\n\r\n"
+    + chunked(b"{}"),
+    "both, one on a second line": b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 2\r\n\r\n"
+    + chunked(b"{}"),
+    "two lengths": b"Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+    "a list of lengths": b"Content-Length: 2, 40\r\n\r\n{}",
+    "a length with a sign": b"Content-Length: +2\r\n\r\n{}",
+    "a length in hexadecimal": b"Content-Length: 0x2\r\n\r\n{}",
+    "a space before the colon": b"Content-Length : 2\r\n\r\n{}",
+    "an unknown encoding": b"Transfer-Encoding: xchunked\r\nContent-Length: 2\r\n\r\n{}",
+    "two encodings": b"Transfer-Encoding: gzip, chunked\r\n\r\n" + chunked(b"{}"),
+    "encodings in two lines": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n"
+    + chunked(b"{}"),
+    "a bare carriage return": b"X: a\rTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
+    "a negative chunk": b"Transfer-Encoding: chunked\r\n\r\n-1\r\n{}",
+    "a chunk beyond counting": b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 40 + b"\r\n{}",
+    "an extension without end": b"Transfer-Encoding: chunked\r\n\r\n"
+    + chunked(b"{}", b";" + b"x" * 4_000_000),
+}
+
+
+@pytest.mark.parametrize("shape", TWO_ENDS)
+async def test_a_request_with_two_ends_hides_no_other(settings: Settings, shape: str) -> None:
+    """It is refused, and the connection ends: what follows is never read as a request."""
+    begin = head(FORGED, 2).partition(b"Content-Length")[0]
+    async with serving(settings) as port:
+        reader, _ = await send(port, begin + TWO_ENDS[shape] + HIDDEN)
+        answer = b""
+        with suppress(ConnectionError):
+            async with asyncio.timeout(60):
+                answer = await reader.read()
+        assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 4") <= 1
+        assert await deliver_honestly(port) == b"202"

@@ -147,6 +147,38 @@ async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
     assert report.broken == (CONTROL,)
 
 
+DROPS = """\
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if item.name != 'test_count']
+"""
+SKIPS = """\
+import pytest
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.{mark})
+"""
+HIDING = {
+    "deselected": ("pytest.ini", "[pytest]\naddopts = --deselect=tests/test_till.py::test_count\n"),
+    "of another name": ("pytest.ini", "[pytest]\npython_functions = no*\n"),
+    "in another folder": ("pytest.ini", "[pytest]\ntestpaths = shop\n"),
+    "dropped": ("conftest.py", DROPS),
+    "ignored": ("conftest.py", "collect_ignore_glob = ['tests/*']\n"),
+    "skipped": ("conftest.py", SKIPS.format(mark="skip")),
+    "expected to fail": ("conftest.py", SKIPS.format(mark="xfail")),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", HIDING)
+async def test_a_test_that_an_edit_hides_counts_as_broken(tmp_path: Path, case: str) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    path, text = HIDING[case]
+    lines = text.splitlines()
+    hiding = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
+    diff = BREAKING + hiding + "".join(f"+{line}\n" for line in lines)
+    assert "tests/test_till.py::test_count" in (await compared(shop, diff, *PYTEST)).broken
+
+
 ENDS_THE_WRAPPER = """\
 import base64, json, os, signal, sys, zlib
 with open('/proc/%d/cmdline' % os.getppid(), 'rb') as file:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pipeline.regression.routines import tox_lines
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.manifests import parse_ini, parse_toml
+from sandbox.environment.recipe import MAX_ALL_BYTES, MAX_ALL_CI_BYTES, read_manifests
+from sandbox.environment.test_needs import find_test_needs
 from sandbox.environment.tox_nox import NO_ROUTINE, nox_routine, tox_routine
 from sandbox.errors import EnvironmentFailed
+from tests.support.docker import make_tree
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,35 @@ def test_conditions_of_tox_are_still_understood() -> None:
     deps = "    py{38,39} , other: new\n    !py39: old\n    https://example.com/x.zip\n"
     routine = tox_routine({"tox.ini": f"[testenv]\ndeps =\n{deps}"}, 9)
     assert routine.installs == (("new",), ("https://example.com/x.zip",))
+
+
+def test_dotted_keys_of_many_lines_are_not_read() -> None:
+    """Each line for itself is short enough; the reader takes quadratic time for each."""
+    assert parse_toml("".join(f"x{n}{'.a' * 900} = 1\n" for n in range(1_000))) == {}
+    urls = "".join(
+        f'[[package]]\nurl = "https://files.example.com/a-{n}.0.1.tar.gz"\n' for n in range(9_000)
+    )
+    assert len(parse_toml(urls)["package"]) == 9_000
+
+
+def test_many_files_are_read_up_to_a_size_in_all(tmp_path: Path) -> None:
+    """They can be one object of some KB in git."""
+    large, workflow = "a\n" * (7 * 1024 * 512), "[" * (60 * 1024)
+    files = {f"requirements/{n}.txt": large for n in range(6)}
+    files |= {f".github/workflows/{n:02}.yml": workflow for n in range(30)}
+    read = read_manifests(make_tree(tmp_path, {"setup.py": "", **files}))
+    sizes = {path: len(text) for path, text in read.texts.items()}
+    assert sum(sizes.values()) <= MAX_ALL_BYTES
+    assert sum(size for path, size in sizes.items() if path.startswith(".g")) <= MAX_ALL_CI_BYTES
+    assert len(sizes) > 15
+    assert {*read.texts} | {*read.too_large} == {"setup.py", *files}
+
+
+def test_files_that_require_each_other_or_themselves_are_each_read_once() -> None:
+    names = [f"requirements-test{n}.txt" for n in range(50)]
+    each = "".join(f"-r {name}\n-c {name}\n" for name in names) + "pytest\n"
+    needs = find_test_needs((*names, "setup.py"), dict.fromkeys(names, each), 12)
+    assert len(needs.files) <= len(names)
 
 
 def test_arguments_of_a_dockerfile_do_not_multiply() -> None:

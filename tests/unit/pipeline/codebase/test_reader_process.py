@@ -1,0 +1,114 @@
+"""Code that brings its parser down costs its own reading alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pipeline.codebase.reader_process import ReaderProcess
+from pipeline.context.outline import Outline, outline_of
+from pipeline.selection.normalise.canonical import normalise
+from pipeline.selection.normalise.lexing import lex, lex_in_process
+from pipeline.selection.normalise.plain_text import split_plain_text
+from tests.support.data.diffs import diff_of
+
+BOMB = "a=>" * 2_500
+"""7.5 KB of C for which tree-sitter takes two gigabytes, in one step; for 60 KB, a hundred."""
+HONEST = json.dumps(["a = 1 # one\n", "a.py", None]).encode()
+
+
+@pytest.fixture
+def reader() -> Generator[ReaderProcess]:
+    made = ReaderProcess(cpu_seconds=1)
+    yield made
+    made.close()
+
+
+def ask(data: bytes) -> bytes:
+    """Answers in the process: its number, its environment, its limit, or nothing at all."""
+    if data == b"stop":
+        os.abort()
+    if data == b"fill":
+        return bytes(64 * 1024**3)
+    if data == b"loop":
+        while True:
+            pass
+    environment = Path("/proc/self/environ").read_text(encoding="utf-8")
+    return json.dumps([os.getpid(), environment]).encode()
+
+
+@pytest.mark.parametrize("text", [b"stop", b"fill", b"loop"])
+def test_one_that_takes_too_much_has_no_answer_and_the_next_has(
+    reader: ReaderProcess, text: bytes
+) -> None:
+    assert reader.call(lex_in_process, HONEST)
+    assert reader.call(ask, text) is None
+    assert reader.call(lex_in_process, HONEST)
+
+
+def test_a_process_that_the_machine_ended_is_replaced(reader: ReaderProcess) -> None:
+    number = json.loads(reader.call(ask, b"") or b"")[0]
+    os.kill(number, signal.SIGKILL)
+    os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
+    assert reader.call(lex_in_process, HONEST)
+
+
+def test_it_is_one_process_without_our_environment(
+    reader: ReaderProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a secret")
+    answers = [reader.call(ask, b"") for _ in range(2)]
+    assert answers[0] == answers[1]
+    number, environment = json.loads(answers[0] or b"")
+    assert number != os.getpid()
+    assert environment == ""
+
+
+def test_threads_take_turns(reader: ReaderProcess) -> None:
+    texts = [json.dumps([f"a = {n}\n" * 2_000, "a.py", None]).encode() for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(partial(reader.call, lex_in_process), texts)]
+    assert answers == [*map(lex_in_process, texts)]
+
+
+def test_a_fork_starts_a_process_of_its_own(reader: ReaderProcess) -> None:
+    before = json.loads(reader.call(ask, b"") or b"")[0]
+    read, write = os.pipe()
+    if os.fork() == 0:
+        reader.forget()
+        os.write(write, reader.call(ask, b"") or b"[0]")
+        reader.close()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        other = json.loads(answer.read())[0]
+    os.wait()
+    assert other not in (0, before)
+    assert json.loads(reader.call(ask, b"") or b"")[0] == before
+
+
+def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = lex(BOMB, "a.c")
+    assert found.unread
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 * 1024
+    assert found.units == split_plain_text(BOMB, "a.c")
+    assert outline_of("a.c", BOMB) == Outline()
+
+
+@pytest.mark.slow
+def test_an_edit_of_many_such_files_is_compared_as_text_and_by_its_text() -> None:
+    def edit(word: str) -> str:
+        return "".join(diff_of("x\n", BOMB + f"{word}{n}\n", f"src/{n}.c") for n in range(12))
+
+    one = normalise(edit("a"))
+    assert len(one.files) == 12
+    assert one.key == normalise(edit("a")).key != normalise(edit("b")).key
