@@ -88,6 +88,7 @@ SHARE: Final = ("test_resources.py::test_it_gets_no_more_than_its_share_of_the_p
 HANDLES: Final = ("test_resources.py::test_handles_and_core_dumps_are_limited",)
 FLOOD: Final = ("test_resources.py::test_endless_output_is_cut",)
 STUBBORN: Final = ("test_processes.py::test_ignoring_every_signal_buys_no_time",)
+LAST_CLOCK: Final = ("test_processes.py::test_the_host_ends_what_the_container_does_not",)
 DAEMONS: Final = ("test_processes.py::test_daemons_that_hold_the_output_die_with_their_parent",)
 FORGED: Final = ("test_processes.py::test_an_end_cannot_be_forged_by_printing_one",)
 GIT_OF_THE_HOST: Final = ("test_host_git.py::test_hooks_filters_and_configuration_run_nothing",)

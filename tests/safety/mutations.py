@@ -32,6 +32,7 @@ from tests.safety.mutation import (
     HOST_GIT,
     INODES,
     INSIDE,
+    LAST_CLOCK,
     LEFT_LINKS,
     LEFT_MUCH,
     LEFT_NAMES,
@@ -49,7 +50,6 @@ from tests.safety.mutation import (
     SERVE,
     SHARE,
     SIGNALLED,
-    STUBBORN,
     WORLD,
     Protection,
     allowed,
@@ -189,8 +189,8 @@ PROTECTIONS: Final = (
     Protection(
         "wall clock",
         "cold",
-        ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 30 if"),),
-        STUBBORN,
+        ((DIALOGUE, "self.ready_at + seconds if", "self.ready_at + seconds + 300 if"),),
+        LAST_CLOCK,
     ),
     Protection(
         "end of a container with its program",

@@ -111,10 +111,10 @@ FIRST: Final = (
         ("test_resources.py::test_endless_output_is_cut",),
     ),
     Protection(
-        "wall clock",
+        "processor time",
         "warm",
         ((WATCH, "TimeLimit(self._limits.seconds)", "TimeLimit(30)"),),
-        ("test_processes.py::test_ignoring_every_signal_buys_no_time",),
+        ("test_processes.py::test_no_program_gets_more_processor_time_than_its_limit",),
     ),
     Protection(
         "end of an execution with its program",

@@ -12,6 +12,7 @@ from pipeline.regression.guest_files import read_wrapper_source
 from sandbox.base import Ending
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import SandboxUnavailable
+from sandbox.execution.probe import ConfiguredMode
 from sandbox.program import Program, python_script
 from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.own_docker_daemon import OwnDaemon
@@ -36,7 +37,8 @@ async def test_the_number_of_processes_has_an_end(
 
 async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: SandboxSession) -> None:
     run = await sandbox.run(
-        python_script("""
+        python_script(
+            """
 import os, signal, time
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(number, signal.SIG_IGN)
@@ -47,7 +49,9 @@ if os.fork() == 0:
             time.sleep(0.01); os.write(1, b"")
     os._exit(0)
 print("parent done")
-""")
+""",
+            seconds=10,
+        )
     )
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
@@ -68,6 +72,25 @@ while True: time.sleep(1000)
     )
     # It never ends by itself: that there is an end, and by this limit, is what is shown.
     assert (run.ending, run.limit, run.output) == (Ending.TIMEOUT, "idle", "ready\n")
+
+
+async def test_no_program_gets_more_processor_time_than_its_limit(sandbox: SandboxSession) -> None:
+    run = await sandbox.run(python_script("while True: pass", seconds=3))
+    assert (run.ending, run.limit) == (Ending.TIMEOUT, "processor time")
+    assert run.cpu_seconds is not None
+    assert 3 <= run.cpu_seconds < 10
+
+
+async def test_the_host_ends_what_the_container_does_not(
+    sandbox: SandboxSession, mode: ConfiguredMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its clock is the last one: here it strikes before those in the container, which say so."""
+    if mode == "warm":
+        pytest.skip("the clock of a warm container is its supervisor's")
+    monkeypatch.setattr("sandbox.limits.WALL_FACTOR", 0)
+    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 5)
+    run = await sandbox.run(python_script("while True: pass", seconds=20))
+    assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 
 
 REACH = """
