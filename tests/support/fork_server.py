@@ -71,7 +71,9 @@ def main() -> None:
 
 def is_program(argv: Sequence[str], env: Mapping[str, str]) -> bool:
     """Whether a fork can stand for `python` with the arguments `argv[1:]`."""
-    options = argv[2:] if argv[1:2] == ["-I"] else argv[1:]
+    options = list(argv[1:])
+    if options[:1] == ["-I"]:
+        del options[0]
     if not options or (options[0] not in ("-c", "-m") and options[0].startswith("-")):
         return False
     read_at_start = {name for name in env if name.startswith(("PYTHON", "LC_", "LANG"))}

@@ -61,6 +61,7 @@ async def test_a_fork_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
 
 def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
     assert is_program(["python", "-I", "-c", "1"], ENVIRONMENT)
+    assert is_program(("python", "-I", "-c", "1"), ENVIRONMENT)
     assert not is_program(["python", "-S", "-c", "1"], ENVIRONMENT)
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONHASHSEED": "1"})
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONUTF8": "0"})
