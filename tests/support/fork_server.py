@@ -153,6 +153,7 @@ def _fork(argv: Sequence[str], env: Mapping[str, str] | None, session: bool) -> 
 
 def _run(argv: list[str]) -> int:
     """Do what `python` does with these arguments; return the exit code."""
+    sys.orig_argv[:] = argv
     isolated = argv[1] == "-I"
     kind, *rest = argv[2:] if isolated else argv[1:]
     added = [] if isolated else os.environ.get("PYTHONPATH", "").split(":")

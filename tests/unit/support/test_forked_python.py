@@ -31,6 +31,7 @@ sys.exit(child.wait() + 10)
         ("-I", "-c", "import os, sys; print(sys.path, sorted(os.environ)); sys.exit('words')"),
         ("-c", "import atexit; atexit.register(print, 'bye'); 1 / 0"),
         ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+        ("-I", "-c", "import sys; print(sys.orig_argv)", "x"),
         ("script.py", "x"),
         ("-m", "missing"),
         ("-c", NESTED),
