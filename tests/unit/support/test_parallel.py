@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from tests.support.parallel import FileScheduling
 
 ROOT = Path(__file__).parents[3]
 CONFTEST = """\
@@ -66,3 +70,32 @@ def test_what_a_process_leaves_at_an_early_end_is_run_by_another(tmp_path: Path)
     text = run(tmp_path, 2, {"test_a.py": ENDS, **others})
     assert "20 passed" in text, text
     assert "INTERNALERROR" not in text, text
+
+
+class CrashedNode:
+    """A process whose connection breaks after its first file."""
+
+    shutting_down = False
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def send_runtest_some(self, _tests: list[int]) -> None:
+        self.sent += 1
+        if self.sent > 1:
+            raise OSError("cannot send (already closed?)")
+
+
+def test_what_cannot_be_sent_to_a_crashed_process_is_left_for_another() -> None:
+    option = SimpleNamespace(tx=["popen"], px=None, maxprocesses=None)
+    config: Any = SimpleNamespace(option=option, getvalue=vars(option).get)
+    node: Any = CrashedNode()
+    scheduling = FileScheduling(config, None)
+    scheduling.add_node(node)
+    scheduling.add_node_collection(node, ["a.py::x", "a.py::y", "b.py::z", "c.py::z"])
+    scheduling.schedule()
+    assert scheduling.remove_node(node) == "a.py::x"
+    left = [
+        test for unit in scheduling.workqueue.values() for test, done in unit.items() if not done
+    ]
+    assert sorted(left) == ["a.py::y", "b.py::z", "c.py::z"]
