@@ -6,7 +6,8 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -63,13 +64,49 @@ class Store(Protocol):
         ...
 
 
+class _HeldKey:
+    """Who has the lock does the work; the others wait for its result."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.wanted = 0
+        """How many hold it or wait."""
+
+
+_HELD: Final[dict[tuple[int, str], _HeldKey]] = {}
+"""By the ID of a store, and key. An entry ends with the last who wants it, so its store lives."""
+
+
+@asynccontextmanager
+async def hold_key(store: Store, key: str) -> AsyncGenerator[None]:
+    """Wait until nobody else in this process works on `key`, then keep others from it.
+
+    Who waited loads the key again: the work may be saved by now. Do not ask for a key while you
+    hold the same one.
+    """
+    name = (id(store), key)
+    held = _HELD.setdefault(name, _HeldKey())
+    held.wanted += 1
+    try:
+        async with held.lock:
+            yield
+    finally:
+        held.wanted -= 1
+        if not held.wanted:
+            del _HELD[name]
+
+
 async def load_or_run(store: Store, key: str, kind: type[M], work: Callable[[], Awaitable[M]]) -> M:
-    """The document under `key`; without one, the result of `work`, saved under it."""
-    saved = await store.load(key, kind)
-    if saved is None:
-        saved = await work()
-        await store.save(key, saved)
-    return saved
+    """The document under `key`; without one, the result of `work`, saved under it.
+
+    Work that is under way for another caller is not begun a second time: unless it fails.
+    """
+    async with hold_key(store, key):
+        saved = await store.load(key, kind)
+        if saved is None:
+            saved = await work()
+            await store.save(key, saved)
+        return saved
 
 
 SHARED: Final = "regression/base/"

@@ -82,10 +82,10 @@ class Codebase:
     """The full name of the commit; empty if the repository has no commit."""
     files: Mapping[str, File]
     skipped: tuple[SkippedEntry, ...] = ()
-    _recent: RecentBytes = field(
+    recent: RecentBytes = field(
         default_factory=lambda: RecentBytes(RECENT_BYTES), repr=False, compare=False
     )
-    """Contents by blob: the steps of a run read the same files."""
+    """Contents by blob, and logs by command: the steps of a run read the same files."""
 
     @classmethod
     async def open(cls, git_dir: Path, commit: str) -> Codebase:
@@ -117,10 +117,10 @@ class Codebase:
         file = self.files[path]
         if file.mode == SUBMODULE:
             return b""
-        if (known := self._recent.get(file.blob)) is not None:
+        if (known := self.recent.get(file.blob)) is not None:
             return known
         content = await git(self.git_dir, "cat-file", "blob", file.blob)
-        self._recent.add(file.blob, content)
+        self.recent.add(file.blob, content)
         return content
 
     async def read_all(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -130,14 +130,14 @@ class Codebase:
             KeyError: a file does not exist.
         """
         wanted = {path: self.files[path] for path in paths}
-        known = {path: self._recent.get(file.blob) for path, file in wanted.items()}
+        known = {path: self.recent.get(file.blob) for path, file in wanted.items()}
         contents = {path: content for path, content in known.items() if content is not None}
         for batch in _batches(file for path, file in wanted.items() if path not in contents):
             names = "".join(f"{file.blob}\n" for file in batch).encode()
             output = await git(self.git_dir, "cat-file", "--batch", input=names)
             for file, content in zip(batch, _parse_objects(output), strict=True):
                 contents[file.path] = content
-                self._recent.add(file.blob, content)
+                self.recent.add(file.blob, content)
         return {path: contents[path] for path in wanted if path in contents}
 
     async def read_text(self, path: str) -> str | None:

@@ -16,7 +16,14 @@ FETCHED_COMMITS = 300
 MOST_PATHS = 60
 """A commit that changes more files does not show which belong together."""
 SECONDS = 20.0
-_LOG = ("log", f"--max-count={MOST_COMMITS}", "--no-merges", "--no-renames", "--name-only", "-z")
+_LOG = (
+    f"--max-count={MOST_COMMITS}",
+    "--no-merges",
+    "--no-renames",
+    "--name-only",
+    "-z",
+    "--format=%x01%s%x02",
+)
 
 
 @dataclass(frozen=True)
@@ -28,13 +35,29 @@ class PastCommit:
     paths: frozenset[str]
 
 
+async def read_log(codebase: Codebase, *options: str, paths: Iterable[str] = ()) -> bytes:
+    """What `git log` says of the commit and those before it, only of `paths` if there are any.
+
+    Every edit of a file asks for the same log, so it is kept.
+
+    Raises:
+        GitFailed: git cannot read it.
+    """
+    words = ("log", *options, codebase.commit, "--", *paths)
+    key = "\0".join(words)
+    output = codebase.recent.get(key)
+    if output is None:
+        output = await git(codebase.git_dir, *words)
+        codebase.recent.add(key, output)
+    return output
+
+
 async def read_history(codebase: Codebase) -> tuple[PastCommit, ...]:
     """The recent commits in the clone, newest first; empty if git is too slow."""
     if not codebase.commit:
         return ()
     try:
-        log = git(codebase.git_dir, *_LOG, "--format=%x01%s%x02", codebase.commit, "--")
-        output = await asyncio.wait_for(log, SECONDS)
+        output = await asyncio.wait_for(read_log(codebase, *_LOG), SECONDS)
     except (GitFailed, TimeoutError):
         return ()
     commits: list[PastCommit] = []

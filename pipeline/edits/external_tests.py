@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
+from pipeline.edits import failing_tests
 from pipeline.types import TestScript
 
 MOST_BYTES: Final = 256 * 1024
@@ -97,10 +98,16 @@ async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
 
 
 async def _write_failing(given: Mapping[str, Any], nonce: str) -> bytes:
-    question = json.dumps({"given": given, "nonce": nonce}).encode()
+    files: Mapping[str, str] = given["files"]
+    tests = [path for path, data in files.items() if _is_test_file(path, base64.b64decode(data))]
+    question = json.dumps({"given": given, "tests": tests, "nonce": nonce}).encode()
     try:
         return await call_isolated(
-            __name__, "write_failing_tests", question, seconds=WRITE_SECONDS, memory=WRITE_MEMORY
+            failing_tests.__name__,
+            failing_tests.write_failing_tests.__name__,
+            question,
+            seconds=WRITE_SECONDS,
+            memory=WRITE_MEMORY,
         )
     except IsolatedFailure:
         return b""
@@ -117,40 +124,6 @@ def read_given(text: str) -> dict[str, Any] | None:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     return parsed if text == _SCRIPT.format(given=given) else None
-
-
-def write_failing_tests(data: bytes) -> bytes:
-    """Make the tests of a script's files fail, from JSON to JSON.
-
-    Raises:
-        SyntaxError: a file is not Python of this version.
-    """
-    question: dict[str, Any] = json.loads(data)
-    given, nonce = question["given"], question["nonce"]
-    for path, content in given["files"].items():
-        source = base64.b64decode(content)
-        if _is_test_file(path, source):
-            failing = ast.unparse(_Failing(nonce).visit(ast.parse(source)))
-            given["files"][path] = base64.b64encode(failing.encode("utf-8", "replace")).decode()
-    return json.dumps(given).encode()
-
-
-class _Failing(ast.NodeTransformer):
-    """Makes every test raise when it has run, however it ends."""
-
-    def __init__(self, nonce: str) -> None:
-        self._fail = ast.parse(f"raise AssertionError({nonce!r})").body
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._fail_at_end(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._fail_at_end(node)
-
-    def _fail_at_end(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        if node.name.startswith("test"):
-            node.body = [ast.Try(body=node.body, handlers=[], orelse=[], finalbody=self._fail)]
-        return ast.fix_missing_locations(node)
 
 
 def _is_test_file(path: str, data: bytes) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,12 +51,19 @@ async def create_patch(
     ]
     known = {**(modes or {}), **{path: file.mode for path, file in codebase.files.items()}}
     commit = _write_commit(codebase.commit, changes, known)
+    # Samples often make the same edit.
+    parts = (b"patch", commit, *(os.fsencode(path) for path in sorted(binary)))
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    if (diff := codebase.recent.get(key)) is not None:
+        return Patch(diff=diff.decode("utf-8"))
     with scratch_folder("patch") as scratch:
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await asyncio.to_thread(mark_binary, scratch, binary)
         # One process, which reads only the folders that change: an index would list every file.
         await git(scratch, "fast-import", "--quiet", input=commit, config=_KEEP_PACK)
-        return await diff_to_tree(scratch, codebase, _CHANGED)
+        patch = await diff_to_tree(scratch, codebase, _CHANGED)
+    codebase.recent.add(key, patch.diff.encode("utf-8"))
+    return patch
 
 
 class PatchedFile(NamedTuple):

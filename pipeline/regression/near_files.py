@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.conventions import COMMON_STEMS, read_test_files
-from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.git import GitFailed
+from pipeline.codebase.history import read_log
 from pipeline.edits.unified_diff import FileDiff, parse_diff
 from pipeline.regression.imports import LARGEST_SOURCE, ImportGraph, scan_code
 
@@ -102,20 +103,17 @@ class NearFiles:
         paths = [path for path in changed if path in self._codebase.files]
         if not self._codebase.commit or not paths:
             return {}
-        words = (
-            "log",
+        options = (
             f"-n{HISTORY_COMMITS}",
             "--format=%x01",
             "--name-only",
             "--no-renames",
             "--min-parents=1",
+            "--full-diff",
         )
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
-                found = await git(
-                    self._codebase.git_dir,
-                    *(*words, "--full-diff", self._codebase.commit, "--", *paths),
-                )
+                found = await read_log(self._codebase, *options, paths=paths)
         except (GitFailed, TimeoutError):
             return {}
         return count_together(found.decode("utf-8", "replace"), changed)

@@ -21,7 +21,7 @@ from pipeline.regression.junit import Outcomes, parse_junit
 from pipeline.regression.results import RecordedOutcomes, WrapperOutput
 from pipeline.regression.runner_end import explain_end, is_whole
 from pipeline.regression.sympy_output import parse_sympy_output
-from pipeline.store import SHARED, Store
+from pipeline.store import SHARED, Store, hold_key
 from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.base import Execution, Sandbox
 from sandbox.program import NO_ENV, OutputWatch, Program, repeat_environment
@@ -118,14 +118,15 @@ class TestRunner:
         # A further attempt observes random behaviour of this environment.
         key = f"regression/{digest}" if diff or attempt else f"{SHARED}{digest}"
         cut_key = f"regression/cut/{digest}"
-        for one in (key, cut_key):
-            if saved := await self.store.load(one, TestRun):
-                return saved
-        env = repeat_environment(attempt) if attempt else NO_ENV
-        run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
-        cut = run.suite.execution.limit == RUN_TIME
-        await self.store.save(cut_key if cut else key, run)
-        return run
+        async with hold_key(self.store, key):
+            for one in (key, cut_key):
+                if saved := await self.store.load(one, TestRun):
+                    return saved
+            env = repeat_environment(attempt) if attempt else NO_ENV
+            run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
+            cut = run.suite.execution.limit == RUN_TIME
+            await self.store.save(cut_key if cut else key, run)
+            return run
 
     async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
         """Run the test files `paths` on the code with `diffs`; not saved. Raises as `run`."""

@@ -10,7 +10,7 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +98,8 @@ def asked_for(what: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | 
 
 @dataclass
 class SubprocessSandbox:
-    """Runs things for real in a fresh checkout, not isolated; equal runs are remembered."""
+    """Runs things for real in a fresh checkout, not isolated; equal runs are remembered, and wait
+    for one that is under way."""
 
     tree: Tree
     results: dict[tuple[object, ...], Execution] = field(
@@ -108,24 +109,29 @@ class SubprocessSandbox:
         default_factory=list[tuple[tuple[str, ...], tuple[str, ...]]]
     )
     """Every run that was asked for: what, with which diffs."""
+    under_way: defaultdict[object, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict[object, asyncio.Lock](asyncio.Lock)
+    )
 
     async def run(self, program: Program) -> Execution:
         script = program.script
         what = ("script", script) if script is not None else tuple(program.argv)
         self.runs.append((what, tuple(program.diffs)))
         key = (_without_chance(what), tuple(program.diffs), tuple(program.env.items()))
-        if key not in self.results:
-            self.results[key] = await self._run_in_checkout(program)
+        async with self.under_way[key]:
+            if key not in self.results:
+                self.results[key] = await self._run_in_checkout(program)
         return self.results[key]
 
     async def run_command(self, program: Program) -> CommandRun:
         what = (*program.argv, *program.files.values())
         self.runs.append((what, tuple(program.diffs)))
         key = ("command", what, tuple(program.diffs), tuple(program.env.items()))
-        if key not in self.results:
-            with tempfile.TemporaryDirectory() as folder:
-                self._extract(Path(folder))
-                self.results[key] = await self._run_in_checkout(program, capture=Path(folder))
+        async with self.under_way[key]:
+            if key not in self.results:
+                with tempfile.TemporaryDirectory() as folder:
+                    self._extract(Path(folder))
+                    self.results[key] = await self._run_in_checkout(program, capture=Path(folder))
         return to_command_run(self.results[key])
 
     def _extract(self, root: Path) -> None:

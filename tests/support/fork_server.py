@@ -71,7 +71,9 @@ def main() -> None:
 
 def is_program(argv: Sequence[str], env: Mapping[str, str]) -> bool:
     """Whether a fork can stand for `python` with the arguments `argv[1:]`."""
-    options = argv[2:] if argv[1:2] == ["-I"] else argv[1:]
+    options = list(argv[1:])
+    if options[:1] == ["-I"]:
+        del options[0]
     if not options or (options[0] not in ("-c", "-m") and options[0].startswith("-")):
         return False
     read_at_start = {name for name in env if name.startswith(("PYTHON", "LC_", "LANG"))}
@@ -151,6 +153,7 @@ def _fork(argv: Sequence[str], env: Mapping[str, str] | None, session: bool) -> 
 
 def _run(argv: list[str]) -> int:
     """Do what `python` does with these arguments; return the exit code."""
+    sys.orig_argv[:] = argv
     isolated = argv[1] == "-I"
     kind, *rest = argv[2:] if isolated else argv[1:]
     added = [] if isolated else os.environ.get("PYTHONPATH", "").split(":")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean, median
 
 from pipeline.selection.normalise.canonical import CanonicalEdit
@@ -83,7 +83,7 @@ def compute_text_evidence(
         "places": similarities([p.places for p in profiles]),
     }
     words = words_of(issue)
-    rows: list[FeatureRow] = [asdict(edit_features(form, words)) for form in forms]
+    rows: list[FeatureRow] = [{**vars(edit_features(form, words))} for form in forms]
     _add_sizes(rows)
     _add_support(rows, groups)
     for kind, matrix in alike.items():

@@ -31,6 +31,7 @@ sys.exit(child.wait() + 10)
         ("-I", "-c", "import os, sys; print(sys.path, sorted(os.environ)); sys.exit('words')"),
         ("-c", "import atexit; atexit.register(print, 'bye'); 1 / 0"),
         ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+        ("-I", "-c", "import sys; print(sys.orig_argv)", "x"),
         ("script.py", "x"),
         ("-m", "missing"),
         ("-c", NESTED),
@@ -61,6 +62,7 @@ async def test_a_fork_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
 
 def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
     assert is_program(["python", "-I", "-c", "1"], ENVIRONMENT)
+    assert is_program(("python", "-I", "-c", "1"), ENVIRONMENT)
     assert not is_program(["python", "-S", "-c", "1"], ENVIRONMENT)
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONHASHSEED": "1"})
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONUTF8": "0"})
