@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.regression.guest_files import read_wrapper_source
 from sandbox.base import Ending
+from sandbox.docker.cold_execution import END_SECONDS
 from sandbox.docker.engine import SandboxSession
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.probe import ConfiguredMode
@@ -35,7 +36,10 @@ async def test_the_number_of_processes_has_an_end(
     assert run.output == "11 True\n" or (gvisor and run.ending is Ending.MEMORY)
 
 
-async def test_daemons_that_hold_the_output_die_with_their_parent(sandbox: SandboxSession) -> None:
+async def test_daemons_that_hold_the_output_die_with_their_parent(
+    sandbox: SandboxSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 60)  # if they live, not for ten minutes
     run = await sandbox.run(
         python_script(
             """
@@ -88,7 +92,7 @@ async def test_the_host_ends_what_the_container_does_not(
     if mode == "warm":
         pytest.skip("the clock of a warm container is its supervisor's")
     monkeypatch.setattr("sandbox.limits.WALL_FACTOR", 0)
-    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 5)
+    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 5 - END_SECONDS)
     run = await sandbox.run(python_script("while True: pass", seconds=20))
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 
