@@ -46,8 +46,7 @@ PARSE_MEMORY = 3 * 1024 * 1024 * 1024
 _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
 OnCount = Callable[[str, RequestedTests, int, int], None]
-"""Receives the diff of a run under way, its request, how many tests have begun, and of how many
-(0: unknown)."""
+"""Receives the diff of a run under way, its request, the tests begun, and of how many (or 0)."""
 
 
 class TestRun(Frozen):

@@ -11,6 +11,7 @@ from sandbox.guest.supervisor.seccomp import FORBIDDEN
 INSIDE: Final = "sandbox/guest/supervisor/process.py"
 WORLD: Final = "sandbox/guest/supervisor/mounts.py"
 SERVE: Final = "sandbox/guest/supervisor/serve.py"
+TIME_LIMIT: Final = "sandbox/guest/supervisor/time_limit.py"
 WATCH: Final = "sandbox/guest/supervisor/watch.py"
 FILTER: Final = "sandbox/guest/supervisor/seccomp.py"
 CONTAINER: Final = "sandbox/docker/container.py"

@@ -22,6 +22,8 @@ from tests.safety.mutation import (
     PROCESSES,
     REACHED,
     RIGHTS,
+    STUBBORN,
+    TIME_LIMIT,
     WATCH,
     WORLD,
     WRITES,
@@ -115,6 +117,15 @@ FIRST: Final = (
         "warm",
         ((WATCH, "TimeLimit(self._limits.seconds)", "TimeLimit(30)"),),
         ("test_processes.py::test_no_program_gets_more_processor_time_than_its_limit",),
+    ),
+    Protection(
+        "limit of programs that do nothing",
+        "warm",
+        (
+            (TIME_LIMIT, "return IDLE if wall >= self._seconds and not active else", "return"),
+            (TIME_LIMIT, "WALL_MARGIN: Final = 600", "WALL_MARGIN: Final = 10"),
+        ),
+        STUBBORN,
     ),
     Protection(
         "end of an execution with its program",
