@@ -20,6 +20,7 @@ from sandbox.docker.options import DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
+from sandbox.execution import warm_pool
 from sandbox.execution.probe import ConfiguredMode
 from sandbox.execution.session import SandboxSession
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
@@ -95,8 +96,14 @@ async def test_a_container_lost_once_costs_nothing_but_time(
 
 
 async def test_cancelling_a_run_leaves_nothing_of_it(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+    sandbox: SandboxSession,
+    daemon: docker.APIClient,
+    run_id: str,
+    mode: ConfiguredMode,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # A busy machine may take longer to kill it than the container is given; then that is killed.
+    monkeypatch.setattr(warm_pool, "STOP_SECONDS", 120)
     running = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(1000)")))
     container = await wait_until_started(daemon, run_id)
     running.cancel()
@@ -110,6 +117,21 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
         await wait_until_idle(daemon, container)
         assert (await sandbox.run(Program(["true"]))).passed
         assert containers_of(daemon, run_id) == [container]
+
+
+async def test_a_container_that_does_not_stop_in_time_is_killed(
+    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+) -> None:
+    if mode == "cold":
+        pytest.skip("a container of its own is killed at once")
+    running = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(1000)")))
+    container = await wait_until_started(daemon, run_id)
+    daemon.pause(container)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert containers_of(daemon, run_id) == []
+    assert (await sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_script_still_wanted_by_another_survives_a_cancellation(
