@@ -23,6 +23,7 @@ from sandbox.docker.build.record import read_record
 from sandbox.docker.build.steps import (
     BUILD_LIMITS,
     CLEAN_UP,
+    COMPILE,
     FINISH,
     LAYOUT,
     MEASURE,
@@ -140,7 +141,7 @@ class EnvironmentBuild:
                 touch_image(self._client, self.image)
                 return
             self._on_progress("installing the dependencies")
-            lines = (*UNPACK, *steps, *self._search, *UNINSTALL)
+            lines = (*UNPACK, *steps, *self._search, *UNINSTALL, COMPILE)
             self._build_layer(root, lines, self.dependencies, network)
         self._on_progress("installing the repository")
         fits = MEASURE + str(self._options.disk_mb // 2)

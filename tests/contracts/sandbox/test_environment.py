@@ -210,6 +210,28 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 
+async def test_what_an_installer_leaves_uncompiled_is_compiled_once(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    install = (
+        "import pathlib, sysconfig; site = pathlib.Path(sysconfig.get_paths()['purelib']); "
+        "(site / 'dep/tests').mkdir(parents=True, exist_ok=True); "
+        "(site / 'dep/__init__.py').write_text('x = 1'); "
+        "(site / 'dep/tests/data.py').write_text('x = 1'); (site / 'bad.py').write_text('x =')"
+    )
+    setup = [f'python -c "{install}"']
+    tree = make_tree(tmp_path, {"app.py": ""})
+    image = await engine.prepare(EnvironmentRequest(tree, setup=setup))
+    look = (
+        "import importlib.util, os; module = importlib.util.find_spec('dep'); "
+        "folder = os.path.dirname(module.origin); "
+        "print(os.listdir(folder + '/__pycache__'), os.listdir(folder + '/tests'))"
+    )
+    async with engine.open(image, run_id="test-compiled") as sandbox:
+        run = await sandbox.run(Program(["python", "-c", look]))
+    assert run.output == "['__init__.cpython-311.pyc'] ['data.py']\n"
+
+
 async def test_a_checkout_too_large_for_the_sandbox_is_reported_before_any_run(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
