@@ -171,6 +171,8 @@ class BotHarness(People):
                 self.runner.go_on.set()
                 worker.stop()
                 await task
+        if find_missed and settle:
+            await self.settle()  # what its last look has found
 
     async def until(
         self, condition: Callable[[], object | Awaitable[object]], seconds: float = SECONDS
