@@ -84,10 +84,10 @@ class Meter:
 
     async def record_destinations(self, hosts: Iterable[str]) -> None:
         """Record where code goes, before it is sent: a failing request sends it as well."""
-        noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
-        if noted != self.ledger:
-            self.ledger = noted
-            async with self._saving:
+        async with self._saving:  # of several requests at once, none is sent before the record
+            noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
+            if noted != self.ledger:
+                self.ledger = noted
                 await self._store.save(LEDGER_KEY, self.ledger)
 
     async def add(
