@@ -279,8 +279,8 @@ class LocalCluster:
         that. With grace, the server keeps it until the node has ended it and freed the rest."""
         if grace == 0 or self.fate:
             self.pods.pop(name, None)
-        else:
-            self.pods[name]["metadata"].setdefault("deletionTimestamp", now())
+        elif pod := self.pods.get(name):  # else its node has ended it in this moment
+            pod["metadata"].setdefault("deletionTimestamp", now())
         self._node.submit(self._end, name)
 
     def _end(self, name: str) -> None:
