@@ -193,7 +193,7 @@ class LocalCluster:
             while True:
                 message = await socket.receive_bytes()
                 if message[:1] == b"\0":
-                    await asyncio.to_thread(attached.send, message[1:], seconds=10)
+                    await asyncio.to_thread(attached.send, message[1:], seconds=120)
         except (WebSocketDisconnect, OSError, RuntimeError):
             gone.set()
         await printing
