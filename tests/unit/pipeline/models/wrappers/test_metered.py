@@ -259,6 +259,23 @@ async def test_of_several_calls_at_once_none_is_sent_before_that_is_kept(tmp_pat
     assert sorted(away.asked) == ["testing/0", "testing/1", "testing/2"]
 
 
+async def test_who_asks_after_one_that_was_cancelled_while_that_was_kept_keeps_it(
+    tmp_path: Path,
+) -> None:
+    store = WaitingStore(tmp_path)
+    meter = await Meter.open(store, 9)
+    metered = MeteredModel(Placed(("api.example.org",)), meter)
+    gone = asyncio.create_task(metered.complete(ModelRequest("", SAID, call="testing/0")))
+    await store.asked.wait()
+    gone.cancel()
+    await asyncio.wait([gone])
+    store.may_save.set()
+    away = Placed(("api.example.org",), ModelUnavailable("down"))
+    with pytest.raises(ModelUnavailable):
+        await MeteredModel(away, meter).complete(ModelRequest("", SAID, call="testing/0"))
+    assert (await Meter.open(DirStore(tmp_path), 9)).ledger.sent_to == ("api.example.org",)
+
+
 class WaitingStore(DirStore):
     """Saves when it may."""
 
