@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import socket
 from collections.abc import AsyncGenerator
@@ -16,6 +17,8 @@ from bot.storage.storage import Storage
 _START_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
 _DUMP = "dump.rdb"
+_PORTS = range(15_000, 30_000)
+"""Below those that Linux (from 32768 on) and macOS (49152) choose themselves."""
 
 
 @asynccontextmanager
@@ -81,10 +84,15 @@ async def _keep_findings(url: str, prefix: str, dump: Path, findings: Path) -> N
 
 
 def find_free_port() -> int:
-    """A port that is free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free at this moment.
+
+    The system gives it to nobody who asks for any port, before who asked here has taken it.
+    """
+    while True:
+        port = _PORTS.start + secrets.randbelow(len(_PORTS))
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 async def _is_up(process: asyncio.subprocess.Process, port: int) -> bool:

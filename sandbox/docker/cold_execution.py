@@ -143,7 +143,8 @@ class ColdExecution:
         if "signal" in end:
             limit = str(end.get("limit", ""))
             ended = self._partial_execution(Ending.TIMEOUT if limit else Ending.KILLED)
-            return replace(ended, limit=limit, cpu_seconds=round(end["cpu_seconds"], 3))
+            used = {name: round(end[name], 3) for name in ("seconds", "cpu_seconds")}
+            return replace(ended, limit=limit, **used)
         if end["exit"] != state.get("ExitCode"):
             raise SandboxUnavailable("The container and its process 1 report different exit codes.")
         execution = Execution(

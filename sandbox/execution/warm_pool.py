@@ -152,7 +152,12 @@ class WarmExecution:
         container = self._warm_pool.take(self.edit)
         run = secrets.token_hex(8)
         with self._guard:
-            self._current = container, run
+            is_stopped = self._stopped_at is not None
+            if not is_stopped:
+                self._current = container, run
+        if is_stopped:  # while the container was opened: `stop` could not tell it
+            self._warm_pool.give_back(container)
+            raise Stopped
         try:
             answer = container.run_job(
                 self._job_message(run, copy_all=copy_all),

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, cast
 
 import docker
 import pytest
+from docker.errors import APIError
 
 from sandbox.docker.client import connect
 from sandbox.docker.engine import DockerEngine, SandboxSession
@@ -179,6 +180,21 @@ async def wait_until_started(daemon: docker.APIClient, run_id: str) -> str:
         while True:
             for container in containers_of(daemon, run_id, status="running"):
                 return container
+            await asyncio.sleep(0.02)
+
+
+async def wait_until_running(daemon: docker.APIClient, run_id: str, program: str) -> str:
+    """The container of `run_id` in which `program`, a part of a command line, runs.
+
+    A container runs before it has its job: what is done to it then is done before the execution.
+    """
+    async with asyncio.timeout(120):
+        while True:
+            for container in containers_of(daemon, run_id, status="running"):
+                with suppress(APIError):  # it is gone again
+                    listed = cast(dict[str, Any], daemon.top(container))
+                    if any(program in " ".join(row) for row in listed["Processes"]):
+                        return container
             await asyncio.sleep(0.02)
 
 

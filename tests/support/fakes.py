@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import re
+import signal
 import sys
 import tarfile
 import tempfile
@@ -209,13 +211,14 @@ async def run_process(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         output, _ = await asyncio.wait_for(process.communicate(), seconds)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise
+    finally:
+        if process.returncode is None:  # late, or the caller is cancelled
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.communicate()
     return process.returncode or 0, output
 
 

@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import IO
 
+from pipeline.concurrency import shield
 from tests.support import fork_server
 
 ENVIRONMENT = {
@@ -50,6 +52,8 @@ async def run_forked(
 ) -> tuple[int, bytes]:
     """Run `argv` in `folder`; return its exit code (a signal's is negative) and output.
 
+    A cancelled call kills it too.
+
     Raises:
         TimeoutError: it took more than `seconds`, and was killed.
     """
@@ -60,26 +64,27 @@ async def run_forked(
     socket.send_fds(_start_server(), [b"."], [request, writing, reporting])
     for fd in (request, writing, reporting):
         os.close(fd)
-    (report, closing), (found, ending) = await _open(status), await _open(output)
-    try:
-        pid = int(await report.readline())
-        try:
-            async with asyncio.timeout(seconds):
-                data = await found.read()
-                return int(await report.readline()), data
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            await report.readline()
-            raise
-    finally:
-        closing.close()
-        ending.close()
+    with os.fdopen(status, "rb", 0) as reports, os.fdopen(output, "rb", 0) as outputs:
+        async with _reader_of(reports) as report, _reader_of(outputs) as found:
+            pid = int(await report.readline())
+            try:
+                async with asyncio.timeout(seconds):
+                    data = await found.read()
+                    return int(await report.readline()), data
+            except (TimeoutError, asyncio.CancelledError):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                await shield(report.readline())  # until it is gone: its folder goes next
+                raise
 
 
-async def _open(fd: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+@asynccontextmanager
+async def _reader_of(pipe: IO[bytes]) -> AsyncGenerator[asyncio.StreamReader]:
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
     )
-    return reader, transport
+    try:
+        yield reader
+    finally:
+        transport.close()

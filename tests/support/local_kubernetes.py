@@ -193,7 +193,7 @@ class LocalCluster:
             while True:
                 message = await socket.receive_bytes()
                 if message[:1] == b"\0":
-                    await asyncio.to_thread(attached.send, message[1:], seconds=10)
+                    await asyncio.to_thread(attached.send, message[1:], seconds=120)
         except (WebSocketDisconnect, OSError, RuntimeError):
             gone.set()
         await printing
@@ -279,8 +279,8 @@ class LocalCluster:
         that. With grace, the server keeps it until the node has ended it and freed the rest."""
         if grace == 0 or self.fate:
             self.pods.pop(name, None)
-        else:
-            self.pods[name]["metadata"].setdefault("deletionTimestamp", now())
+        elif pod := self.pods.get(name):  # else its node has ended it in this moment
+            pod["metadata"].setdefault("deletionTimestamp", now())
         self._node.submit(self._end, name)
 
     def _end(self, name: str) -> None:

@@ -16,6 +16,8 @@ from redis.exceptions import RedisError
 from bot.demo.redis_server import find_free_port
 
 START_SECONDS: Final = 120
+DOWN_MS: Final = 5_000
+"""For so long a busy machine may stand still, and no Sentinel replaces a primary that lives."""
 SERVICE: Final = "capuchin"
 PASSWORD: Final = "pass:word+/@"
 
@@ -67,7 +69,7 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
             config.write_text(
                 f"port {port}\nbind 127.0.0.1\n"
                 f"sentinel monitor {SERVICE} 127.0.0.1 {first} 2\n"
-                f"sentinel down-after-milliseconds {SERVICE} 800\n"
+                f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}\n"
             )
             stack.enter_context(run_server(config.parent, str(config), "--sentinel"))
         for port in sentinels:

@@ -70,6 +70,8 @@ class Meter:
         self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
         self._store = store
         self._saving = asyncio.Lock()
+        self._recorded = ledger.sent_to
+        """What the store says of where code goes."""
 
     @classmethod
     async def open(cls, store: Store, ceiling: float, shared: SharedBudget | None = None) -> Meter:
@@ -84,11 +86,12 @@ class Meter:
 
     async def record_destinations(self, hosts: Iterable[str]) -> None:
         """Record where code goes, before it is sent: a failing request sends it as well."""
-        noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
-        if noted != self.ledger:
-            self.ledger = noted
-            async with self._saving:
+        async with self._saving:  # of several requests at once, none is sent before the record
+            noted = self.ledger.with_destinations(tuple(hosts) or [UNKNOWN_HOST])
+            if noted.sent_to != self._recorded:
+                self.ledger = noted
                 await self._store.save(LEDGER_KEY, self.ledger)
+                self._recorded = noted.sent_to
 
     async def add(
         self, call: str, model: str, usage: Usage, dollars: float, price_note: str = ""

@@ -33,7 +33,8 @@ from sandbox.guest.network.index_cache import FOLDER, PORT
 from sandbox.guest.network.proxy import PROXY_PORT
 from sandbox.layout import LABEL_KIND
 
-READY_SECONDS: Final = 30
+READY_SECONDS: Final = 120
+"""How long the two containers may take to start, on a busy host."""
 INDEX_VOLUME: Final = "capuchin-index-1"
 """Holds what `index_cache.py` keeps, for all builds on this daemon; only that program sees it."""
 CACHED_INDEX: Final = f"http://127.0.0.1:{PORT}/simple"

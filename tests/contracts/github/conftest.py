@@ -39,7 +39,7 @@ async def world(hub: LocalHub) -> AsyncGenerator[HubApi, None]:
             repo.grant(login, role)
     log = ContractLog()
     hub.listen(log)
-    async with httpx.AsyncClient(trust_env=False, verify=False) as http:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=120) as http:
         yield HubApi(hub, repo, log, http, create_token(hub, repo))
     log.check(hub.deliveries)
     assert log.problems == []

@@ -16,6 +16,9 @@ from pipeline.models.providers.http import Endpoint
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, profile, user
 
+LINGER = 0.5
+"""Longer than a busy machine stands still between two questions that are asked at once."""
+
 
 async def ask_two(url: str, root: Path, kind: type[AnthropicModel] = AnthropicModel) -> list[str]:
     async with aclosing(kind(profile("anthropic"), Endpoint(url, KEY, sdk_retries=0))) as service:
@@ -23,7 +26,7 @@ async def ask_two(url: str, root: Path, kind: type[AnthropicModel] = AnthropicMo
 
 
 async def ask_in_batch(service: BatchService, root: Path) -> list[str]:
-    async with aclosing(BatchModel(service, DirStore(root), linger=0.05, poll=0)) as batching:
+    async with aclosing(BatchModel(service, DirStore(root), linger=LINGER, poll=0)) as batching:
         replies = await gather_all(
             batching.complete(ModelRequest("Brief.", (user("Hi"),), call=f"testing/{n}"))
             for n in range(2)

@@ -32,7 +32,7 @@ from pipeline.models.providers.http import Endpoint
 from pipeline.models.wrappers.metered import Meter, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
-from tests.contracts.models.batch_worker import ask_two
+from tests.contracts.models.batch_worker import LINGER, ask_two
 from tests.contracts.models.clients import KEY, assistant, profile, recording, user
 
 
@@ -52,7 +52,7 @@ async def batched(root: Path, *answers: dict[str, Any]) -> AsyncGenerator[At]:
         service = _anthropic(url)
         store = DirStore(root)
         meter = await Meter.open(store, 10)
-        batching = BatchModel(service, store, linger=0.05, poll=0)
+        batching = BatchModel(service, store, linger=LINGER, poll=0)
         model = BatchedOpenings(MeteredModel(service, meter), MeteredModel(batching, meter))
         try:
             yield At(model, batching, meter, server, url)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pipeline.concurrency import gather_all
@@ -13,10 +15,11 @@ from tests.support.docker import PACKAGE, PACKAGE_FIX
 
 @pytest.mark.parametrize("code", [0, 1, 2, 137])
 async def test_the_exit_code_of_a_script_is_reported(sandbox: SandboxSession, code: int) -> None:
+    begun = time.monotonic()
     run = await sandbox.run(python_script(f"import sys; print('ran'); sys.exit({code})"))
     assert (run.exit_code, run.ending, run.output) == (code, Ending.EXIT, "ran\n")
     assert run.passed == (code == 0)
-    assert 0 < run.seconds < 10
+    assert 0 < run.seconds <= time.monotonic() - begun, "the clock of the host"
 
 
 async def test_it_is_a_sandbox(sandbox: Sandbox) -> None:
@@ -154,7 +157,7 @@ left.stdout.readline()
     assert run.exit_code == 0
     assert run.cpu_seconds is not None
     assert run.peak_memory_mb is not None
-    assert 0.35 < run.cpu_seconds < 5
+    assert 0.35 < run.cpu_seconds < 30, "in seconds"
     assert 57 < run.peak_memory_mb < 200
     idle = await sandbox.run(python_script("pass"))
     assert idle.cpu_seconds is not None

@@ -22,7 +22,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program, python_script
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
-from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_started
+from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_running
 
 __all__ = ["any_engine"]
 
@@ -139,7 +139,7 @@ async def test_cancelling_a_build_takes_its_container_along(
     building = asyncio.create_task(
         engine.prepare(EnvironmentRequest(tree, setup=["sleep 1000"], run_id=run_id))
     )
-    await wait_until_started(daemon, run_id)
+    await wait_until_running(daemon, run_id, "sleep 1000")
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building

@@ -19,13 +19,21 @@ from sandbox.docker.options import DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.options import BuildOptions
 from sandbox.errors import EnvironmentFailed, PatchRejected, SandboxUnavailable
+from sandbox.execution import warm_pool
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.engine import KubernetesEngine
 from sandbox.limits import Limits
-from sandbox.program import Program, python_script
+from sandbox.program import SCRIPT_PATH, Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the same tests again
-from tests.support.docker import OWNER, PACKAGE, any_engine, containers_of, make_tree
+from tests.support.docker import (
+    OWNER,
+    PACKAGE,
+    any_engine,
+    containers_of,
+    make_tree,
+    wait_until_running,
+)
 from tests.support.image_registry import local_registry
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
 from tests.support.matrix import run_matrix
@@ -137,12 +145,19 @@ except OSError as error:
 
 
 async def test_cancelling_ends_the_execution_and_the_lane_goes_on(
-    sandbox: SandboxSession, local: LocalCluster
+    sandbox: SandboxSession,
+    local: LocalCluster,
+    daemon: docker.APIClient,
+    run_id: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # A busy machine may take longer to kill it than the pod is given; then that is killed.
+    monkeypatch.setattr(warm_pool, "STOP_SECONDS", 600)
     await sandbox.run(python_script("pass"))
     before = set(local.pods)
-    going = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(60)")))
-    await asyncio.sleep(0.2)
+    sleep = python_script("import time; time.sleep(1000)", seconds=600)
+    going = asyncio.create_task(sandbox.run(sleep))
+    await wait_until_running(daemon, run_id, SCRIPT_PATH)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
@@ -155,11 +170,9 @@ async def test_an_execution_whose_pod_is_evicted_runs_in_another(
 ) -> None:
     await sandbox.run(python_script("pass"))
     going = asyncio.create_task(
-        sandbox.run(python_script("import time; time.sleep(1); print('done')"))
+        sandbox.run(python_script("import time; time.sleep(5); print('done')"))
     )
-    await asyncio.sleep(0.3)
-    for container in containers_of(daemon, run_id):
-        daemon.kill(container)
+    daemon.kill(await wait_until_running(daemon, run_id, SCRIPT_PATH))
     assert (await going).output == "done\n"
 
 

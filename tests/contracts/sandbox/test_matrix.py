@@ -48,7 +48,7 @@ async def test_equal_pairs_run_once_and_come_together(sandbox: SandboxSession) -
 
 async def test_fast_cells_do_not_wait_for_slow_ones(sandbox: SandboxSession) -> None:
     async with aclosing(
-        run_matrix(sandbox, [()], ["import time; time.sleep(1000)", "pass"])
+        run_matrix(sandbox, [()], ["import time; time.sleep(1000)", "pass"], seconds=600)
     ) as cells:
         first = await anext(cells)
         assert first.test == 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,9 @@ from tests.support.fakes import run_process
 from tests.support.fork_server import is_program
 from tests.support.forked_python import ENVIRONMENT, run_forked
 
+Run = Callable[
+    [Sequence[str], Path, float, Mapping[str, str]], Coroutine[Any, Any, tuple[int, bytes]]
+]
 FILES = {
     "test_a.py": "def test_a():\n    print(__file__)\n    assert 1 == 2\n",
     "script.py": "import sys\nprint(sys.argv, __file__, sys.path[0], __name__)\n1 / 0\n",
@@ -66,3 +72,19 @@ def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
     assert not is_program(["python", "-S", "-c", "1"], ENVIRONMENT)
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONHASHSEED": "1"})
     assert not is_program(["python", "-c", "1"], {**ENVIRONMENT, "PYTHONUTF8": "0"})
+
+
+@pytest.mark.parametrize("run", [run_process, run_forked])
+async def test_a_cancelled_call_leaves_no_process(tmp_path: Path, run: Run) -> None:
+    program = (
+        "import os, time\nopen('new', 'w').write(str(os.getpid()))\nos.rename('new', 'pid')\n"
+        "time.sleep(1000)\n"
+    )
+    call = asyncio.create_task(run([sys.executable, "-c", program], tmp_path, 900, ENVIRONMENT))
+    async with asyncio.timeout(120):
+        while not (tmp_path / "pid").exists():
+            await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()

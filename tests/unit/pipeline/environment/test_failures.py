@@ -70,6 +70,6 @@ def test_failures_are_counted_by_kind(output: str, kinds: dict[str, int]) -> Non
 
 @pytest.mark.parametrize("line", ["_" * 20, "a." * 20_000 + "Error", "E " * 20_000, "=" * 50_000])
 def test_hostile_output_takes_no_time(line: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     count_kinds(f"{line}\n" * 20)
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5

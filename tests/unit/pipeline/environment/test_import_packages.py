@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -70,15 +71,16 @@ def test_a_package_that_is_linked_to_the_checkout_is_fine(python: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wall_factor", "error"),
+    ("text", "seconds", "wall_factor", "error"),
     [
-        ("import time; time.sleep(2)", 60, ""),  # as on a busy host
-        ("while True: pass", 60, "the import did not end within 1 s of processor time"),
-        ("import time; time.sleep(60)", 1, "the import did not end within 1 s"),
+        ("import time; time.sleep(2)", 1.5, 60, ""),  # as on a busy host
+        ("while True: pass", 1.5, 60, "the import did not end within 1 s of processor time"),
+        # Less what went by before it began.
+        ("import time; time.sleep(60)", 5, 1, "the import did not end within [0-4] s"),
     ],
 )
 def test_the_limit_of_an_import_is_processor_time(
-    python: Path, text: str, wall_factor: int, error: str
+    python: Path, text: str, seconds: float, wall_factor: int, error: str
 ) -> None:
     write(python.parents[2] / "checkout/shop/__init__.py", text)
-    assert read_error(python, 1.5, wall_factor) == error
+    assert re.fullmatch(error, read_error(python, seconds, wall_factor))

@@ -75,7 +75,7 @@ class FakeDaemon:
         self._server.server_close()
 
     def wait_until_all_are_closed(self) -> bool:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 120
         while self._server.open and time.monotonic() < deadline:
             time.sleep(0.01)
         return not self._server.open

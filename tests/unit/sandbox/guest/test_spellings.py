@@ -74,7 +74,7 @@ def test_other_text_stays() -> None:
 
 
 def test_a_megabyte_of_decoys_costs_little() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     for unit in ("eJ", "h ", "h\\n", "H4sIAAAA", "%68"):
         FINDER.redact(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - began < 60
+    assert time.thread_time() - began < 60

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from pipeline.concurrency import gather_all
 from pipeline.errors import BudgetSpent
@@ -242,6 +243,50 @@ async def test_where_code_goes_is_kept_before_it_goes_even_if_nothing_comes_back
     )
     kept = (await Meter.open(store, 9)).ledger
     assert (kept.sent_to, len(kept.accounts)) == (("api.example.org", "10.0.0.5"), 1)
+
+
+async def test_of_several_calls_at_once_none_is_sent_before_that_is_kept(tmp_path: Path) -> None:
+    away, store = Placed(("api.example.org",)), WaitingStore(tmp_path)
+    metered = MeteredModel(away, await Meter.open(store, 9))
+    asked = (metered.complete(ModelRequest("", SAID, call=f"testing/{n}")) for n in range(3))
+    calls = asyncio.create_task(gather_all(asked))
+    await store.asked.wait()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert away.asked == []
+    store.may_save.set()
+    await calls
+    assert sorted(away.asked) == ["testing/0", "testing/1", "testing/2"]
+
+
+async def test_who_asks_after_one_that_was_cancelled_while_that_was_kept_keeps_it(
+    tmp_path: Path,
+) -> None:
+    store = WaitingStore(tmp_path)
+    meter = await Meter.open(store, 9)
+    metered = MeteredModel(Placed(("api.example.org",)), meter)
+    gone = asyncio.create_task(metered.complete(ModelRequest("", SAID, call="testing/0")))
+    await store.asked.wait()
+    gone.cancel()
+    await asyncio.wait([gone])
+    store.may_save.set()
+    away = Placed(("api.example.org",), ModelUnavailable("down"))
+    with pytest.raises(ModelUnavailable):
+        await MeteredModel(away, meter).complete(ModelRequest("", SAID, call="testing/0"))
+    assert (await Meter.open(DirStore(tmp_path), 9)).ledger.sent_to == ("api.example.org",)
+
+
+class WaitingStore(DirStore):
+    """Saves when it may."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.asked, self.may_save = asyncio.Event(), asyncio.Event()
+
+    async def save(self, key: str, value: BaseModel) -> None:
+        self.asked.set()
+        await self.may_save.wait()
+        await super().save(key, value)
 
 
 async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:

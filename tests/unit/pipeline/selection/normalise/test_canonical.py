@@ -288,11 +288,14 @@ def test_a_base_that_does_not_fit_leaves_the_diff_alone() -> None:
 
 def test_time_grows_with_the_lines_and_not_with_their_square() -> None:
     def measure(lines: int) -> float:
-        after = "\n".join(f"+v{n} = f({n}, '{n}')" for n in range(lines))
-        one = f"--- a/x.py\n+++ b/x.py\n@@ -1,1 +1,{lines} @@\n-a = 1\n{after}\n"
-        began = time.process_time()
-        assert normalise(one).key != normalise(one.replace(f"'{lines - 1}'", "'0'")).key
-        return time.process_time() - began
+        best = 60.0
+        for attempt in range(3):  # other processes and the collector cost time too
+            after = "\n".join(f"+v{n} = f{attempt}({n}, '{n}')" for n in range(lines))
+            one = f"--- a/x.py\n+++ b/x.py\n@@ -1,1 +1,{lines} @@\n-a = 1\n{after}\n"
+            began = time.thread_time()
+            assert normalise(one).key != normalise(one.replace(f"'{lines - 1}'", "'0'")).key
+            best = min(best, time.thread_time() - began)
+        return best
 
     # Four times the lines: a square would be 16.
     assert measure(20_000) < 10 * measure(5_000)
