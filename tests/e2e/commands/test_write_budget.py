@@ -26,7 +26,7 @@ async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(start_bot: 
 
 
 async def test_strangers_leave_half_of_the_budget(start_bot: StartBot) -> None:
-    async with start_bot(hourly_writes=16, hourly_writes_seconds=10) as bot:
+    async with start_bot(hourly_writes=16, hourly_writes_seconds=20) as bot:
         issue = await bot.report_issue(bot.add_repo())
         for number in range(6):
             await bot.comment(issue, "/capuchin fix", by=f"stranger{number}")
@@ -34,6 +34,6 @@ async def test_strangers_leave_half_of_the_budget(start_bot: StartBot) -> None:
             await bot.until(lambda: len(bot.comments_of(issue)) >= 3)
             assert writes_of(bot) <= 8
             asked = await bot.comment(issue, "/capuchin help")
-            await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=8)
+            await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
         await bot.settle()
         assert len([text for text in bot.comments_of(issue) if "@stranger" in text]) == 6

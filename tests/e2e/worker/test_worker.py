@@ -263,7 +263,7 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
 async def test_work_longer_than_the_lease_keeps_it(
     settings: Settings, runs: Runs, redis: Redis, told: Told
 ) -> None:
-    short = replace(settings, lease_seconds=2)
+    short = replace(settings, lease_seconds=4)
 
     async def slow(run: Run, lease: Lease) -> Run:
         await asyncio.sleep(1.5 * short.lease_seconds)
