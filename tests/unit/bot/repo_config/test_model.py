@@ -181,6 +181,7 @@ def test_a_list_of_one_may_be_its_item_and_a_login_may_look_like_a_role() -> Non
         ("labels: [" + "1," * 30_000 + "]", "29,980 more errors"),
     ],
 )
+@pytest.mark.slow
 async def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(
     text: str, more: str
 ) -> None:

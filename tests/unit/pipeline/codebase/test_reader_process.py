@@ -45,7 +45,7 @@ def ask(data: bytes) -> bytes:
     return json.dumps([os.getpid(), environment]).encode()
 
 
-@pytest.mark.parametrize("text", [b"stop", b"fill", b"loop"])
+@pytest.mark.parametrize("text", [b"stop", b"fill", pytest.param(b"loop", marks=pytest.mark.slow)])
 def test_one_that_takes_too_much_has_no_answer_and_the_next_has(
     reader: ReaderProcess, text: bytes
 ) -> None:
@@ -95,6 +95,7 @@ def test_a_fork_starts_a_process_of_its_own(reader: ReaderProcess) -> None:
     assert json.loads(reader.call(ask, b"") or b"")[0] == before
 
 
+@pytest.mark.slow
 def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = lex(BOMB, "a.c")
