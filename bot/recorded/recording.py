@@ -64,7 +64,7 @@ class RecordedAnswer(BaseModel):
     """The log-probability of every token of the prompt; None if the service has none."""
     stop: Literal["end", "length", "refusal", "context"] = "end"
     """Why the model stopped; `context` means that its context window was full."""
-    delay: float = Field(default=0, ge=0, le=60)
+    delay: float = Field(default=0, ge=0, le=600)
     """Seconds before the response starts."""
 
     status: int | None = Field(default=None, ge=400, le=599)

@@ -32,10 +32,10 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
             await until_asked(bot, "editing/1")
             old.send_signal(signal.SIGTERM)
             with run_worker(bot.settings) as new:
-                assert await asyncio.to_thread(old.wait, 60) == 0
+                assert await asyncio.to_thread(old.wait, 300) == 0
                 run = await bot.wait_for_end(await bot.run_of(issue))
                 new.send_signal(signal.SIGTERM)
-                assert await asyncio.to_thread(new.wait, 60) == 0
+                assert await asyncio.to_thread(new.wait, 300) == 0
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         assert (run.starts, run.fruitless_starts) == (2, 1)
         questions = Counter((q.call, q.turn, q.messages) for q in bot.llm.requests)

@@ -92,8 +92,10 @@ async def until_executing(bot: BotHarness, own: OwnDaemon, run_id: str) -> None:
     async def there() -> bool:
         return bool(containers_of(client, run_id, status="running"))
 
-    await bot.until(there)
-    client.close()
+    try:
+        await bot.until(there)
+    finally:
+        client.close()
 
 
 async def waits(bot: BotHarness, run_id: str) -> bool:

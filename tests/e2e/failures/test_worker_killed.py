@@ -38,7 +38,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
         with run_worker(bot.settings) as second:
             run = await bot.wait_for_end(begun)
             second.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(second.wait, 60) == 0
+            assert await asyncio.to_thread(second.wait, 300) == 0
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         assert run.starts == 2
         assert len(repo.pulls) == 1

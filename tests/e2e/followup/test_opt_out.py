@@ -106,7 +106,7 @@ async def test_put_on_our_pull_request_it_stops_a_follow_up(start_bot: StartBot)
 
         async def kept_away() -> None:
             await bot.hub.add_label(pull, "capuchin:disabled", "alice")
-            await asyncio.sleep(60)  # a call of the model, under way
+            await asyncio.Event().wait()  # a call of the model, under way
 
         bot.runner.meanwhile = kept_away
         async with bot.working():

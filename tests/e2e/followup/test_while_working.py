@@ -20,7 +20,7 @@ async def test_stop_ends_a_follow_up_and_status_reports_it(start_bot: StartBot) 
             await bot.comment(pull, "/capuchin status")
             await bot.until(lambda: bot.comments_of(pull))
             await bot.comment(pull, "/capuchin stop")
-            await asyncio.sleep(60)  # a call of the model, under way
+            await asyncio.Event().wait()  # a call of the model, under way
 
         bot.runner.meanwhile = told_to_stop
         async with bot.working():

@@ -43,7 +43,7 @@ class Edits:
 
     async def next(self) -> None:
         self.came.clear()
-        await asyncio.wait_for(self.came.wait(), 60)
+        await asyncio.wait_for(self.came.wait(), 300)
 
 
 @asynccontextmanager

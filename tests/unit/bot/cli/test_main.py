@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -138,7 +137,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
                     assert json.load(answer) == {"ready": True}
                 break
-            except urllib.error.URLError:
+            except OSError:  # nobody there yet
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
     finally:

@@ -19,7 +19,7 @@ async def taken(storage: Storage, issue: int, mode: Mode = Mode.FIX) -> Lease:
     asked = await storage.runs.create(
         REPO, issue, asked_by=Login("ann"), delivery=f"guid-{issue}", mode=mode
     )
-    lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=20)
+    lease = await Lease.acquire(storage, asked.run_id, worker="w", seconds=120)
     assert lease is not None
     return lease
 

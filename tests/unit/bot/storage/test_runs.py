@@ -35,7 +35,7 @@ async def test_of_many_at_once_one_creates_the_run(runs: Runs) -> None:
 async def test_only_one_of_many_gets_the_lease(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
     leases = await gather_all(
-        Lease.acquire(storage, RunId(run_id), worker=f"w{n}", seconds=5) for n in range(20)
+        Lease.acquire(storage, RunId(run_id), worker=f"w{n}", seconds=120) for n in range(20)
     )
     assert len([lease for lease in leases if lease is not None]) == 1
 
@@ -44,7 +44,7 @@ async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> No
     run_id = await ask(runs)
     fences: list[int] = []
     for _ in range(3):
-        lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5)
+        lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=120)
         assert lease is not None
         fences.append(lease.fence)
         await lease.release(lease.run)
@@ -52,7 +52,7 @@ async def test_each_lease_has_a_higher_fence(runs: Runs, storage: Storage) -> No
 
 
 async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: Storage) -> None:
-    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=120)
     assert lease is not None
     await lease.release(lease.run)
     with pytest.raises(LeaseLost):
@@ -63,11 +63,11 @@ async def test_a_lease_that_was_given_back_allows_nothing(runs: Runs, storage: S
 
 async def test_a_finished_run_cannot_be_taken_up(runs: Runs, storage: Storage) -> None:
     run_id = await ask(runs)
-    lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(run_id), worker="w", seconds=120)
     assert lease is not None
     await lease.finish(replace(lease.run, status=RunStatus.NO_FIX))
-    assert await Lease.acquire(storage, RunId(run_id), worker="w", seconds=5) is None
-    assert await Lease.acquire(storage, RunId("unknown"), worker="w", seconds=5) is None
+    assert await Lease.acquire(storage, RunId(run_id), worker="w", seconds=120) is None
+    assert await Lease.acquire(storage, RunId("unknown"), worker="w", seconds=120) is None
 
 
 async def test_a_claim_left_by_a_run_that_is_not_active_is_taken_over(
@@ -102,7 +102,7 @@ async def test_a_final_record_that_is_still_active_frees_its_issue(
 
 
 async def test_every_key_is_under_the_prefix(runs: Runs, storage: Storage, redis: Redis) -> None:
-    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=5)
+    lease = await Lease.acquire(storage, RunId(await ask(runs)), worker="w", seconds=120)
     assert lease is not None
     ours = await redis.keys(f"{storage.keys.prefix}*")
     assert sorted(key.decode().removeprefix(storage.keys.prefix) for key in ours) == sorted(
