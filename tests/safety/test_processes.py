@@ -82,7 +82,8 @@ async def test_no_program_gets_more_processor_time_than_its_limit(sandbox: Sandb
     run = await sandbox.run(python_script("while True: pass", seconds=3))
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "processor time")
     assert run.cpu_seconds is not None
-    assert 3 <= run.cpu_seconds < 25, "it has its own limit, not the 30 seconds of others"
+    # The kernel's two accounts of it differ by some milliseconds.
+    assert 2.9 < run.cpu_seconds < 25, "it has its own limit, not the 30 seconds of others"
 
 
 async def test_the_host_ends_what_the_container_does_not(
