@@ -104,7 +104,7 @@ def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Pa
         assert "is always the schema." in visit(f"{pull}.diff")
 
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     said = log.read_text()
     assert said.startswith("This demo fixes a real bug of a real package, here on this machine")
     assert "Model: recorded answers." in said
@@ -129,7 +129,7 @@ def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
         (folder,) = own.glob("capuchin-demo-*")
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(120) == 128 + signal.SIGTERM
     assert not folder.exists()
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(folder) not in listed.stdout

@@ -48,7 +48,7 @@ class Setting:
         return await self.browser.post(action, data={"manifest": manifest}, follow_redirects=True)
 
     async def ended(self) -> tuple[int, str, str]:
-        out, err = await asyncio.wait_for(self.process.communicate(), 60)
+        out, err = await asyncio.wait_for(self.process.communicate(), 120)
         assert self.process.returncode is not None
         return self.process.returncode, out.decode(), err.decode()
 
@@ -71,15 +71,15 @@ async def setting_up(
     )  # fmt: skip
     assert process.stderr
     try:
-        said = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
+        said = (await asyncio.wait_for(process.stderr.readline(), 120)).decode()
         address = re.fullmatch(r"Open (\S+) in a browser on this machine.\n", said)
         assert address, said
-        async with httpx.AsyncClient(trust_env=False) as browser:
+        async with httpx.AsyncClient(timeout=120, trust_env=False) as browser:
             yield Setting(process, browser, address[1])
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await process.communicate()  # closes its pipes, too
 
 
 def environment(settings: Settings) -> dict[str, str]:

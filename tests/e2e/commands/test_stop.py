@@ -147,7 +147,7 @@ async def test_a_stranger_stops_nothing(bot: BotHarness) -> None:
 async def test_a_stop_before_the_pull_request_takes_the_branch_back(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
-    bot.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=None, delay_s=60)
+    bot.hub.faults.fail_next("POST", "/repos/acme/shop/pulls", status=None, delay_s=3_600)
     async with bot.working():
         await bot.label(issue)
         await bot.until(lambda: len(repo.list_branches()) == 2)
@@ -162,7 +162,7 @@ async def test_a_stop_after_the_pull_request_is_open_comes_too_late_and_is_repor
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     path = "/repos/acme/shop/pulls/2/requested_reviewers"
-    bot.hub.faults.fail_next("POST", path, status=None, delay_s=6)
+    bot.hub.faults.fail_next("POST", path, status=None, delay_s=3_600)
     async with bot.working():
         await bot.label(issue)
         await bot.until(lambda: repo.pulls)

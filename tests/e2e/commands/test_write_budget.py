@@ -12,7 +12,7 @@ def writes_of(bot: BotHarness) -> int:
 
 
 async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(start_bot: StartBot) -> None:
-    async with start_bot(hourly_writes=12, hourly_writes_seconds=3) as bot:
+    async with start_bot(hourly_writes=12, hourly_writes_seconds=8) as bot:
         issue = await bot.report_issue(bot.add_repo())
         comments = [await bot.comment(issue, "/capuchin help") for _ in range(6)]
         await bot.label(issue)

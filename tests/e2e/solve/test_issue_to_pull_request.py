@@ -60,7 +60,7 @@ async def check_page(bot: BotHarness, run: Run, folder: Path) -> None:
     assert bot.hub.webhook_url is not None
     page = f"{bot.hub.webhook_url.removesuffix('/webhook')}/runs/{run.id}"
     key = {"key": page_key(bot.settings, run.id)}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
         shown = (await client.get(page, params=key)).text
         (folder / "page.html").write_text(shown)
         assert [name for name in SECTIONS if f"<h2>{name}</h2>" not in shown] == []

@@ -8,7 +8,6 @@ import logging
 import re
 import select
 import socket
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
@@ -28,9 +27,9 @@ FORGED = "sha256=" + "0" * 64
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncGenerator[int]:
+async def serving(settings: Settings, *, stop_seconds: int = 1) -> AsyncGenerator[int]:
     """The app behind its door; the port."""
-    server = door.build_server(create_app(settings), stop_seconds=1)
+    server = door.build_server(create_app(settings), stop_seconds=stop_seconds)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started:
@@ -101,15 +100,17 @@ async def test_without_a_well_formed_signature_no_body_is_waited_for(settings: S
 async def test_slow_headers_and_bodies_are_cut_off(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "HEADER_SECONDS", 0.5)
     monkeypatch.setattr(door, "BODY_SECONDS", 0.5)
     async with serving(settings) as port:
-        silent, _ = await send(port, b"")
-        begun, _ = await send(port, b"POST /webhook HTTP/1.1\r\nHost: x\r\n")
+        # Headers come in time, also where the machine stands still before they are read.
+        monkeypatch.setattr(door, "HEADER_SECONDS", 120)
         slow, _ = await send(port, head(FORGED, 1_000) + b"{")
         reader, again = await send(port, head("", 0))
         assert await read_status(reader) == b"401"
+        monkeypatch.setattr(door, "HEADER_SECONDS", 0.5)
         again.write(b"POST /web")  # a second request on the same connection
+        silent, _ = await send(port, b"")
+        begun, _ = await send(port, b"POST /webhook HTTP/1.1\r\nHost: x\r\n")
         assert await read_status(silent) == b""
         assert await read_status(begun) == b""
         assert await read_status(slow) == b"408"
@@ -146,7 +147,7 @@ async def test_a_full_server_lets_go_of_the_one_that_waits_longest(
     async with serving(settings) as port:
         silent = [await send(port, b"POST /web") for _ in range(25)]
         assert [await deliver_honestly(port) for _ in range(3)] == [b"202"] * 3
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             assert await read_status(silent[0][0]) == b""
 
 
@@ -218,7 +219,7 @@ async def test_a_client_that_does_not_read_is_cut_off(
         await send_unread(port)
         state = select.poll()
         state.register(_UNREAD[0], 0)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not state.poll(0):  # a reset is an event without reading anything
                 await asyncio.sleep(0.05)
 
@@ -230,7 +231,7 @@ async def test_answers_that_nobody_reads_take_no_more_memory_than_there_is_for_t
     monkeypatch.setattr(door, "READ_SECONDS", 3_600)
     async with serving(settings) as port:
         await gather_bounded(4, (send_unread(port) for _ in range(4)))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while len(door.GuardedProtocol.waiting) != 1:
                 await asyncio.sleep(0.05)
         assert await deliver_honestly(port) == b"202"
@@ -254,11 +255,10 @@ async def test_open_event_streams_do_not_hold_up_the_end(
     repo = RepoRef(owner="acme", name="shop", installation=99)
     asked = await storage.runs.create(repo, 7, asked_by=Login("ann"), delivery="d")
     path = f"/runs/{asked.run_id}/events?key={page_key(settings, asked.run_id)}"
-    async with serving(settings) as port:
+    # Much longer, the server waits for what does not end.
+    async with asyncio.timeout(120), serving(settings, stop_seconds=3_600) as port:
         reader, _ = await send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert b"event: update" in await asyncio.wait_for(reader.readuntil(b"data"), 10)
-        ended = time.monotonic()
-    assert time.monotonic() - ended < 1, "the server waits a second for what does not end"
+        assert b"event: update" in await reader.readuntil(b"data")
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         await reader.read()
 
@@ -301,7 +301,7 @@ async def test_a_request_with_two_ends_hides_no_other(settings: Settings, shape:
         reader, _ = await send(port, begin + TWO_ENDS[shape] + HIDDEN)
         answer = b""
         with suppress(ConnectionError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 answer = await reader.read()
         assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 4") <= 1
         assert await deliver_honestly(port) == b"202"

@@ -16,11 +16,22 @@ from tests.support.redis import RedisServer
 
 
 @pytest.fixture
-async def client(
+async def hasty_client(
     settings: Settings, own_redis_server: RedisServer
 ) -> AsyncGenerator[httpx.AsyncClient]:
+    """Of a server that gives up on a Redis which is slow, as in use."""
     own = replace(settings, redis_url=own_redis_server.url)
     async with serving(create_app(own)) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(
+    settings: Settings, own_redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[httpx.AsyncClient]:
+    """Of a server that waits for a Redis which is slow because the machine is busy."""
+    monkeypatch.setattr("bot.server.app.REDIS_SECONDS", 120)
+    async with serving(create_app(replace(settings, redis_url=own_redis_server.url))) as client:
         yield client
 
 
@@ -51,11 +62,11 @@ async def test_a_delivery_is_refused_while_redis_takes_no_writes(
 
 
 async def test_a_frozen_redis_is_answered_before_github_gives_up(
-    client: httpx.AsyncClient, own_redis_server: RedisServer
+    hasty_client: httpx.AsyncClient, own_redis_server: RedisServer
 ) -> None:
     own_redis_server.freeze()
     try:
-        assert (await deliver(client, labeled())).status_code == 503
+        assert (await deliver(hasty_client, labeled())).status_code == 503
     finally:
         own_redis_server.thaw()
 

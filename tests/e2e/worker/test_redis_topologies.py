@@ -57,7 +57,7 @@ class Bench:
         return replace(run, status=RunStatus.FAILED)
 
     def open_storage(self) -> Storage:
-        return Storage.open(self.settings.redis_url, self.settings.redis_prefix, timeout=3)
+        return Storage.open(self.settings.redis_url, self.settings.redis_prefix, timeout=60)
 
     async def begin(self) -> RunId:
         """A run that waits for the test."""

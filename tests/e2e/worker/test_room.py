@@ -29,7 +29,7 @@ async def test_a_mirror_that_nobody_used_for_long_makes_room_and_is_counted(
     assert not old.exists()
     async with (
         serve_app(create_app(bot.settings), "127.0.0.1", 0) as server,
-        httpx.AsyncClient(trust_env=False) as client,
+        httpx.AsyncClient(timeout=120, trust_env=False) as client,
     ):
         text = (await client.get(f"{server}/metrics")).text
     assert 'capuchin_limit_bytes{of="mirrors"} 0' in text

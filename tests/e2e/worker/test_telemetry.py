@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,7 +79,7 @@ def list_roots(spans: list[dict[str, Any]], run: Run) -> list[dict[str, Any]]:
     return [span for span in spans if span["traceId"] == run.id and not span.get("parentSpanId")]
 
 
-async def has_root(receiver: Receiver, run: Run) -> bool:
+def has_root(receiver: Receiver, run: Run) -> bool:
     """Whether the last span of the run's trace arrived: the root ends after all others."""
     return list_roots(receiver.list_spans(), run) != []
 
@@ -98,6 +99,8 @@ async def test_a_run_leaves_samples_and_one_trace(
         endpoint = receiver.address if receiver else ""
         with tracing(replace(recorded_bot.settings, otlp_endpoint=endpoint)):
             run = await recorded_bot.solve(await recorded_bot.open_issue(repo))
+        if receiver is not None:  # it prints what it has received when it comes to it
+            await recorded_bot.until(partial(has_root, receiver, run))
     async with serving(create_app(recorded_bot.settings)) as client:
         page = (await client.get("/metrics")).text
     assert read_sample(page, f'capuchin_run_dollars_count{{end="{run.status}"}}') == 1

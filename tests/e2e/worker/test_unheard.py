@@ -62,7 +62,7 @@ async def test_without_a_worker_the_server_says_so_and_a_worker_goes_on_in_that_
 
 async def test_readiness_can_ask_for_a_worker(bot: BotHarness) -> None:
     url = (bot.hub.webhook_url or "").replace("/webhook", "/readyz")
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
         assert (await client.get(url)).status_code == 200
         answer = await client.get(url, params={"workers": "1"})
         assert (answer.status_code, answer.json()["reason"]) == (503, "No worker is running.")

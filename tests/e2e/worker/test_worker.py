@@ -29,6 +29,8 @@ from sandbox.frozen import replace
 from tests.support.handlers import HandleRun, handlers_of
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
+SECONDS = 120
+"""For so long a test waits for what must come."""
 
 
 class Note(BaseModel):
@@ -69,7 +71,7 @@ async def opens_pull_request(run: Run, lease: Lease) -> Run:
 async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -> Run:
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
-    await Worker(settings, handlers_of(work, told)).settle(60)
+    await Worker(settings, handlers_of(work, told)).settle(SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     return run
@@ -140,7 +142,7 @@ async def test_a_run_that_waits_is_left_alone_until_its_time(
     run_id = await ask(runs)
     worker = Worker(settings, handlers_of(unlucky, told))
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(SECONDS):
         while not (run := await runs.get(RunId(run_id))) or run.not_before is None:
             await asyncio.sleep(0.02)
     await asyncio.sleep(3 * settings.timings.sweep_seconds)
@@ -225,7 +227,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
         raise ZeroDivisionError
 
     run_id = await ask(runs)
-    await Worker(settings, handlers_of(buggy, buggy)).settle(60)
+    await Worker(settings, handlers_of(buggy, buggy)).settle(SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
@@ -252,7 +254,9 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
             raise
         raise AssertionError("not cancelled")
 
-    run = await settled(settings, runs, robbed_once, told)
+    # Found out at a third of it.
+    short = replace(settings, lease_seconds=6)
+    run = await settled(short, runs, robbed_once, told)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert run.starts == 2
     assert cancelled == [run.id]
@@ -261,12 +265,19 @@ async def test_work_whose_lease_was_lost_is_cancelled_and_may_have_no_more_effec
 
 
 async def test_work_longer_than_the_lease_keeps_it(
-    settings: Settings, runs: Runs, redis: Redis, told: Told
+    settings: Settings, runs: Runs, storage: Storage, redis: Redis, told: Told
 ) -> None:
-    short = replace(settings, lease_seconds=4)
+    # A machine that stands still for two thirds of it takes it away.
+    short = replace(settings, lease_seconds=9)
 
     async def slow(run: Run, lease: Lease) -> Run:
-        await asyncio.sleep(1.5 * short.lease_seconds)
+        left, renewed = await redis.pttl(storage.keys.lease(run.id)), 0
+        async with asyncio.timeout(SECONDS):
+            while renewed < 3:  # at each third: for longer than the lease
+                await asyncio.sleep(0.1)
+                now_left = await redis.pttl(storage.keys.lease(run.id))
+                renewed += now_left > left
+                left = now_left
         await lease.require()
         return await opens_pull_request(run, lease)
 
@@ -278,19 +289,22 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
     settings: Settings, runs: Runs, told: Told
 ) -> None:
     at_once: list[int] = []
-    busy = 0
+    busy, full = 0, asyncio.Event()
 
     async def counted(run: Run, lease: Lease) -> Run:
         nonlocal busy
         busy += 1
         at_once.append(busy)
+        if busy == settings.worker_runs:
+            full.set()
         await lease.checkpoints.save("note", Note(text="x"))
-        await asyncio.sleep(0.05)
+        await full.wait()
+        await asyncio.sleep(0.05)  # a third would begin now
         busy -= 1
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(1, 8))
-    await Worker(settings, handlers_of(counted, told)).settle(60)
+    await Worker(settings, handlers_of(counted, told)).settle(SECONDS)
     assert len(at_once) == 7
     assert max(at_once) == settings.worker_runs == 2
 
@@ -306,7 +320,7 @@ async def test_two_workers_never_have_the_same_run(
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(20))
-    await gather_all(Worker(settings, handlers_of(counted, told)).settle(60) for _ in range(2))
+    await gather_all(Worker(settings, handlers_of(counted, told)).settle(SECONDS) for _ in range(2))
     assert sorted(done) == list(range(20))
 
 
@@ -326,7 +340,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
     often = replace(settings, timings=Timings(missed_seconds=0.2))
     worker = Worker(often, handlers_of(counted, told), sweep_actions=SweepActions(labelled_once))
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(SECONDS):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.5)  # two more turns: the label stays on, and is not answered again
@@ -350,7 +364,7 @@ async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(both)
     )
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(SECONDS):
         while not (run := await runs.get_latest(REPO, 7)) or not run.status.final:
             await asyncio.sleep(0.02)
     worker.stop()
@@ -369,7 +383,7 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     worker = Worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(unreachable)
     )
-    await worker.settle(60)
+    await worker.settle(SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST
