@@ -23,7 +23,7 @@ _METHODS = {
     "dev_search": "The chosen edit passes the most tests, the repository's own counted too.",
     "ast_voting": "Most edits are equal to the chosen one.",
     "evidence": (
-        "The scripts, the repository's own tests and the other edits speak most for this edit."
+        "The scripts, the repository's own tests and the other edits favour this edit."
     ),
 }
 
@@ -101,16 +101,17 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
     diffs = {standings.table.candidates[c].patch.diff for c in group}
     if len(diffs) < 2:
         return ""
-    extents = [measure_extent(diff).companions for diff in diffs]
-    own = measure_extent(standings.table.candidates[candidate].patch.diff).companions
+    own = standings.table.candidates[candidate].patch.diff
+    kinds = measure_extent(own).companions
+    others = [measure_extent(diff).companions for diff in diffs - {own}]
     which = "the smallest"
-    if min(extents) < own:
-        rank = "only one" if extents.count(own) == 1 else "smallest"
-        what = "tests and documentation" if own > 1 else "tests or documentation"
-        which = f"the {rank} that also changes {what}"
+    if any(len(other) < len(kinds) for other in others):
+        alone = kinds.difference(*others)
+        rank = "only one" if alone or kinds not in others else "smallest"
+        which = f"the {rank} that also changes {' and '.join(sorted(alone or kinds, reverse=True))}"
     edits = len({standings.entries[c].same_as for c in group})
     if edits == 1:
-        return f"{len(group)} edits do the same in different words; of these it is {which}."
+        return f"{len(group)} edits make the same change; of these it is {which}."
     if edits == len(diffs):
         return f"{edits} different edits behave alike in every test; of these it is {which}."
     alike = count_edits(len(group), edits)

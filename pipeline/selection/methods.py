@@ -181,7 +181,7 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
 
 def _smallness(standings: Standings, candidate: int) -> tuple[float, float, float]:
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
-    return float(extent.companions), float(-extent.source), float(-extent.characters)
+    return float(len(extent.companions)), float(-extent.source), float(-extent.characters)
 
 
 def _close_to_best(standings: Standings) -> list[int]:

@@ -22,6 +22,9 @@ TEST_TOO = GOOD_EDIT.removesuffix("</edit>") + (
     "def test_total_adds():\n    assert total([1, 2]) == 3\n\n\ndef test_total_of_nothing():\n"
     ">>>>>>> REPLACE\n</edit>"
 )
+NOTED_TOO = TEST_TOO.removesuffix("</edit>") + (
+    "docs/news.md\n<<<<<<< SEARCH\n=======\nTotals add up.\n>>>>>>> REPLACE\n</edit>"
+)
 NO_LOOP = LONGER_GOOD_EDIT
 
 
@@ -46,7 +49,7 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
 async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
     commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
     chosen, _ = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
-    said = "2 edits do the same in different words; of these it is the smallest."
+    said = "2 edits make the same change; of these it is the smallest."
     assert said in why(chosen)
     assert "different edits" not in why(chosen)
     assert "other words" not in why(chosen).replace(said, "")  # once is enough
@@ -65,7 +68,14 @@ async def test_a_script_that_expects_too_much_is_said_to_fail_every_edit(shop: S
 async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(GOOD_EDIT, TEST_TOO), samples=2)
     assert "test_total_adds" in chosen.candidate.patch.diff
-    assert "the only one that also changes tests or documentation" in why(chosen)
+    assert "the only one that also changes tests." in why(chosen)
+
+
+async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) -> None:
+    chosen, _ = await chosen_by(shop, "evidence", alike(TEST_TOO, NOTED_TOO), samples=2)
+    assert "docs/news.md" in chosen.candidate.patch.diff
+    said = "2 edits make the same change; of these it is the only one that also changes"
+    assert f"{said} documentation." in why(chosen)
 
 
 async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop: Shop) -> None:

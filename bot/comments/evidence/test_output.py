@@ -23,7 +23,9 @@ _COUNTS = re.compile(
 _UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
 _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
 """Searched one after the other: one pattern for both takes quadratic time."""
-_PROGRESS = re.compile(r"(?:\S{1,300} )?[.FEsxXuR]+ +\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
+_PROGRESS = re.compile(r"(?:(?:\S{1,300} )?[.FEsxXuR]+ +)?\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
+_DETAILS = re.compile(r"=+ (?:FAILURES|ERRORS) =+|(?:FAIL|ERROR): .+")
+"""From here on, what looks like progress is what a test printed, and may be its evidence."""
 _PASSED_ENDS = (" PASSED", " ok")
 """How pytest, and unittest and SymPy's runner, end the line of a test that passed."""
 _UNITTEST_NAME = re.compile(r"test\w{0,300} \([\w.<>]{1,600}\)")
@@ -61,11 +63,9 @@ def drop_progress(output: str) -> str:
     dropped = passed if len(passed) > _MOST_PASSED else set[int]()
     # unittest prints the name of a test that has a docstring on the line before its result.
     dropped |= {at - 1 for at in dropped if at and _UNITTEST_NAME.fullmatch(texts[at - 1])}
-    return "\n".join(
-        line
-        for at, (line, text) in enumerate(zip(lines, texts, strict=True))
-        if at not in dropped and not _PROGRESS.fullmatch(text)
-    )
+    end = next((at for at, text in enumerate(texts) if _DETAILS.fullmatch(text)), len(texts))
+    dropped |= {at for at, text in enumerate(texts[:end]) if _PROGRESS.fullmatch(text)}
+    return "\n".join(line for at, line in enumerate(lines) if at not in dropped)
 
 
 def _shows_pass(line: str) -> bool:

@@ -14,8 +14,8 @@ class Extent(NamedTuple):
 
     source: int
     """Lines in files that change the program's behaviour."""
-    companions: int
-    """To how many of tests and documentation it adds; 0 if it deletes a file of either."""
+    companions: frozenset[str]
+    """To which of tests and documentation it adds; empty if it deletes a file of either."""
     characters: int
     """The length of the diff of those source files: breaks ties between equal numbers of lines."""
 
@@ -29,15 +29,15 @@ def measure_extent(diff: str) -> Extent:
     changed = [text for file in source for text in _lines_with_sign(file)]
     return Extent(
         source=len(changed),
-        companions=_count_kinds(beside),
+        companions=_find_kinds(beside),
         characters=sum(map(len, changed)),
     )
 
 
-def _count_kinds(beside: list[FileDiff]) -> int:
+def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
     if not all(file.new and _adds(file) for file in beside):
-        return 0
-    return len({is_test(file.path) for file in beside})
+        return frozenset()
+    return frozenset("tests" if is_test(file.path) else "documentation" for file in beside)
 
 
 def _lines_with_sign(file: FileDiff) -> list[str]:

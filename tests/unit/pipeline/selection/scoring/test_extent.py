@@ -12,8 +12,8 @@ NO_TEST = "--- a/tests/test_shop.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
 
 def test_a_test_and_a_changelog_entry_count_for_more_than_a_test() -> None:
     found = [measure_extent(CODE + more).companions for more in ("", TEST, NEWS, TEST + NEWS)]
-    assert found == [0, 1, 1, 2]
+    assert found == [set(), {"tests"}, {"documentation"}, {"tests", "documentation"}]
 
 
 def test_an_edit_that_deletes_a_test_brings_nothing() -> None:
-    assert measure_extent(CODE + NO_TEST + NEWS).companions == 0
+    assert measure_extent(CODE + NO_TEST + NEWS).companions == set()
