@@ -259,7 +259,7 @@ def test_the_last_forty_lines_come_before_the_first_ones() -> None:
 def test_an_exploring_model_is_told_that_it_may_submit_beside_an_edit_alone() -> None:
     text = render("exploring/system", seconds="60")
     assert "exactly one" not in text
-    assert "nothing is done, but for one pair: <submit/> after an <edit>" in text
+    assert "is not carried out, except for one pair: <submit/> after an <edit>" in text
 
 
 def test_the_ranking_says_plainly_that_what_is_left_out_cannot_be_seen() -> None:
