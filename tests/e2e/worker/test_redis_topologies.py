@@ -40,7 +40,9 @@ class Bench:
     """A worker whose run saves a step, waits for the test, and ends with the step it reads back."""
 
     def __init__(self, url: str) -> None:
-        self.settings = Settings(redis_url=url, timings=Timings(sweep_seconds=0.5))
+        self.settings = Settings(
+            redis_url=url, lease_seconds=120, timings=Timings(sweep_seconds=0.5)
+        )
         self.saved, self.go_on = asyncio.Event(), asyncio.Event()
         self.worker = Worker(self.settings, handlers_of(self._work, self._give_up))
 
