@@ -140,11 +140,14 @@ class BotHarness(People):
     async def settle(self) -> None:
         """A worker does all that people have asked for, and stops."""
         async with self._open_bot() as bot:
-            try:
-                await bot.build_worker(find_missed=self._llm is not None).settle(SECONDS)
-            except TimeoutError as late:
-                late.add_note(f"Active: {await self.runs.list_active()}")
-                raise
+            while True:
+                try:
+                    await bot.build_worker(find_missed=self._llm is not None).settle(SECONDS)
+                except TimeoutError as late:
+                    late.add_note(f"Active: {await self.runs.list_active()}")
+                    raise
+                if await self.is_idle():  # else a webhook that came late asked for more
+                    return
 
     async def solve(self, issue: Issue) -> Run:
         """Settle; the run of the issue as it ended."""
@@ -205,8 +208,12 @@ class BotHarness(People):
         return run is None and not under_way and await self.is_idle()
 
     async def is_idle(self) -> bool:
-        """Whether no run is active and no request waits."""
-        return await self._has_no_run() and not await self.inbox.count()
+        """Whether no run is active, no request waits, and no webhook under way may bring one."""
+        if await self._has_work():
+            return False
+        seen = len(self.hub.deliveries)
+        await self.hub.wait_until_delivered()
+        return not await self._has_work() and len(self.hub.deliveries) == seen
 
     # One run by hand
 
@@ -303,6 +310,9 @@ class BotHarness(People):
 
     async def _has_no_run(self) -> bool:
         return not await self.runs.list_active()
+
+    async def _has_work(self) -> bool:
+        return bool(await self.runs.list_active() or await self.inbox.count())
 
     @asynccontextmanager
     async def _open_bot(self, model_waits: Sequence[float] = RETRY_WAITS) -> AsyncGenerator[Bot]:
