@@ -13,6 +13,7 @@ from bot.git.mirrors import Mirrors
 from bot.git.remote import Remote
 from bot.github.errors import GitHubUnavailable
 from bot.localhub import LocalHub, Repo
+from tests.support.proc import read_processes
 
 NAME = "acme/shop"
 
@@ -33,15 +34,8 @@ def remote_of(hub: LocalHub, token: str) -> Remote:
 
 
 def processes_that_show(secret: bytes) -> list[str]:
-    found: list[str] = []
-    for name in ("cmdline", "environ"):
-        for place in Path("/proc").glob(f"[0-9]*/{name}"):
-            try:
-                if secret in place.read_bytes():
-                    found.append(str(place))
-            except OSError:
-                continue
-    return found
+    files = (file for name in ("cmdline", "environ") for file in read_processes(name))
+    return [str(path) for path, data in files if secret in data]
 
 
 def files_that_hold(secret: bytes, root: Path) -> list[Path]:

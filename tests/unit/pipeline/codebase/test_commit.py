@@ -19,6 +19,7 @@ from pipeline.regression.command import find_commands
 from sandbox.archive import Archive
 from tests.support.data.bombs import commit_bomb
 from tests.support.data.repositories import make_codebase, make_repository
+from tests.support.proc import read_processes
 
 
 def members(tar: Archive) -> dict[str, tarfile.TarInfo]:
@@ -207,13 +208,8 @@ async def test_a_call_that_is_cancelled_while_git_starts_leaves_no_process(
 
 
 def _running(mark: str) -> bool:
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if place.read_bytes().split(b"\0")[:2] == [b"sleep", mark.encode()]:
-                return True
-        except OSError:
-            continue
-    return False
+    wanted = [b"sleep", mark.encode()]
+    return any(data.split(b"\0")[:2] == wanted for _, data in read_processes("cmdline"))
 
 
 async def test_sha256_repositories_work_too(tmp_path: Path) -> None:
