@@ -22,7 +22,7 @@ from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.edits.suspicious import find_suspicious
-from pipeline.reproduction.advised import advise_command
+from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.types import Account, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
@@ -156,12 +156,15 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             ]
         )
     alone = " The first commit holds only the test, so that you can see it fail."
+    advised = advise_command(test)
+    ran = show_command(test.command)
+    whole = " The outputs are those of its whole file." if advised != ran else ""
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
             f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
-            f"Run it with {code(advise_command(test), 500)}.",
+            f"Run it with {code(advised, 500)}.{whole}",
             _log("Before: it fails", test.before, characters),
             _log("After: it passes", test.after, characters),
         ]

@@ -49,6 +49,21 @@ def test_the_body_says_whose_the_test_is() -> None:
     assert "holds the test, which came with the edit from ann" in body
 
 
+def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_advises() -> None:
+    selection = a_selection()
+    path = "tests/test_total.py"
+    test = replace(
+        selection.evidence.reproduction,
+        rung="extension",
+        diff=f"--- a/{path}\n+++ b/{path}\n@@ -1 +1,3 @@\n x = 1\n+def test_one():\n+    pass\n",
+    )
+    proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
+    body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
+    said = f"Run it with `python -m pytest -k test_one {path}`."
+    assert f"{said} The outputs are those of its whole file.\n" in body
+    assert "whole file" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
+
+
 def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     selection = a_selection()
     alike = (Standing(votes=2, passes=2, support=2, same_as=0, behaves_as=0, execution=0, prior=0),)
