@@ -22,7 +22,7 @@ _METHODS = {
     "orm_exec": "The chosen edit is among those that pass their test and break nothing.",
     "dev_search": "The chosen edit passes the most tests, the repository's own counted too.",
     "ast_voting": "Most edits are equal to the chosen one.",
-    "evidence": ("The scripts, the repository's own tests and the other edits favour this edit."),
+    "evidence": "The scripts, the repository's own tests and the other edits favour this edit.",
 }
 
 

@@ -312,7 +312,7 @@ class BotHarness(People):
         return not await self.runs.list_active()
 
     async def _has_work(self) -> bool:
-        return bool(await self.runs.list_active() or await self.inbox.count())
+        return not await self._has_no_run() or bool(await self.inbox.count())
 
     @asynccontextmanager
     async def _open_bot(self, model_waits: Sequence[float] = RETRY_WAITS) -> AsyncGenerator[Bot]:

@@ -160,8 +160,12 @@ def gateway_of(daemon: docker.APIClient, network: str) -> str:
 
 def processes_of(daemon: docker.APIClient, container: str) -> int:
     """How many processes the kernel knows in a running container."""
-    listed = cast(dict[str, Any], daemon.top(container))
-    return len(listed["Processes"])
+    return len(_list_processes(daemon, container))
+
+
+def _list_processes(daemon: docker.APIClient, container: str) -> list[list[str]]:
+    """The columns of `ps` for each, the command line last."""
+    return cast(dict[str, Any], daemon.top(container))["Processes"]
 
 
 async def wait_until_idle(daemon: docker.APIClient, container: str) -> None:
@@ -192,8 +196,7 @@ async def wait_until_running(daemon: docker.APIClient, run_id: str, program: str
         while True:
             for container in containers_of(daemon, run_id, status="running"):
                 with suppress(APIError):  # it is gone again
-                    listed = cast(dict[str, Any], daemon.top(container))
-                    if any(program in " ".join(row) for row in listed["Processes"]):
+                    if any(program in row[-1] for row in _list_processes(daemon, container)):
                         return container
             await asyncio.sleep(0.02)
 
