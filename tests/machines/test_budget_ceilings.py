@@ -77,6 +77,7 @@ TWO: dict[str, list[Answer]] = {
 }
 
 
+@pytest.mark.slow
 async def test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling_continues(
     shop: Shop,
 ) -> None:

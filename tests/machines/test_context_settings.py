@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bot.repo_config.model import RepoConfig, parse_config
 from pipeline.context.search.embeddings import EmbeddingRanker
 from pipeline.context.server_tokens import open_counter
@@ -79,6 +81,7 @@ async def test_what_is_excluded_is_not_read_and_ends_the_run_when_it_is_all(shop
     assert ended.reason == "no relevant files"
 
 
+@pytest.mark.slow
 async def test_the_prefilter_bounds_what_the_scout_reads(shop: Shop) -> None:
     every = await context_of(shop)
     assert (every.scanned, every.findings and every.findings.way) == (4, "scout")
@@ -92,6 +95,7 @@ async def test_the_prefilter_bounds_what_the_scout_reads(shop: Shop) -> None:
     assert every.scanned == 4
 
 
+@pytest.mark.slow
 async def test_the_embedding_model_and_the_scouts_counter_reach_the_run(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipeline.generation.editing import EditingState
 from pipeline.state import Phase
 from pipeline.store import DirStore
@@ -45,6 +47,7 @@ def scripts_run(shop: Shop, words: str) -> int:
     return sum(any(words in diff for diff in diffs) for _, diffs in shop.sandbox.runs)
 
 
+@pytest.mark.slow
 async def test_an_edit_that_does_not_parse_is_sent_back_without_any_execution(shop: Shop) -> None:
     model = ScriptedModel(simple(BAD_SYNTAX, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
@@ -52,6 +55,7 @@ async def test_an_edit_that_does_not_parse_is_sent_back_without_any_execution(sh
     assert scripts_run(shop, "price)\n") == 0
 
 
+@pytest.mark.slow
 async def test_a_model_that_insists_on_its_syntax_is_believed(shop: Shop) -> None:
     model = ScriptedModel(simple(BAD_SYNTAX, BAD_SYNTAX, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
@@ -78,6 +82,7 @@ async def test_the_edit_is_shown_as_a_diff_with_both_runs(shop: Shop) -> None:
     assert "These tests" not in report
 
 
+@pytest.mark.slow
 async def test_tests_of_the_repository_that_the_edit_breaks_are_reported(shop: Shop) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
@@ -102,6 +107,7 @@ async def test_the_early_tests_can_be_turned_off(shop: Shop) -> None:
     assert not early(shop)
 
 
+@pytest.mark.slow
 async def test_the_early_tests_are_run_by_the_configured_command(shop: Shop) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     command = ("python", "-m", "pytest", "-q", "--strict-markers")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline.types import Selection
 from tests.machines.choosing import asked, chosen_by
 from tests.support.data.solver_shop import (
@@ -78,6 +80,7 @@ async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) 
     assert f"{said} documentation." in why(chosen)
 
 
+@pytest.mark.slow
 async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop: Shop) -> None:
     answers = {
         **alike(NO_LOOP, GOOD_EDIT, ABSOLUTE_EDIT),

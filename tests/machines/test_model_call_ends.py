@@ -87,6 +87,7 @@ ALONE: dict[str, tuple[dict[str, object], Phase]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ALONE)
 async def test_one_sample_ends_alone_by(case: str, shop: Shop) -> None:
     answer, phase = ALONE[case]
@@ -113,6 +114,7 @@ PASSING: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PASSING)
 async def test_what_passes_is_waited_out_and_the_same_question_asked_again(
     case: str, shop: Shop
@@ -127,6 +129,7 @@ async def test_what_passes_is_waited_out_and_the_same_question_asked_again(
     assert (await phase_of(shop, 1)).phase is Phase.APPROVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PASSING)
 async def test_what_does_not_pass_is_the_callers_and_nothing_saved_is_lost(
     case: str, shop: Shop

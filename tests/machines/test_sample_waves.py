@@ -98,6 +98,7 @@ async def test_approaches_are_not_drawn_where_they_are_of_no_use(
     assert "approaches" not in {call for call, _ in model.asked}
 
 
+@pytest.mark.slow
 async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(shop: Shop) -> None:
     answers = samples(GOOD_EDIT, WRONG_EDIT, GOOD_EDIT, GOOD_EDIT)
     answers["editing/3"] = [GOOD_EDIT, LONGER_GOOD_EDIT, APPROVE]
@@ -114,6 +115,7 @@ async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(sh
     assert model.asked.index(("editing/3", 0)) > finished
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("third", "asked"), [(GOOD_EDIT, False), (LONGER_GOOD_EDIT, True)])
 async def test_where_all_wrote_the_same_code_no_informed_sample_is_asked(
     shop: Shop, third: str, asked: bool

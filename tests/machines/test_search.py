@@ -124,6 +124,7 @@ async def search(
     return Searched(result, record, solver.requests, judge.requests, spent)
 
 
+@pytest.mark.slow
 async def test_the_best_answer_of_each_stage_goes_on_and_the_edits_start_from_it(
     shop: Shop,
 ) -> None:
@@ -144,6 +145,7 @@ async def test_the_best_answer_of_each_stage_goes_on_and_the_edits_start_from_it
     assert len(found.result.evidence.votes.candidates) == 2
 
 
+@pytest.mark.slow
 async def test_commands_are_run_mistakes_explained_and_thoughts_sent_to_nobody(
     shop: Shop,
 ) -> None:
@@ -159,6 +161,7 @@ async def test_commands_are_run_mistakes_explained_and_thoughts_sent_to_nobody(
     assert not any("I wonder aloud" in text for text in everything)
 
 
+@pytest.mark.slow
 async def test_a_finished_search_is_neither_asked_nor_judged_again(shop: Shop) -> None:
     first = await search(shop, VERDICTS)
     for kept in ("outcome", "search/result", "search/understood"):
@@ -191,6 +194,7 @@ def is_of_search(key: str) -> bool:
     return key.startswith(("search", "understanding", "localisation"))
 
 
+@pytest.mark.slow
 async def test_a_search_that_is_killed_before_any_save_goes_on_there(shop: Shop) -> None:
     store = Watching({})
     calm = await search(shop, VERDICTS, store=store)
@@ -215,6 +219,7 @@ def asked_by_search(found: Searched) -> list[tuple[str, str]]:
     return [(a.call, a.messages[-1].text) for a in (*asked, *found.judged)]
 
 
+@pytest.mark.slow
 async def test_a_service_without_log_probabilities_is_asked_to_write_its_score(
     shop: Shop,
 ) -> None:
@@ -225,6 +230,7 @@ async def test_a_service_without_log_probabilities_is_asked_to_write_its_score(
     assert note.startswith("The process reward model gave no log-probabilities of + and -")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prm", "why"),
     [
@@ -246,6 +252,7 @@ async def test_a_reward_model_that_fails_is_left_out_in_one_sentence_and_all_ans
     assert "shop/till.py:3-4" in found.told("editing/1")
 
 
+@pytest.mark.slow
 async def test_a_search_that_names_nothing_leaves_the_ranked_files(shop: Shop) -> None:
     blind = {"call": "understanding", "reply": "I do not know."}
     drawn = {"call": "approaches", "reply": "None."}

@@ -85,6 +85,7 @@ async def test_a_reader_that_names_no_candidate_leaves_the_first(shop: Shop, met
     assert note == "A model was asked 3 times which edit to take, and named none that there is."
 
 
+@pytest.mark.slow
 async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(shop: Shop) -> None:
     answers = {**FOUR, "selecting": [SHARP_SCRIPT, "<choice>2</choice>"]}
     selection, model = await chosen_by(shop, "machine", answers)
@@ -115,6 +116,7 @@ UNSTEADY = script("total([1, -2]) == -1 or hash('a') % 7 == 0").replace(
 BESIDE = script("'abs' not in open('shop/till.py').read()")
 
 
+@pytest.mark.slow
 async def test_only_scripts_that_separate_edits_count_and_decide_when_the_model_does_not(
     shop: Shop,
 ) -> None:
@@ -152,6 +154,7 @@ async def test_exec_passes_over_what_breaks_the_repositorys_tests(shop: Shop) ->
     assert selection.decided_by == "evidence"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["orm_exec", "dev_search"])
 async def test_a_reward_model_parts_what_executions_leave_equal(shop: Shop, method: str) -> None:
     reward = TableReward({SUMMED: 0.4, ABSOLUTE: -1, ADDED: 0.1})
@@ -194,6 +197,7 @@ async def test_the_vote_of_syntax_trees_takes_the_edit_that_most_are_equal_to(sh
     assert selection.evidence.standings[2].support == 2
 
 
+@pytest.mark.slow
 async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(
     shop: Shop,
 ) -> None:

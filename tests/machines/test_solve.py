@@ -105,6 +105,7 @@ async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -
     assert selection.decided_by == "only one"
 
 
+@pytest.mark.slow
 async def test_solving_again_after_the_end_asks_no_model_and_runs_nothing(shop: Shop) -> None:
     first = await solved(shop, ScriptedModel(FOUR_SAMPLES), samples=4)
     model, runs = ScriptedModel({}), len(shop.sandbox.runs)

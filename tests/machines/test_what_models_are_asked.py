@@ -83,6 +83,7 @@ async def received(
 EDITS = (ABSOLUTE_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT)
 
 
+@pytest.mark.slow
 async def test_every_turn_reasons_first_and_executions_count_for_more_than_reading(
     shop: Shop,
 ) -> None:
@@ -101,6 +102,7 @@ async def test_every_turn_reasons_first_and_executions_count_for_more_than_readi
         assert "the verdict last" in asked[call][0].system
 
 
+@pytest.mark.slow
 async def test_who_chooses_by_reading_is_told_that_the_simpler_edit_wins(shop: Shop) -> None:
     asked = await received(shop, "openai", EDITS, selection="model")
     (question,) = asked["choosing"]
@@ -108,6 +110,7 @@ async def test_who_chooses_by_reading_is_told_that_the_simpler_edit_wins(shop: S
     assert question.temperature == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 async def test_choices_are_greedy_where_the_service_takes_a_temperature(
     shop: Shop, kind: Kind
@@ -129,6 +132,7 @@ async def test_approaches_are_drawn_with_the_code_in_view_and_what_all_edits_beg
     assert drawing.system == first.system
 
 
+@pytest.mark.slow
 async def test_one_sample_of_the_first_wave_and_one_of_the_second_are_plain(shop: Shop) -> None:
     edits = (*EDITS, GOOD_EDIT, GOOD_EDIT, GOOD_EDIT)
     asked = await received(shop, "openai", edits, adaptive=False, informed=1)

@@ -68,6 +68,7 @@ def test_no_module_is_too_long(room: str) -> None:
     assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
     places: dict[str, list[str]] = defaultdict(list)

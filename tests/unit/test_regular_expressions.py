@@ -99,6 +99,7 @@ def find_slow_text(pattern: Pattern) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_all_expressions_are_found() -> None:
     assert len(patterns()) > 350
     assert sum(pattern.text == "x" for pattern in patterns().values()) < 12

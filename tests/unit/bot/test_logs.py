@@ -36,6 +36,7 @@ def log(log_format: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_debug_adds_our_records_and_not_those_of_libraries() -> None:
     code = """
 import logging

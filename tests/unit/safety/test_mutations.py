@@ -39,6 +39,7 @@ def changed(protection: Protection) -> dict[str, str]:
     return files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protection", PROTECTIONS, ids=lambda protection: f"{protection.name}, {protection.mode}"
 )

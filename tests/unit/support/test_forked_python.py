@@ -30,6 +30,7 @@ sys.exit(child.wait() + 10)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -126,6 +126,7 @@ def test_a_closed_output_causes_no_traceback() -> None:
     assert process.wait(timeout=120) == 1
 
 
+@pytest.mark.slow
 def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     port = str(find_free_port())
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
@@ -146,6 +147,7 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_the_web_process_imports_nothing_heavy() -> None:
     heavy = ("githubkit", "anthropic", "openai", "docker", "jinja2", "bot.solve_issue")
     code = f"""
@@ -156,6 +158,7 @@ sys.exit(", ".join(found) or None)
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+@pytest.mark.slow
 def test_config_check_names_the_place(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text("version: 1\nsampels: 3\n")
@@ -167,6 +170,7 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
     assert json.loads(out)["problem"]["line"] == 2
 
 
+@pytest.mark.slow
 def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text(

@@ -193,6 +193,7 @@ async def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(
     assert found[-1].message.startswith(more)
 
 
+@pytest.mark.slow
 async def test_a_file_that_is_read_in_a_process_reads_as_the_others() -> None:
     text = "samples: 7\ntest: [pytest, -q]\nbudget:\n  run: 3\n" + "# more\n" * 1_000
     assert await read_untrusted(text) == parse_or_list_problems(text) == parse_config(text)

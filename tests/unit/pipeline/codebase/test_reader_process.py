@@ -72,6 +72,7 @@ def test_it_is_one_process_without_our_environment(
     assert environment == ""
 
 
+@pytest.mark.slow
 def test_threads_take_turns(reader: ReaderProcess) -> None:
     texts = [json.dumps([f"a = {n}\n" * 2_000, "a.py", None]).encode() for n in range(8)]
     with ThreadPoolExecutor(8) as pool:

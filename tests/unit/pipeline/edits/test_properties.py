@@ -47,6 +47,7 @@ def times(lines: list[str], sought: list[str]) -> int:
     return sum(lines[at : at + len(sought)] == sought for at in spans)
 
 
+@pytest.mark.slow
 @quick
 @given(LINES, SOME, ENDING, st.booleans(), st.data())
 def test_lines_that_are_there_once_are_replaced_and_nothing_else(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # The tests import NumPy and SciPy: a process that only collects this file need not load them.
 
 
+@pytest.mark.slow
 def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> None:
     import numpy as np
 
@@ -55,6 +56,7 @@ def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     assert loss(held)[1][0] == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_fit_that_does_not_converge_is_refused() -> None:
     import numpy as np
 
@@ -67,6 +69,7 @@ def test_a_fit_that_does_not_converge_is_refused() -> None:
         minimise(endless, [1, 1])
 
 
+@pytest.mark.slow
 def test_without_scipy_the_command_says_what_to_install() -> None:
     program = "import sys; sys.modules['scipy'] = None; import pipeline.evaluation.fitting"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -359,6 +359,7 @@ def test_records_that_unpack_to_more_than_can_be_kept_are_refused(
         parse(names)
 
 
+@pytest.mark.slow
 async def test_records_that_cost_too_much_tell_no_test_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -347,6 +347,7 @@ class CountTest(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     extra = {"tests/__init__.py": "", "pyproject.toml": ""}
     shop = await opened(tmp_path, {"tests/test_case.py": CASE}, **extra)
@@ -383,6 +384,7 @@ async def test_a_command_in_another_language_counts_by_its_exit_code(tmp_path: P
     assert (await compared(shop, HARMLESS, *command)).broken == ()
 
 
+@pytest.mark.slow
 async def test_a_script_that_runs_pytest_is_distinguished_by_its_junit_file(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))"
@@ -535,6 +537,7 @@ def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
             ast.parse(file.read_text(), feature_version=(3, 7))
 
 
+@pytest.mark.slow
 async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_without_an_edit(
     tmp_path: Path,
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_development_container_says_it_too() -> None:
     assert found.needs.requirements == ("pytest-asyncio",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

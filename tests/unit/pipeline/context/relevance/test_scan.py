@@ -151,6 +151,7 @@ async def frame() -> int:
         return 6000 - RelevanceReader(scout, ISSUE).room
 
 
+@pytest.mark.slow
 async def test_what_fits_the_scouts_window_by_its_own_count_is_read_whole(tmp_path: Path) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
     window = await frame() + (len(real_tokens(text)) + estimate_tokens(text)) // 2

@@ -39,6 +39,7 @@ def test_an_instance_counts_once_however_many_edits_it_has() -> None:
     assert seen.breaks.if_wrong == pytest.approx(1 / 3, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_few_instances_change_nothing_and_more_leave_the_assumed_rates_by_and_by() -> None:
     for repos, instances in ((1, 300), (4, 4)):
         fitted = fit.fit(drawn(repos, instances, breaks=0.9, passes=0.1))
