@@ -106,7 +106,7 @@ def conclude(
     *,
     out: Path | None,
     result: str = "",
-    done: str = "Fix",
+    done: str = "Proven fix",
 ) -> int:
     """Print what came of the run, and return the exit code.
 

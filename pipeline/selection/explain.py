@@ -57,13 +57,13 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
         behave = agree(rest, "behaves", "behave")
         return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []
     if count == 2:
-        how = "does the same" if stands.support > 1 else "is written differently"
+        how = "makes the same change" if stands.support > 1 else "is written differently"
         return [f"the other edit {how}"]
     if count > 2 and stands.support > 1:
         equal = stands.support - 1
-        verb, rest = agree(equal, "does", "do"), count - 1
+        verb, rest = agree(equal, "makes", "make"), count - 1
         which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
-        return [f"{which} {verb} the same"]
+        return [f"{which} {verb} the same change"]
     return ["every other edit is written differently"] if count > 2 else []
 
 

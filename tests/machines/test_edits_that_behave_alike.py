@@ -57,6 +57,14 @@ async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
     assert "other words" not in why(chosen).replace(said, "")  # once is enough
 
 
+async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) -> None:
+    commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
+    edits = alike(commented, GOOD_EDIT, NO_LOOP)
+    chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
+    assert "3 samples, 2 different edits, which behave alike in every test" in why(chosen)
+    assert "1 of the 2 other edits makes the same change" in why(chosen)
+
+
 async def test_a_script_that_expects_too_much_is_said_to_fail_every_edit(shop: Shop) -> None:
     answers = alike(NO_LOOP, GOOD_EDIT)
     answers["testing/1"] = [GOOD_SCRIPT.replace("[1, 2]) == 3", "[1, 2]) == 4"), APPROVE]
