@@ -22,6 +22,7 @@ from sandbox.environment.node import is_node
 from sandbox.environment.python_version import DEFAULT_MINOR, PythonRequirement, find_python_at
 from sandbox.environment.python_version import find_python_requirement as find_python
 from sandbox.environment.recipe import (
+    MAX_ALL_BYTES,
     MAX_FILE_BYTES,
     Manifests,
     Recipe,
@@ -96,7 +97,9 @@ def make_plan(
     found = list(different.values())[:MOST_ATTEMPTS]
     unread = [name for name in manifests.too_large if name in LOCKS]
     if unread:
-        note = f" {unread[0]} is larger than {MAX_FILE_BYTES // 2**20} MB and is not read."
+        most, most_together = MAX_FILE_BYTES >> 20, MAX_ALL_BYTES >> 20
+        limit = f"{most} MB for a file, {most_together} MB for all that say what to install"
+        note = f" {unread[0]} is too large to be read ({limit})."
         found[0] = replace(found[0], summary=found[0].summary + note)
     return tuple(found)
 
