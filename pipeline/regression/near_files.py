@@ -35,7 +35,7 @@ _FOLDER = 1.0
 _CHANGED = 10.0
 Keep = Callable[[Sequence[str]], Sequence[str]]
 _DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
-_COMMON = COMMON_STEMS | {"test", "tests", "src"}
+_COMMON_STARTS = {word[:5] for word in COMMON_STEMS | {"test", "tests", "src"}} | {""}
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ def rank_files(changed: Sequence[str], evidence: Nearness) -> list[str]:
             scores[test] += _IMPORTS.get(evidence.distances[test], 0.1)
         if strongest:
             scores[test] += _HISTORY * evidence.together.get(test, 0.0) / strongest
-        scores[test] += max((_affinity(test, path) for path in changed), default=0.0)
+    for test, score in _rank_names(changed, list(evidence.texts)).items():
+        scores[test] += score
     for word in evidence.words:
         holding = [test for test, text in evidence.texts.items() if word in text]
         rare = _rarity(len(holding), len(evidence.texts))
@@ -194,22 +195,31 @@ def choose_files(ranked: Sequence[str], texts: Mapping[str, str]) -> list[str]:
 
 
 def _rarity(count: int, whole: int) -> float:
-    """1 for a word in a single file, 0 for a word in all files."""
-    return math.log(whole / count) / math.log(whole) if 0 < count < whole else float(count > 0)
+    """1 for a word in a single file, 0 for a word in all of several files."""
+    if whole < 2 or not count:
+        return float(count > 0)
+    return math.log(whole / count) / math.log(whole)
 
 
-def _affinity(test: str, path: str) -> float:
-    """The similarity of the names of a test file and a changed file."""
-    if not path.endswith(".py"):
-        return 0.0
-    parts = [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
-    if not parts:
-        return 0.0
-    stem, name = parts[-1].lstrip("_"), PurePosixPath(test).stem
-    if name in (f"test_{stem}", f"{stem}_test", f"test{stem}"):
-        return _NAMED
-    ours = {word[:5] for part in parts for word in part.lower().split("_")} - _COMMON
-    theirs = {
-        word[:5] for part in PurePosixPath(test).with_suffix("").parts for word in part.split("_")
-    }
-    return _FOLDER * len(ours & theirs - {word[:5] for word in _COMMON})
+def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float]:
+    """How much the names of test files have in common with those of changed files."""
+    words = {test: _split_path(PurePosixPath(test)) for test in tests}
+    counts = Counter(word for found in words.values() for word in found)
+    scores = dict.fromkeys(tests, 0.0)
+    for path in map(PurePosixPath, changed):
+        parts = [part for part in path.with_suffix("").parts if part != "__init__"]
+        if path.suffix != ".py" or not parts:
+            continue
+        stem, ours = parts[-1].lstrip("_"), _split_path(path)
+        names = {f"test_{stem}", f"{stem}_test", f"test{stem}"}
+        for test in tests:
+            shared = sum(_rarity(counts[word], len(tests)) for word in ours & words[test])
+            score = _NAMED if PurePosixPath(test).stem in names else _FOLDER * shared
+            scores[test] = max(scores[test], score)
+    return scores
+
+
+def _split_path(path: PurePosixPath) -> set[str]:
+    """The words of a path without its ending, as far as they tell files apart."""
+    parts = (part.lower() for part in path.with_suffix("").parts if part != "__init__")
+    return {word[:5] for part in parts for word in part.split("_")} - _COMMON_STARTS

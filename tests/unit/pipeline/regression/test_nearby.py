@@ -70,6 +70,13 @@ def test_a_changed_test_comes_first_and_what_nothing_speaks_for_is_left_out() ->
     assert rank_files(["docs/till.md"], Nearness(texts)) == []
 
 
+def test_a_word_of_many_test_files_says_less_than_one_of_few() -> None:
+    common = {f"tests/db_functions/test_{name}.py": "" for name in ("abs", "cast", "now")}
+    evidence = Nearness({**common, "tests/queries/test_sql_text.py": ""})
+    first, *_ = rank_files(["shop/db/models/sql/compiler.py"], evidence)
+    assert first == "tests/queries/test_sql_text.py"
+
+
 def test_only_so_many_are_taken_and_the_nearest_always() -> None:
     many = {f"tests/test_{n:02}.py": "x" * 10 for n in range(40)}
     assert len(choose_files(sorted(many), many)) == MOST_FILES
