@@ -55,16 +55,18 @@ class WarmPool:
             lambda execution: self._cost(execution.edit)
         )
 
-    def take(self, edit: tuple[str, ...]) -> WarmContainer:
-        """A container for one execution, preferably one that has applied `edit` already.
+    def take(self, edit: tuple[str, ...], *, new: bool = False) -> WarmContainer:
+        """A container for one execution, preferably one that has applied `edit` already; with
+        `new`, one that is started now.
 
         Raises:
             SandboxUnavailable: a new one could not be started.
         """
         with self._guard:
             self._tried_edits.add(edit)
-            known = [container for container in self._idle if edit in container.edits]
-            for container in known or self._idle:
+            idle = [] if new else self._idle
+            known = [container for container in idle if edit in container.edits]
+            for container in known or idle:
                 self._idle.remove(container)
                 container.edits.add(edit)
                 LEVELS.change(Level.IDLE_CONTAINERS, -1)
@@ -140,16 +142,17 @@ class WarmExecution:
         try:
             return self._run_once(copy_all=copy_all)
         except WarmContainerDied:
-            # Nothing of an execution outlives its container: repeating it has no other effect.
+            # Nothing of an execution outlives its container: repeating it has no other effect. What
+            # killed this one may have killed the idle ones as well.
             try:
-                return self._run_once(copy_all=copy_all)
+                return self._run_once(copy_all=copy_all, new=True)
             except WarmContainerDied as error:
                 raise NoWarmContainer(f"The sandbox container died twice: {error}") from error
 
-    def _run_once(self, *, copy_all: bool) -> dict[str, Any]:
+    def _run_once(self, *, copy_all: bool, new: bool = False) -> dict[str, Any]:
         if self._stopped_at is not None:
             raise Stopped
-        container = self._warm_pool.take(self.edit)
+        container = self._warm_pool.take(self.edit, new=new)
         run = secrets.token_hex(8)
         with self._guard:
             is_stopped = self._stopped_at is not None
