@@ -59,19 +59,20 @@ def describe_finalists(
     """
     table = standings.table
     letters = assign_letters(table, (*pool, *ranked))
+    saved = [reports.get(table.candidates[c].patch.diff) for c in pool]
     return Finalists(
         table=table,
         indices=pool,
         letters=[letters[c] for c in pool],
         files=files,
-        suite=[_suite_sentence(reports.get(table.candidates[c].patch.diff)) for c in pool],
+        suite=[_suite_sentence(one) for one in saved] if any(saved) else (),
         missing=_missing_sentences(standings, pool, letters),
     )
 
 
 def _suite_sentence(saved: SavedSuiteReport | None) -> str:
     if saved is None:
-        return ""
+        return "The repository's own tests were not run with it."
     if saved.report is None:
         return f"The repository's own tests could not be run with it. {saved.problem}".rstrip()
     broken = saved.report.broken

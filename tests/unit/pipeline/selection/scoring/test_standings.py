@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.options import SelectionMethod
 from pipeline.selection.explain import explain_skipped
+from pipeline.selection.finalists import describe_finalists
 from pipeline.selection.methods import (
     TIE_LOG_ODDS,
     best_candidates,
@@ -25,6 +26,7 @@ from pipeline.selection.scoring.execution import (
 )
 from pipeline.selection.scoring.ratios import load_shipped_ratios
 from pipeline.selection.scoring.standings import Standings, build_standings
+from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
@@ -217,3 +219,13 @@ def test_odd_diffs_stand_beside_plain_ones() -> None:
     found = known(table(diffs, ["0"] * 6, "2"))
     assert [s.support for s in found.entries] == [2, 2, 1, 1, 1, 1]
     assert len(rank_candidates("evidence", found)) == 6
+
+
+def test_who_chooses_is_told_of_which_edit_the_repositorys_tests_say_nothing() -> None:
+    standings = known(table([ONE, TWO], ["0", "0"], "2"))
+    report = {ONE: SavedSuiteReport(report=None, problem="pytest is missing.")}
+    assert describe_finalists(standings, (0, 1), (0, 1), report, ()).suite == [
+        "The repository's own tests could not be run with it. pytest is missing.",
+        "The repository's own tests were not run with it.",
+    ]
+    assert not describe_finalists(standings, (0, 1), (0, 1), {}, ()).suite
