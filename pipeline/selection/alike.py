@@ -17,7 +17,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
 from pipeline.store import Store
-from pipeline.types import Frozen, replace
+from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.errors import PatchRejected
 
 MOST_EDITS = 4
@@ -61,13 +61,13 @@ async def compare_by_brought_tests(
 
 
 def _find_groups(standings: Standings) -> list[tuple[int, ...]]:
-    """The groups of alike candidates that hold different edits."""
+    """The groups of alike candidates that hold edits of different code."""
     groups = dict.fromkeys(
         behaving_alike(standings, c)
         for c in range(len(standings.entries))
         if not standings.breaks(c)
     )
-    return [group for group in groups if len(set(_diffs(standings, group))) > 1]
+    return [group for group in groups if len({standings.entries[c].same_as for c in group}) > 1]
 
 
 def _diffs(standings: Standings, group: Sequence[int]) -> list[str]:
@@ -77,31 +77,36 @@ def _diffs(standings: Standings, group: Sequence[int]) -> list[str]:
 async def _part(
     standings: Standings, group: Sequence[int], suite: RegressionSuite, behaves_as: list[int]
 ) -> None:
-    """Note in `behaves_as` which of `group` still behave alike."""
-    diffs = list(dict.fromkeys(_diffs(standings, group)))[:MOST_EDITS]
+    """Note in `behaves_as` which of `group` still behave alike. Of equal code, one edit runs."""
+    entries = {standings.table.candidates[c].patch.diff: standings.entries[c] for c in group}
+    diffs = list(entries)[:MOST_EDITS]
     fails: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for author in diffs:
         tests = _tests_of(author)
         own = await suite.run_brought_tests(author, _paths(tests)) if tests else None
         if own is None or not own.passed:
             continue
+        lost: dict[int, tuple[str, ...]] = {entries[author].same_as: ()}
         for diff in diffs:
-            if diff == author:
-                fails[diff].append(())
-                continue
-            combined = remove_files(diff, list_paths(tests)) + tests
-            try:
-                run = await suite.run_brought_tests(combined, _paths(tests))
-            except PatchRejected:
-                run = None
-            passed = set(own.passed if run is None else run.passed)
-            fails[diff].append(tuple(sorted(set(own.passed) - passed)))
+            code = entries[diff].same_as
+            if code not in lost:
+                run = await _run_tests_of_other(suite, diff, tests)
+                lost[code] = tuple(sorted(set(own.passed) - set(run.passed))) if run else ()
+            fails[diff].append(lost[code])
     first: dict[tuple[tuple[str, ...], ...], int] = {}
     by_diff = {diff: tuple(fails[diff]) for diff in diffs}
     for c in group:
         seen = by_diff.get(standings.table.candidates[c].patch.diff)
         if seen is not None:
             behaves_as[c] = first.setdefault(seen, c)
+
+
+async def _run_tests_of_other(suite: RegressionSuite, diff: str, tests: str) -> SuiteRun | None:
+    combined = remove_files(diff, list_paths(tests)) + tests
+    try:
+        return await suite.run_brought_tests(combined, _paths(tests))
+    except PatchRejected:
+        return None
 
 
 def _tests_of(diff: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.regression.suite import RegressionSuite
 from pipeline.types import Selection
 from tests.machines.choosing import asked, chosen_by
 from tests.support.data.solver_shop import (
@@ -86,6 +87,17 @@ async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) 
     assert "docs/news.md" in chosen.candidate.patch.diff
     said = "2 edits make the same change; of these it is the only one that also changes"
     assert f"{said} documentation." in why(chosen)
+
+
+async def test_tests_that_edits_of_the_same_code_bring_compare_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise AssertionError("edits of the same code end alike with every test")
+
+    monkeypatch.setattr(RegressionSuite, "run_brought_tests", fail)
+    chosen, _ = await chosen_by(shop, "evidence", alike(TEST_TOO, NOTED_TOO), samples=2)
+    assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 1
 
 
 @pytest.mark.slow
