@@ -24,6 +24,8 @@ _NAME_OF_TEST = re.compile(
     r"(test_.+|tests?|.+[_-](test|spec)s?|.+\.(test|spec|e2e)|[A-Z]\w*Tests?)\.\w{1,5}"
 )
 """`test_a.py`, `a_test.go`, `a-test.js`, `a_spec.rb`, `a.test.ts`, `ATest.java`, `ATests.cs`."""
+_MOST_PATHS = 100
+"""Of a setting of pytest."""
 _LARGEST = 200_000
 """Bytes; larger test files are not read as examples."""
 _MOST_READ = 2000
@@ -72,6 +74,8 @@ class Conventions(BaseModel):
     """Whether test files lie in several top-level folders."""
     testpaths: tuple[str, ...] = ()
     """What pytest collects if no path is given, by its settings; empty: everything."""
+    norecursedirs: tuple[str, ...] = ()
+    """Patterns of folders that pytest does not enter, by its settings."""
 
     def fresh_path(self, words: str, taken: Sequence[str] | frozenset[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
@@ -145,7 +149,8 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
         overrides=_overrides(settings),
         pattern=_discovery_pattern(paths),
         spread=len({path.split("/")[0] for path in paths}) > 1,
-        testpaths=_testpaths(settings),
+        testpaths=_find_setting(settings, "testpaths"),
+        norecursedirs=_find_setting(settings, "norecursedirs"),
     )
 
 
@@ -211,8 +216,8 @@ def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:
     return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
 
 
-def _testpaths(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """pytest's `testpaths`, from the first file that has settings for it.
+def _find_setting(settings: Mapping[str, str], option: str) -> tuple[str, ...]:
+    """The paths of a pytest `option`, from the first file that has settings for it.
 
     https://docs.pytest.org/en/stable/reference/customize.html#configuration-file-formats
     """
@@ -227,11 +232,11 @@ def _testpaths(settings: Mapping[str, str]) -> tuple[str, ...]:
             section = "tool:pytest" if name == "setup.cfg" else "pytest"
             found = dict(parser.items(section, raw=True)) if parser.has_section(section) else None
         if isinstance(found, dict):
-            listed: Any = cast(dict[str, Any], found).get("testpaths", "")
+            listed: Any = cast(dict[str, Any], found).get(option, "")
             words = listed.split() if isinstance(listed, str) else listed
             paths = cast(list[Any], words) if isinstance(words, list) else []
             plain = (path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str))
-            return tuple(path for path in plain if path not in ("", "."))
+            return tuple(path for path in plain if path not in ("", "."))[:_MOST_PATHS]
     return ()
 
 

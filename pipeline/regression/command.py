@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import Literal
 
 from pydantic import Field
@@ -72,6 +73,8 @@ class TestCommand(Frozen):
     """The words of `argv` that name files or folders of the repository."""
     testpaths: tuple[str, ...] = ()
     """What pytest collects if `argv` names no place, as globs; empty: everything."""
+    norecursedirs: tuple[str, ...] = ()
+    """Folders that pytest does not enter, as globs."""
 
     def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
         """`argv` with our recorder, if it can be added, restricted to `files`."""
@@ -109,8 +112,18 @@ class TestCommand(Frozen):
         nothing if one of their `conftest.py` fails.
         """
         roots = self.places or self.testpaths
-        inside = tuple(path for path in files if any(_lies_in(path, root) for root in roots))
-        return inside or tuple(files)
+        entered = tuple(path for path in files if not self._skips(path))
+        inside = tuple(path for path in entered if any(_lies_in(path, root) for root in roots))
+        return inside or entered or tuple(files)
+
+    def _skips(self, path: str) -> bool:
+        """Whether pytest does not enter a folder of `path`, if nobody names it."""
+        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+        return any(
+            fnmatchcase(f"/{folder}", f"*/{pattern}")
+            for folder in folders
+            for pattern in self.norecursedirs
+        )
 
 
 async def find_commands(
@@ -147,8 +160,11 @@ async def find_commands(
     if any(_mentions(line, {"nosetests", "nose"}) for line in (*tox, *nox)):
         found.append(_to_command(_NOSE, "tox", places))
     unique = [*{command.argv: command for command in found}.values()][:_MOST_COMMANDS]
-    paths = conventions.testpaths
-    return tuple(replace(one, testpaths=paths) if one.kind == "pytest" else one for one in unique)
+    paths, skipped = conventions.testpaths, conventions.norecursedirs
+    return tuple(
+        replace(one, testpaths=paths, norecursedirs=skipped) if one.kind == "pytest" else one
+        for one in unique
+    )
 
 
 def find_runner(words: Sequence[str]) -> int | None:

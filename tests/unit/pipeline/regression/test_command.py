@@ -178,6 +178,19 @@ async def test_what_pytest_collects_by_itself_is_known(
     assert first.collects(asked[:1]) == asked[:1]
 
 
+async def test_folders_that_pytest_does_not_enter_hold_no_near_tests(tmp_path: Path) -> None:
+    text = "[pytest]\ntestpaths = tests\nnorecursedirs = tests/examples .* build\n"
+    first = (await found(tmp_path, {**TESTS, "pytest.ini": text}))[0]
+    asked = (
+        "tests/examples/deep/test_a.py",
+        "tests/test_b.py",
+        "tests/my_examples/test_c.py",
+        "tests/build/test_d.py",
+        "tests/.hidden/test_e.py",
+    )
+    assert first.collects(asked) == ("tests/test_b.py", "tests/my_examples/test_c.py")
+
+
 async def test_the_places_of_a_command_are_what_it_collects(tmp_path: Path) -> None:
     files = {**TESTS, "pytest.ini": "[pytest]\ntestpaths = more\n"}
     (one,) = await found(tmp_path, files, "pytest", "tests/")
