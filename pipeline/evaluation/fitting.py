@@ -77,18 +77,12 @@ NEIGHBOUR_RATIO = 1.3
 RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
 """The ridge penalty on squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
+COMMAND = "python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT"
 FOLDS = 4
 """Folds: probabilities are fitted to ranks that were fitted without the fold."""
 CHOSEN_FEATURES = (
-    "share",
-    "support",
-    "alone",
-    "tokens_mean",
-    "tokens_nearest",
-    "added",
-    "removed",
-    "files",
-)
+    "share", "support", "alone", "tokens_mean", "tokens_nearest", "added", "removed", "files",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -214,42 +208,32 @@ def minimise(loss: Loss, signs: Sequence[int]) -> Vector:
         [0.0 if sign > 0 else -np.inf for sign in signs],
         [0.0 if sign < 0 else np.inf for sign in signs],
     )
-    start = np.zeros(len(signs))
     found = minimize(
         loss,
-        start,
+        np.zeros(len(signs)),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
         # Stop only where the gradient vanishes, or where the loss no longer changes.
         options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 20_000, "maxfun": 40_000, "maxcor": 60},
     )
-    weights = _end_search(loss, found.x, bounds)
-    slope = loss(weights)[1]
+    weights: Vector = found.x
+    free = (weights > bounds.lb) & (weights < bounds.ub)
+
+    def slope_at(inner: Vector) -> Vector:
+        weights[free] = inner
+        return loss(weights)[1][free]
+
+    # Near its least the loss differs by less than its rounding, which depends on the processor,
+    # while the gradient still tells six digits of the weights.
+    if free.any():
+        weights[free] = root(slope_at, weights[free], tol=1e-12).x
+    weights = np.clip(weights, bounds.lb, bounds.ub)
     # At a bound the gradient may be large; a step against it must lead out of the bounds.
-    left = weights - np.clip(weights - slope, bounds.lb, bounds.ub)
+    left = weights - np.clip(weights - loss(weights)[1], bounds.lb, bounds.ub)
     if np.abs(left).max(initial=0.0) > _GRADIENT_TOLERANCE:
         raise ArithmeticError(f"the fit did not converge: {found.message}")
     return weights
-
-
-def _end_search(loss: Loss, weights: Vector, bounds: Bounds) -> Vector:
-    """`weights` with those inside `bounds` moved to where the gradient vanishes.
-
-    Near its least the loss differs by less than its own rounding, which depends on the processor,
-    while the gradient still tells six digits of the weights.
-    """
-    free = (weights > bounds.lb) & (weights < bounds.ub)
-
-    def place(inner: Vector) -> Vector:
-        moved = weights.copy()
-        moved[free] = inner
-        return moved
-
-    if not free.any():
-        return weights
-    found = root(lambda inner: loss(place(inner))[1][free], weights[free], tol=1e-12)
-    return np.clip(place(found.x), bounds.lb, bounds.ub)
 
 
 def _by_name(names: Sequence[str], weights: Vector) -> dict[str, float]:
@@ -269,9 +253,8 @@ def fit_weights(found: Sequence[EnsembleSample], kind: Kind) -> Weights:
             rows.append(probability_features(sample.evidence, scores))
             right.append(sum(sample.right[c] for c in tops) / len(tops))
     whole = [n for n in found[0].evidence.agreement if kind == "record" or "record" not in n]
-    chosen = [
-        f"chosen_{n}" for n in (*CHOSEN_FEATURES, *(["record_best"] if kind == "record" else []))
-    ]
+    more = ["record_best"] if kind == "record" else []
+    chosen = [f"chosen_{n}" for n in (*CHOSEN_FEATURES, *more)]
     return Weights(
         rank=fit_rank(found, RANK_PENALTY[kind], names),
         probability=fit_probability(rows, right, ["bias", "margin", *whole, *chosen]),
@@ -289,16 +272,14 @@ def _repository_folds(
     for repo in sorted(sizes, key=lambda r: (-sizes[r], r)):
         min(folds, key=lambda f: sum(sizes[r] for r in f)).add(repo)
     for fold in folds:
-        inside = [s for s in found if s.repo not in fold]
-        yield inside, [s for s in found if s.repo in fold]
+        yield [s for s in found if s.repo not in fold], [s for s in found if s.repo in fold]
 
 
 def fit(data: Dataset, data_note: str, command: str) -> ConfidenceModel:
     """Fit all weights: on everything, and without each repository."""
     fits: dict[Kind, Fit] = {}
     curves: dict[Kind, list[tuple[float, float]]] = {"anonymous": [], "record": []}
-    kinds: tuple[Kind, ...] = ("anonymous", "record")
-    for kind in kinds:
+    for kind, points in curves.items():
         found = samples(data, kind)
         without: dict[str, Weights] = {}
         for repo in sorted({s.repo for s in found}):
@@ -308,7 +289,7 @@ def fit(data: Dataset, data_note: str, command: str) -> ConfidenceModel:
                 if sample.repo == repo and sample.equal_strength:
                     tops = choose(sample.evidence, weights)
                     share = sum(sample.right[c] for c in tops) / len(tops)
-                    curves[kind].append((confidence(sample.evidence, weights), share))
+                    points.append((confidence(sample.evidence, weights), share))
         fits[kind] = Fit(whole=fit_weights(found, kind), without=without)
     return ConfidenceModel(
         date=datetime.now(UTC).date().isoformat(),
@@ -328,8 +309,7 @@ def main() -> int:
         f"{len(data.instances)} instances of SWE-bench Verified with the public leaderboard's "
         f"edits and verdicts of {len(data.members)} systems"
     )
-    command = "python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT"
-    fitted = fit(data, data_note, command)
+    fitted = fit(data, data_note, COMMAND)
     out.write_text(fitted.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return 0
 
