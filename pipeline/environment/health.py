@@ -132,8 +132,7 @@ class Health(Frozen):
         if not self.passed and not self.failed:
             return self.problem or "No test could be run."
         sampled = self.passed + self.failed
-        known = self.collected is not None and self.collected > sampled
-        of = f" (a sample of {self.collected})" if known else ""
+        of = self._describe_sample(sampled)
         kinds = ", ".join(f"{kind} {count}" for kind, count in self.errors.items() if count)
         why = f" ({kinds})" if kinds else ""
         end = "" if self.ended else " They did not come to their end in time."
@@ -142,3 +141,9 @@ class Health(Frozen):
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
         tests = f"{passed} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
+
+    def _describe_sample(self, sampled: int) -> str:
+        if self.collected is None and 0 < self.files < self.of_files:
+            return f" (a sample: {self.files} of {pluralize(self.of_files, 'test file')})"
+        known = self.collected is not None and self.collected > sampled
+        return f" (a sample of {self.collected})" if known else ""

@@ -87,6 +87,22 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
     assert seen.grade is grade
 
 
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (health(passed=5), "5 of 5 tests pass."),
+        (health(passed=5, collected=9), "5 of 5 tests (a sample of 9) pass."),
+        (
+            health(passed=77, files=10, of_files=764),
+            "77 of 77 tests (a sample: 10 of 764 test files) pass.",
+        ),
+        (health(passed=9, files=0, of_files=3), "9 of 9 tests pass."),
+    ],
+)
+def test_a_sample_is_called_one_even_if_nobody_counted_all_tests(seen: Health, said: str) -> None:
+    assert seen.sentences()[1] == said
+
+
 COLLECTED = {
     "3.6": "collected 2 items / 1 error\n<Module 'tests/test_a.py'>\n  <Function 'test_x'>\n"
     "=== ERRORS ===\n___ ERROR collecting tests/test_b.py ___\nERROR tests/test_b.py",
