@@ -97,9 +97,16 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
             "77 of 77 tests (a sample: 10 of 764 test files) pass.",
         ),
         (health(passed=9, files=0, of_files=3), "9 of 9 tests pass."),
+        (health(passed=1, failed=2, errors={"other": 2}), "1 of 3 tests passes, 2 fail."),
+        (
+            health(
+                passed=1, failed=4, errors={"other": 2, "network": 1}, commonest="TypeError: x."
+            ),
+            "1 of 5 tests passes, 4 fail (network 1). The most frequent error: TypeError: x.",
+        ),
     ],
 )
-def test_a_sample_is_called_one_even_if_nobody_counted_all_tests(seen: Health, said: str) -> None:
+def test_a_sentence_says_how_many_tests_pass_and_why_others_fail(seen: Health, said: str) -> None:
     assert seen.sentences()[1] == said
 
 

@@ -177,6 +177,7 @@ async def test_an_environment_in_which_some_tests_pass_is_not_said_to_do_nothing
     assert "No attempt works well enough, so a model writes the commands." in case.said
     assert case.said[-1].startswith("The environment works only in part, and I found no better")
     assert environment.record.complaint().startswith("The repository works only in part in ")
+    assert "The most frequent error: TypeError: 'int' object" in environment.record.lines()[0]
     worse = Case(tmp_path / "worse", PlannedEngine(("bad",), {"bad": BROKEN}))
     await worse.prepare({"environment": ["<give_up>No.</give_up>"]})
     assert "No attempt works, so a model writes the commands." in worse.said
