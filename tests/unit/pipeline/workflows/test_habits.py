@@ -101,6 +101,20 @@ async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an
     assert (await habits_after(tmp_path / "shown", first, read=read)).nearest is None
 
 
+async def test_the_nearest_tests_are_not_shown_a_second_time(tmp_path: Path) -> None:
+    first = {
+        "shop/till.py": b"x = 0\n",
+        "tests/test_till.py": TEST,
+        "tests/test_other.py": b"def test_other():\n    pass\n",
+    }
+    many = ("shop/till.py", *(f"shop/{n}.py" for n in range(10)))
+    assert (await habits_after(tmp_path, first, read=(*many, "tests/test_till.py"))).nearest is None
+    read = (*many, "tests/test_other.py")
+    found = await habits_after(tmp_path / "other", first, read=read)
+    assert found.nearest is not None
+    assert found.nearest.path == "tests/test_till.py"
+
+
 async def test_a_changelog_that_only_releases_change_is_not_mentioned(tmp_path: Path) -> None:
     first = {"docs/CHANGES.rst": FIRST["docs/CHANGES.rst"]}
     code = {path: text for path, text in FIRST.items() if path not in first}
