@@ -279,6 +279,17 @@ def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
     assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)
 
 
+def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
+    newest = (SourceFile(path="CHANGES", text="* #12: It adds up.\n", tokens=0),)
+    values = {"files": FILES, "habits": replace(HABITS, newest=newest)}
+    known = render("editing/context", issue=replace(ISSUE, number=7), **values)
+    assert known.rstrip().endswith("Entries there name issues; the number of this one is 7.")
+    unknown = render("editing/context", issue=ISSUE, **values)
+    assert "The number of this one is not known: do not make one up." in unknown
+    plain = render("editing/context", issue=ISSUE, files=FILES, habits=HABITS)
+    assert "Entries there" not in plain
+
+
 @pytest.mark.parametrize("name", ["editing/review", "exploring/check", "revising/review"])
 def test_what_fails_beside_the_broken_tests_is_not_blamed_on_the_edit(name: str) -> None:
     text = render(name, **{**VALUES, **SPECIAL.get(name, {})})

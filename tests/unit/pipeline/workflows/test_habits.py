@@ -199,3 +199,22 @@ async def test_fragments_without_a_suffix_are_known(tmp_path: Path) -> None:
     habits = await habits_after(tmp_path, files)
     assert "files of their own in doc/whatsnew/fragments." in habits.changelog
     assert [one.path.rpartition("/")[2] for one in habits.newest] == list(names[1::-1])
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "named"),
+    [
+        ("CHANGES", "* #8085: i18n: A single text domain", True),
+        ("CHANGES.rst", "-   Nested blueprints. :issue:`4834`", True),
+        ("CHANGES.md", "- Mended ([1](https://github.com/a/b/issues/1)).", True),
+        ("CHANGES.md", "- Mended (GH-12).", True),
+        ("changelog/7491.bugfix.rst", "Keep the order.", True),
+        ("news/7491.bugfix", "Keep the order.", True),
+        ("docs/whatsnew/1.2.rst", "Keep the order.", False),
+        ("docs/whatsnew/12.rst", "Keep the order.", False),
+        ("CHANGES.md", "# 1.2\n\n- Mended.\n", False),
+    ],
+)
+def test_entries_that_name_issues_are_known(path: str, entry: str, named: bool) -> None:
+    habits = Habits(newest=(SourceFile(path=path, text=entry, tokens=0),))
+    assert habits.name_issues is named
