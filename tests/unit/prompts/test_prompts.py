@@ -268,6 +268,10 @@ def test_the_ranking_says_plainly_that_what_is_left_out_cannot_be_seen() -> None
     assert "What you leave out cannot\nbe seen" in text
 
 
+def test_whoever_writes_approaches_knows_that_each_is_read_alone() -> None:
+    assert "Each line is read alone" in render("approaches/write", count=2)
+
+
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
     assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)
