@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 from sandbox.frozen import Frozen
+
+_ISSUE_NUMBER: Final = re.compile(
+    r"(?<!\w)(?:#|GH-?)\d+|:(?:issue|gh|ghissue|pr|pull|bug|ticket):`\d+`|/(?:issues|pull)/\d+"
+)
+_NUMBERED_FILE: Final = re.compile(r"(?:^|/)\d+\.(?!(?:md|rst|txt)$)[a-z_-]+(?:\.\w+)?$")
+"""Such as towncrier's `1234.bugfix.rst`."""
 
 
 class SourceFile(Frozen):
@@ -131,3 +138,11 @@ class Habits(Frozen):
     """Whether past commits that change code also change tests, as a sentence."""
     nearest: SourceFile | None = None
     """The test file nearest to the most relevant files; None if it is among those shown."""
+
+    @property
+    def name_issues(self) -> bool:
+        """Whether the newest entries name issues by number, in their text or their file's name."""
+        return any(
+            _ISSUE_NUMBER.search(file.text) or _NUMBERED_FILE.search(file.path)
+            for file in self.newest
+        )

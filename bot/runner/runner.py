@@ -27,7 +27,7 @@ from bot.telemetry.stages import Stages
 from bot.types import Failure, RunId
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.environment.facts import facts_of
-from pipeline.environment.packages import reads_version_from_git
+from pipeline.environment.packages import find_distribution_name, reads_version_from_git
 from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
 from pipeline.models.base import Model
 from pipeline.models.wrappers.metered import Meter
@@ -243,7 +243,8 @@ class PipelineRunner:
             ) as environment,
         ):
             shared = job.with_environment_store(store, environment.image)
-            facts = facts_of(environment.record)
+            own = await find_distribution_name(job.codebase)
+            facts = facts_of(environment.record, own)
             yield _Workspace(meter, environment, inform_models(models, facts), shared)
 
     @asynccontextmanager

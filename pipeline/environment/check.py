@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
 from pipeline.environment.collection import Collection, parse_collection
-from pipeline.environment.failures import count_kinds
+from pipeline.environment.failures import count_kinds, find_commonest_error
 from pipeline.environment.guest.import_packages import WALL_FACTOR
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.packages import find_packages, read_manifests
@@ -150,6 +150,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
     # The runner counts the test that was cut off as failed.
     count = max(0, len(failed) - 1) if late else len(failed)
     errors = count_kinds(suite.execution.output) if count else {}
+    commonest = find_commonest_error(suite.execution.output) if count else ""
     problem = run.problem
     if not suite.passed and not count:
         problem = problem or _explain_nothing(command, run)
@@ -162,6 +163,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
         passed=len(suite.passed),
         failed=count,
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
+        commonest=commonest,
         ended=run.ended,
         output=suite.execution.output[-_OUTPUT:] if count or problem else "",
         problem=problem,

@@ -6,6 +6,8 @@ import dataclasses
 import re
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from pipeline.environment.health import Grade
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import Message, Model, ModelRequest, Reply
@@ -42,15 +44,21 @@ class EnvironmentFacts(Frozen):
     broken: bool = False
 
 
-def facts_of(record: EnvironmentRecord) -> EnvironmentFacts | None:
-    """The facts for models; None if nothing is known."""
+def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | None:
+    """The facts for models; None if nothing is known. The version of the repository's own package,
+    named `own`, is stated apart from the others', as it is installed."""
     health, installed = record.health, record.installation
     if health is None:
         return None
     stated = (installed.distributions if installed else ()) or health.installed
     named = [one for one in stated if _DISTRIBUTION.fullmatch(one)]
-    named.sort(key=lambda one: (not _TELLING.match(one), one.lower()))
     version = installed.version if installed else ""
+    for one in named.copy():
+        name, _, its_version = one.partition("==")
+        if canonicalize_name(name) == canonicalize_name(own):
+            named.remove(one)
+            version = its_version
+    named.sort(key=lambda one: (not _TELLING.match(one), one.lower()))
     return EnvironmentFacts(
         python=health.python,
         version=version if re.fullmatch(r"[\w.!+-]{1,60}", version) else "",

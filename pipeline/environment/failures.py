@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
+
+from pipeline.environment.health import OTHER
 
 MOST_BLOCKS: Final = 500
 _BLOCK: Final = re.compile(
@@ -15,6 +18,8 @@ _BLOCK: Final = re.compile(
 _ERROR_LINE: Final = re.compile(
     r"^(?:E {1,8})?(?:[\w.]{1,100}(?:Error|Exception|Warning|Exit)\b.{0,300})", re.M
 )
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
+LONGEST_ERROR: Final = 200
 _PYTEST_ASSERTION: Final = re.compile(r"^E {1,8}assert ", re.MULTILINE)
 KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     (
@@ -47,15 +52,23 @@ KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 
 
 def count_kinds(output: str) -> dict[str, int]:
-    """How many failures of each kind `output` shows; those of no known kind are `other`."""
+    """How many failures of each kind `output` shows; those of no known kind are `OTHER`."""
     found: Counter[str] = Counter()
     for number, block in enumerate(_blocks(output)):
         if number >= MOST_BLOCKS:
             break
         found[kind_of(block)] += 1
-    if not found and (kind := kind_of(output)) != "other":
+    if not found and (kind := kind_of(output)) != OTHER:
         found[kind] = 1
     return dict(found.most_common())
+
+
+def find_commonest_error(output: str) -> str:
+    """The error that most failures in `output` end with; empty where none is told. Untrusted."""
+    blocks = islice(_blocks(output), MOST_BLOCKS)
+    errors = [error for block in blocks if (error := _last_error(block))]
+    alike = Counter(map(_mask_numbers, errors))
+    return max(errors, key=lambda error: alike[_mask_numbers(error)], default="")[:LONGEST_ERROR]
 
 
 def kind_of(block: str) -> str:
@@ -65,7 +78,26 @@ def kind_of(block: str) -> str:
     for kind, pattern in KINDS:
         if pattern.search(told or block):
             return kind
-    return "other"
+    return OTHER
+
+
+def _last_error(block: str) -> str:
+    """What pytest marks last in `block`, by its first line; else the last line of an error."""
+    last, marked_before = "", False
+    for line in block.splitlines():
+        marked = line.startswith("E  ")
+        if marked and not marked_before:
+            last = line[1:]
+        marked_before = marked
+    for match in () if last else _ERROR_LINE.finditer(block):
+        last = match[0]
+    printed = (char if char.isprintable() else " " for char in last)
+    return " ".join("".join(printed).split())
+
+
+def _mask_numbers(error: str) -> str:
+    """`error` without what differs from test to test, such as addresses."""
+    return _NUMBER.sub("0", error)
 
 
 def _blocks(output: str) -> Iterator[str]:

@@ -15,6 +15,8 @@ TOLERATED: Final = 0.1
 right environments had at most 3 %, wrong ones 10 % and more, with one exception at 4 %."""
 ENOUGH_TO_JUDGE: Final = 10
 """With fewer tests, failing assertions reveal more about the code than about its environment."""
+OTHER: Final = "other"
+"""The kind of failures that are of no known kind."""
 NOT_OF_THE_ENVIRONMENT: Final = ("assertion", "network", "display")
 """Kinds of failures that another environment cannot fix."""
 
@@ -63,6 +65,8 @@ class Health(Frozen):
     """Failures among the sampled tests. A failed collection counts as one."""
     errors: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of failures by kind, as far as the output shows them."""
+    commonest: str = ""
+    """The error with which most of those failures end. Untrusted."""
     ended: bool = True
     """Whether the sampled tests ran to their end."""
     output: str = ""
@@ -132,13 +136,21 @@ class Health(Frozen):
         if not self.passed and not self.failed:
             return self.problem or "No test could be run."
         sampled = self.passed + self.failed
-        known = self.collected is not None and self.collected > sampled
-        of = f" (a sample of {self.collected})" if known else ""
-        kinds = ", ".join(f"{kind} {count}" for kind, count in self.errors.items() if count)
+        of = self._describe_sample(sampled)
+        told = {kind: count for kind, count in self.errors.items() if count and kind != OTHER}
+        kinds = ", ".join(f"{kind} {count}" for kind, count in told.items())
         why = f" ({kinds})" if kinds else ""
         end = "" if self.ended else " They did not come to their end in time."
+        if self.failed and self.commonest:
+            end += f" The most frequent error: {self.commonest.rstrip('.')}."
         end += f" {self.problem}" if self.problem else ""
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
         tests = f"{passed} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
+
+    def _describe_sample(self, sampled: int) -> str:
+        if self.collected is None and 0 < self.files < self.of_files:
+            return f" (a sample: {self.files} of {pluralize(self.of_files, 'test file')})"
+        known = self.collected is not None and self.collected > sampled
+        return f" (a sample of {self.collected})" if known else ""

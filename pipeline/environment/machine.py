@@ -21,6 +21,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.state import ReplyKind, State
 from pipeline.types import SourceFile
 from prompts import render, shorten
+from sandbox.environment.python_version import MINORS
 from sandbox.environment.recipe import DEPENDENCY_FILES
 
 MOST_REPLIES: Final = 4
@@ -39,6 +40,10 @@ _RECIPES: Final = re.compile(
 """Files that show how others install and test the repository."""
 _LOCKS: Final = re.compile(r"(.*/)?((uv|poetry|pdm)\.lock|[^/]*lock[^/]*\.(json|yaml))|PKG-INFO")
 _PYTHON: Final = re.compile(r"3\.\d{1,2}")
+_TOO_OLD: Final = (
+    f"Python 2 and Python 3 before 3.{MINORS[0]} are not to be had here. Send all blocks again "
+    "with a newer <python>, or only a <give_up> block."
+)
 
 Build = Callable[[Sequence[str], str], Awaitable[TriedAttempt]]
 """Builds an environment with these commands and a Python (`3.N`, or empty), and checks it."""
@@ -95,8 +100,8 @@ class EnvironmentMachine(Machine[EnvironmentState]):
             return commands
         stated = only_tag(reply, "python") if "<python>" in reply else Tag("python", "")
         python = stated.body.strip() if isinstance(stated, Tag) else ""
-        if python and not _PYTHON.fullmatch(python):
-            return Malformed("<python> takes a version such as 3.8. Send all blocks again.")
+        if refusal := refuse_python(python):
+            return refusal
         state.setups.append(commands)
         state.pythons.append(python)
         return ReplyKind.REVISED
@@ -107,6 +112,17 @@ class EnvironmentMachine(Machine[EnvironmentState]):
         if attempt.grade > Grade.BROKEN:
             return None
         return render("environment/review", attempt=attempt)
+
+
+def refuse_python(python: str) -> Malformed | None:
+    """Why no environment can have that `python`; None if one may, or if none is named."""
+    if re.match(r"2\b", python):
+        return Malformed(_TOO_OLD)
+    if python and not _PYTHON.fullmatch(python):
+        return Malformed("<python> takes a version such as 3.8. Send all blocks again.")
+    if python and int(python.removeprefix("3.")) < MINORS[0]:
+        return Malformed(_TOO_OLD)
+    return None
 
 
 def parse_commands(body: str) -> tuple[str, ...] | Malformed:

@@ -28,6 +28,7 @@ from pipeline.environment.record import (
     explain_failure,
     fail_alike,
     is_enough,
+    name_asker,
 )
 from pipeline.models.base import Model
 from pipeline.on_budget import drive_on_budget
@@ -200,6 +201,8 @@ class _Ladder:
             )
         except EnvironmentFailed as error:
             tried = replace(tried, problem=str(error), command=error.command, log=error.log[-_LOG:])
+            if way.request.python != task.request.python:
+                tried = name_asker(tried, way.request.python)
         else:
             tried = replace(tried, image=image)
             if look:
@@ -240,7 +243,9 @@ class _Ladder:
     async def _ask_model(self, record: EnvironmentRecord) -> EnvironmentRecord:
         task = self._task
         assert task.model is not None
-        self._report("No attempt works, so a model writes the commands.")
+        works = any(one.health and one.health.passed for one in record.tried)
+        enough = " well enough" if works else ""
+        self._report(f"No attempt works{enough}, so a model writes the commands.")
 
         async def build(setup: Sequence[str], python: str) -> TriedAttempt:
             number = len(setup)
@@ -278,9 +283,10 @@ class _Ladder:
         if best.grade > Grade.BROKEN:
             await self._memory.save(best)
         elif best.health:
+            works = "works only in part" if best.health.passed else "does not work"
             self._report(
-                "The environment does not work, and I found no better one; I go on and say so "
-                "to the model."
+                f"The environment {works}, and I found no better one; I go on and say so to the "
+                "model."
             )
         return record
 

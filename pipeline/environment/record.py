@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import Field
 
 from pipeline.environment.health import Grade, Health
-from pipeline.types import Frozen
+from pipeline.types import Frozen, replace
 from sandbox.environment.installation import Installation
 from sandbox.errors import EnvironmentFailed
 
@@ -137,10 +137,22 @@ class EnvironmentRecord(Frozen):
         if health is None or health.grade is not Grade.BROKEN:
             return ""
         why = f" The model gave up: {self.given_up}" if self.given_up else ""
+        works = "works only in part" if health.passed else "does not work"
         return (
-            "The repository does not work in the environment that I could make: "
+            f"The repository {works} in the environment that I could make: "
             f"{health.summary()}{why} Say in `setup` how it is installed."
         )
+
+
+def name_asker(tried: TriedAttempt, python: str) -> TriedAttempt:
+    """`tried` with the truth about who asked for `python`, where that cannot be had: a model. The
+    build container blames the configuration file."""
+    if not tried.lacks_python:
+        return tried
+    have = ", ".join(tried.pythons)
+    there = f", and the sandbox has {have}" if have else ""
+    said = f"The model asked for Python {python}{there}. Python {python} could not be fetched."
+    return replace(tried, problem=said, log=tried.log.replace(tried.problem, said))
 
 
 def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:

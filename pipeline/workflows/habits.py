@@ -115,6 +115,8 @@ async def _read_nearest(
         ranked = await asyncio.to_thread(rank_test_files, [source], texts, history)
         if ranked:
             path = ranked[0][0]
+            if path in shown:  # further down: it needs no second time
+                return None
             return show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
     return None
 

@@ -32,6 +32,7 @@ from sandbox.environment.recipe import (
 from sandbox.environment.system_packages import find_system_packages
 from sandbox.environment.test_needs import TestNeeds, find_test_needs
 from sandbox.environment.versions import find_version
+from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day
 from sandbox.tree import Tree
 
 RECENT: Final = timedelta(days=28)
@@ -205,8 +206,18 @@ def summarise(python: PythonRequirement, plan: InstallerPlan, needs: TestNeeds) 
     parts = [f"Python 3.{first}"]
     if DEFAULT_MINOR in python.wanted and first != DEFAULT_MINOR:
         parts = [f"Python 3.{first} (3.{DEFAULT_MINOR} if it is not there)"]
-    time = f"packages of the commit's time ({plan.as_of})"
-    parts.append(time if plan.as_of else "the newest packages")
+    parts.append(describe_packages(plan, first))
     if needs.source:
         parts.append(needs.source)
     return f"{', '.join(parts)}."
+
+
+def describe_packages(plan: InstallerPlan, minor: int) -> str:
+    """Which packages count on Python `3.minor`: by the day that the installer uses there."""
+    given = Plan(as_of=plan.as_of, released=[list(one) for one in plan.released])
+    latest = latest_day(given, f"3.{minor}")
+    if latest is None:
+        return "the newest packages"
+    grown_up = latest > date.fromisoformat(plan.as_of) + GRACE
+    why = f" ({WHEELS.days} days after Python 3.{minor} came out)" if grown_up else ""
+    return f"packages as of {latest}{why}"

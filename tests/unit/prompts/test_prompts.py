@@ -268,6 +268,10 @@ def test_the_ranking_says_plainly_that_what_is_left_out_cannot_be_seen() -> None
     assert "What you leave out cannot\nbe seen" in text
 
 
+def test_whoever_writes_approaches_knows_that_each_is_read_alone() -> None:
+    assert "Each line is read alone" in render("approaches/write", count=2)
+
+
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
     assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)
@@ -277,6 +281,17 @@ def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
     numbered = render("shared/issue", issue=replace(ISSUE, number=7))
     assert "Issue #7 was reported against the repository acme/shop." in numbered
     assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)
+
+
+def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
+    newest = (SourceFile(path="CHANGES", text="* #12: It adds up.\n", tokens=0),)
+    values = {"files": FILES, "habits": replace(HABITS, newest=newest)}
+    known = render("editing/context", issue=replace(ISSUE, number=7), **values)
+    assert known.rstrip().endswith("Entries there name issues; the number of this one is 7.")
+    unknown = render("editing/context", issue=ISSUE, **values)
+    assert "The number of this one is not known: do not make one up." in unknown
+    plain = render("editing/context", issue=ISSUE, files=FILES, habits=HABITS)
+    assert "Entries there" not in plain
 
 
 @pytest.mark.parametrize("name", ["editing/review", "exploring/check", "revising/review"])

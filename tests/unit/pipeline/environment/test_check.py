@@ -87,6 +87,29 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
     assert seen.grade is grade
 
 
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (health(passed=5), "5 of 5 tests pass."),
+        (health(passed=5, collected=9), "5 of 5 tests (a sample of 9) pass."),
+        (
+            health(passed=77, files=10, of_files=764),
+            "77 of 77 tests (a sample: 10 of 764 test files) pass.",
+        ),
+        (health(passed=9, files=0, of_files=3), "9 of 9 tests pass."),
+        (health(passed=1, failed=2, errors={"other": 2}), "1 of 3 tests passes, 2 fail."),
+        (
+            health(
+                passed=1, failed=4, errors={"other": 2, "network": 1}, commonest="TypeError: x."
+            ),
+            "1 of 5 tests passes, 4 fail (network 1). The most frequent error: TypeError: x.",
+        ),
+    ],
+)
+def test_a_sentence_says_how_many_tests_pass_and_why_others_fail(seen: Health, said: str) -> None:
+    assert seen.sentences()[1] == said
+
+
 COLLECTED = {
     "3.6": "collected 2 items / 1 error\n<Module 'tests/test_a.py'>\n  <Function 'test_x'>\n"
     "=== ERRORS ===\n___ ERROR collecting tests/test_b.py ___\nERROR tests/test_b.py",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.environment.failures import count_kinds
+from pipeline.environment.failures import LONGEST_ERROR, count_kinds, find_commonest_error
 
 PYTEST = """\
 =================================== FAILURES ===================================
@@ -68,8 +68,47 @@ def test_failures_are_counted_by_kind(output: str, kinds: dict[str, int]) -> Non
     assert count_kinds(output) == kinds
 
 
+REFUSED = """\
+______________________ RequestsTestCase.test_unicode_get _______________________
+
+>                             strict=self.strict)
+E       TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c63{n}
+E        +  more of it
+
+requests/packages/urllib3/connectionpool.py:198: TypeError
+------------------------------ Captured stderr call ------------------------------
+KeyError: 'of a log'
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        (
+            PYTEST + REFUSED.format(n=1) + REFUSED.format(n=2),
+            "TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c631",
+        ),
+        (
+            UNITTEST,
+            "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
+            "resolution>",
+        ),
+        (REFUSED.format(n="\x1b[31m"), "TypeError: __init__() got an unexpected keyword argument "
+         "'strict' at 0x7f2c63 [31m"),
+        ("12 passed in 0.10s", ""),
+    ],
+)  # fmt: skip
+def test_the_error_of_most_failures_is_told(output: str, error: str) -> None:
+    assert find_commonest_error(output) == error
+
+
+def test_a_told_error_is_bounded() -> None:
+    assert len(find_commonest_error(f"____ test_a ____\nE   {'x' * 5000}")) == LONGEST_ERROR
+
+
 @pytest.mark.parametrize("line", ["_" * 20, "a." * 20_000 + "Error", "E " * 20_000, "=" * 50_000])
 def test_hostile_output_takes_no_time(line: str) -> None:
     began = time.thread_time()
     count_kinds(f"{line}\n" * 20)
+    find_commonest_error(f"{line}\n" * 20)
     assert time.thread_time() - began < 5

@@ -19,13 +19,12 @@ from pipeline.environment.prepare import (
     EnvironmentTask,
     open_environment,
 )
-from pipeline.environment.record import EnvironmentRecord, TriedAttempt
+from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import Message, ModelRequest
 from pipeline.options import Options
 from pipeline.store import DirStore
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
-from sandbox.guest.image.choose_python import failure_sentence
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
 from tests.support.planned_engine import PlannedEngine, tree_of
@@ -46,6 +45,11 @@ FEW_FAIL = {
     **GOOD,
     "tests/test_till.py": TEST
     + "".join(f"    def test_{n}(self):\n        self.assertNotEqual({n}, 3)\n" for n in range(12)),
+}
+HALF_FAIL = {
+    **GOOD,
+    "tests/test_till.py": TEST
+    + "".join(f"    def test_{n}(self):\n        open('/no/{n}', opener=3)\n" for n in range(9)),
 }
 SETUP = "I pin it.\n\n<python>3.8</python>\n<setup>\npip install 'x<2'\npip install -e .\n</setup>"
 SETUP_NAME = "pip install 'x<2';pip install -e ."
@@ -152,11 +156,31 @@ async def test_a_model_writes_the_commands_where_no_attempt_works(tmp_path: Path
     assert (again.image, case.engine.built) == (SETUP_NAME, [SETUP_NAME])
 
 
-def test_the_pythons_of_the_sandbox_are_known_where_it_lacks_the_wanted_one() -> None:
-    sentence = failure_sentence("<3.8", "setup.py", "3.8, 3.11", "uv could not fetch Python 3.7.")
-    tried = TriedAttempt(name="a", summary="", command="python3 choose_python.py", problem=sentence)
-    assert tried.pythons == ("3.8", "3.11")
-    assert TriedAttempt(name="a", summary="", problem=sentence).pythons == ()
+@pytest.mark.parametrize("python", ["2.7", "2", "3.3"])
+async def test_a_model_learns_at_once_which_pythons_are_too_old(
+    tmp_path: Path, python: str
+) -> None:
+    case = Case(tmp_path, PlannedEngine(("bad",), {"bad": BROKEN}))
+    setup = f"<python>{python}</python>\n<setup>\npip install -e .\n</setup>"
+    await case.prepare({"environment": [setup, "<give_up>No.</give_up>"]})
+    assert case.engine.built == ["bad"], "no build is spent on it"
+    assert case.model is not None
+    said = [m.text for m in case.model.conversations["environment"] if m.role == "user"][-1]
+    assert "Python 2 and Python 3 before 3.6 are not to be had here." in said
+
+
+async def test_an_environment_in_which_some_tests_pass_is_not_said_to_do_nothing(
+    tmp_path: Path,
+) -> None:
+    case = Case(tmp_path, PlannedEngine(("half",), {"half": HALF_FAIL}))
+    environment = await case.prepare({"environment": ["<give_up>No.</give_up>"]})
+    assert "No attempt works well enough, so a model writes the commands." in case.said
+    assert case.said[-1].startswith("The environment works only in part, and I found no better")
+    assert environment.record.complaint().startswith("The repository works only in part in ")
+    assert "The most frequent error: TypeError: 'int' object" in environment.record.lines()[0]
+    worse = Case(tmp_path / "worse", PlannedEngine(("bad",), {"bad": BROKEN}))
+    await worse.prepare({"environment": ["<give_up>No.</give_up>"]})
+    assert "No attempt works, so a model writes the commands." in worse.said
 
 
 async def test_a_model_that_gives_up_is_believed_and_the_solver_is_told(tmp_path: Path) -> None:

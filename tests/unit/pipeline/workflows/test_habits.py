@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 from pipeline.codebase.commit import Codebase
 from pipeline.shown import Habits
 from pipeline.types import Context, SourceFile
@@ -74,13 +76,29 @@ async def test_a_changelog_is_cut_between_sections_where_it_can_be(tmp_path: Pat
 
 
 async def test_a_section_that_is_too_long_is_said_to_go_on(tmp_path: Path) -> None:
-    underlined = FIRST["docs/CHANGES.rst"] + changelog(1, heading="{}\n---")
-    for n, text in enumerate((changelog(500, 20), changelog(2, 500, 20), underlined)):
-        first = {**FIRST, "docs/CHANGES.rst": text}
-        told = await habits_after(tmp_path / str(n), first, *fixes(6))
-        assert told.newest[0].text.endswith(
-            "\n[... the rest of this section, and what comes after it, is not shown ...]\n"
-        )
+    first = {**FIRST, "docs/CHANGES.rst": changelog(2, 500, 20)}
+    told = await habits_after(tmp_path, first, *fixes(6))
+    assert told.newest[0].text.endswith(
+        "\n[... the rest of this section, and what comes after it, is not shown ...]\n"
+    )
+
+
+@pytest.mark.parametrize("heading", ["## {}", "{}\n---"])
+async def test_of_a_long_newest_section_both_ends_are_shown(tmp_path: Path, heading: str) -> None:
+    """Some repositories put new entries at its end."""
+    text = changelog(200, 3, heading=heading).decode()
+    old, new = heading.format("1.1"), heading.format("1.2")
+    entries = [f"- Entry {n:03},\n  in two lines.\n" for n in range(200)]
+    text = text.replace("- One entry.\n" * 200, "".join(entries))
+    told = await habits_after(tmp_path, {**FIRST, "docs/CHANGES.rst": text.encode()}, *fixes(6))
+    shown = told.newest[0].text
+    first, middle, last = shown.partition("\n[... the middle of this section is not shown ...]\n")
+    assert middle
+    assert (new in first, entries[0] in first) == (True, True)
+    assert last.startswith("- Entry 1")
+    assert last.endswith(f"{entries[-1]}\n[... older sections are not shown ...]\n")
+    assert old not in shown
+    assert 1300 < len(shown) < 1700
 
 
 async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an_edit(
@@ -99,6 +117,20 @@ async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an
     assert found.nearest.path == "tests/test_counting.py"
     read = ("shop/till.py", "tests/test_store.py", "shop/store.py")
     assert (await habits_after(tmp_path / "shown", first, read=read)).nearest is None
+
+
+async def test_the_nearest_tests_are_not_shown_a_second_time(tmp_path: Path) -> None:
+    first = {
+        "shop/till.py": b"x = 0\n",
+        "tests/test_till.py": TEST,
+        "tests/test_other.py": b"def test_other():\n    pass\n",
+    }
+    many = ("shop/till.py", *(f"shop/{n}.py" for n in range(10)))
+    assert (await habits_after(tmp_path, first, read=(*many, "tests/test_till.py"))).nearest is None
+    read = (*many, "tests/test_other.py")
+    found = await habits_after(tmp_path / "other", first, read=read)
+    assert found.nearest is not None
+    assert found.nearest.path == "tests/test_till.py"
 
 
 async def test_a_changelog_that_only_releases_change_is_not_mentioned(tmp_path: Path) -> None:
@@ -167,3 +199,22 @@ async def test_fragments_without_a_suffix_are_known(tmp_path: Path) -> None:
     habits = await habits_after(tmp_path, files)
     assert "files of their own in doc/whatsnew/fragments." in habits.changelog
     assert [one.path.rpartition("/")[2] for one in habits.newest] == list(names[1::-1])
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "named"),
+    [
+        ("CHANGES", "* #8085: i18n: A single text domain", True),
+        ("CHANGES.rst", "-   Nested blueprints. :issue:`4834`", True),
+        ("CHANGES.md", "- Mended ([1](https://github.com/a/b/issues/1)).", True),
+        ("CHANGES.md", "- Mended (GH-12).", True),
+        ("changelog/7491.bugfix.rst", "Keep the order.", True),
+        ("news/7491.bugfix", "Keep the order.", True),
+        ("docs/whatsnew/1.2.rst", "Keep the order.", False),
+        ("docs/whatsnew/12.rst", "Keep the order.", False),
+        ("CHANGES.md", "# 1.2\n\n- Mended.\n", False),
+    ],
+)
+def test_entries_that_name_issues_are_known(path: str, entry: str, named: bool) -> None:
+    habits = Habits(newest=(SourceFile(path=path, text=entry, tokens=0),))
+    assert habits.name_issues is named

@@ -51,9 +51,7 @@ def plan_of(attempt: Attempt) -> dict[str, Any]:
 def test_an_old_commit_is_installed_as_of_its_day_first(tmp_path: Path) -> None:
     plan = make_plan(make_tree(tmp_path, FILES), as_of=OLD, described="v1.2-3-gabc")
     assert [attempt.name for attempt in plan] == ["dated", "undated", "other", "today"]
-    assert plan[0].summary == (
-        "Python 3.7, packages of the commit's time (2019-07-20), tox's requirements."
-    )
+    assert plan[0].summary == ("Python 3.7, packages as of 2019-08-03, tox's requirements.")
     first = plan_of(plan[0])
     assert (first["as_of"], plan_of(plan[1])["as_of"]) == ("2019-07-20", "")
     # The environment of Python 3.7 with the fewest factors, and the lines of its factors.
@@ -61,6 +59,16 @@ def test_an_old_commit_is_installed_as_of_its_day_first(tmp_path: Path) -> None:
     assert first["files"] == ["tests/requirements/py3.txt"]
     assert first["requirements"] == ["six"]
     assert plan[0].recipe.version == "1.3.dev3"
+
+
+def test_the_summary_names_the_day_that_the_installer_uses(tmp_path: Path) -> None:
+    """Before its Python was common, packages of the commit's own day have no wheels for it."""
+    tree = make_tree(tmp_path, {"setup.py": "setup(name='shop')", "tox.ini": "[tox]\n"})
+    plan = make_plan(tree, as_of=date(2013, 1, 24), python="3.6")
+    assert [attempt.summary for attempt in plan[:2]] == [
+        "Python 3.6, packages as of 2017-09-19 (270 days after Python 3.6 came out).",
+        "Python 3.6, the newest packages.",
+    ]
 
 
 def test_a_young_commit_has_no_attempt_twice(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""What an attempt says of a Python that cannot be had."""
+
+from __future__ import annotations
+
+from pipeline.environment.record import TriedAttempt, name_asker
+from pipeline.types import replace
+from sandbox.guest.image.choose_python import failure_sentence
+
+
+def test_the_pythons_of_the_sandbox_are_known_where_it_lacks_the_wanted_one() -> None:
+    sentence = failure_sentence("<3.8", "setup.py", "3.8, 3.11", "uv could not fetch Python 3.7.")
+    tried = TriedAttempt(name="a", summary="", command="python3 choose_python.py", problem=sentence)
+    assert tried.pythons == ("3.8", "3.11")
+    assert TriedAttempt(name="a", summary="", problem=sentence).pythons == ()
+
+
+def test_the_model_that_asked_for_a_python_is_named_where_it_cannot_be_had() -> None:
+    where = "python in its configuration file"
+    sentence = failure_sentence("3.8", where, "3.9, 3.11", "uv could not fetch Python 3.8.")
+    tried = TriedAttempt(
+        name="model", summary="A command by a model", command="python3 choose_python.py",
+        problem=sentence, log=f"error: unreachable\n{sentence}\n",
+    )  # fmt: skip
+    named = name_asker(tried, "3.8")
+    assert named.problem == (
+        "The model asked for Python 3.8, and the sandbox has 3.9, 3.11. Python 3.8 could not be "
+        "fetched."
+    )
+    assert (named.log, named.pythons) == (
+        f"error: unreachable\n{named.problem}\n", ("3.9", "3.11"),
+    )  # fmt: skip
+    other = replace(tried, command="pip install x", problem="It fails.")
+    assert name_asker(other, "3.8") == other
