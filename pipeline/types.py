@@ -171,6 +171,7 @@ class Reproduction(Frozen):
     path: str
     """The test file, the first if there are several; empty with rung `none`."""
     text: str
+    """The test file's content, or the script."""
     diff: str
     """The diff of the test's commit, which applies to the base alone; empty with rung `none`."""
     command: tuple[str, ...]

@@ -55,6 +55,7 @@ def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_adv
     test = replace(
         selection.evidence.reproduction,
         rung="extension",
+        text="x = 1\ndef test_one():\n    pass\n",
         diff=f"--- a/{path}\n+++ b/{path}\n@@ -1 +1,3 @@\n x = 1\n+def test_one():\n+    pass\n",
     )
     proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
