@@ -14,7 +14,7 @@ from bot.comments.evidence.opening import (
     unproven_section,
 )
 from bot.comments.evidence.suite import render_suite
-from bot.comments.evidence.test_output import drop_progress, shorten_failures
+from bot.comments.evidence.test_output import drop_progress, shorten_failures, show_end
 from bot.comments.evidence.vote_table import render_diffs, render_vote_table
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.comments.status import pull_marker
@@ -166,7 +166,9 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             + (alone if commits else ""),
             f"Run it with {code(advised, 500)}.{whole}",
             _log("Before: it fails", test.before, characters),
-            _log("After: it passes", test.after, characters),
+            details(
+                "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
+            ),
         ]
     )
 
