@@ -163,7 +163,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
         failed=count,
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
         ended=run.ended,
-        output=suite.execution.output[-_OUTPUT:] if count or problem else "",
+        output=shorten(suite.execution.output, _OUTPUT) if count or problem else "",
         problem=problem,
     )
 

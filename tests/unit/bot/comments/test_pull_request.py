@@ -345,6 +345,17 @@ def test_folded_output_is_the_first_failure_and_the_summary_without_colours() ->
     assert fenced.rstrip().endswith("FAILED t.py\n5 failed")
 
 
+def test_the_output_of_the_repositorys_tests_is_the_first_failure_and_the_summary() -> None:
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    run = replace(suite.after.execution, output=_failing_run(5))
+    body = body_with_suite(after=replace(suite.after, execution=run))
+    shown = body.partition("<summary>Output with the change</summary>")[2]
+    assert "no opts 0" in shown
+    assert "no opts 1" not in shown
+    assert "[... 4 more failures left out ...]" in shown
+
+
 def test_long_output_is_cut_between_lines_and_keeps_its_last_forty() -> None:
     lines = [f"line {n} of the output, which is long enough to be cut" for n in range(3000)]
     body = pull_request.pull_body(a_run(), a_selection(output="\n".join(lines)), ACCOUNTS)
