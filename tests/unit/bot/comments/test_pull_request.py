@@ -290,10 +290,24 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
     two = replace(one, broken=("t",), reward=0.25, execution=1.0)
     shown = render_vote_table(votes, votes.candidates[1], (one, two)).splitlines()
-    assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
+    assert shown[0].endswith("| passes | same code as | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
-    assert shown[3].endswith("| 2 | 2 (B) | 1 | 0.25 | +1.50 |")
-    assert shown[4].endswith("| 0 | 2 (B) |  |  | -0.50 |")
+    assert shown[3].endswith("| 2 | B | 1 | 0.25 | +1.50 |")
+    assert shown[4].endswith("| 0 | A | not run |  | -0.50 |")
+    alone = (replace(one, same_as=0), replace(one, same_as=1))
+    shown = render_vote_table(votes, votes.candidates[1], alone).splitlines()
+    assert shown[0].endswith("| passes | log-odds |")
+
+
+def test_an_edit_that_fails_the_test_of_another_is_not_said_to_be_wrong() -> None:
+    votes = a_selection().evidence.votes
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=("fails", "passes"))
+    assert "| **A (chosen)** | ✅ | ✅ | 2 | ✅ |\n| B | 💥 | ⏱ | 0 | ❌ |\n\n" in shown
+    assert shown.endswith("❌ there does not show that another edit is wrong.")
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=("passes", "fails"))
+    assert "another edit" not in shown
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=(None, "passes"))
+    assert shown.endswith("| B | 💥 | ⏱ | 0 | not run |")
 
 
 def test_a_table_that_is_too_large_is_summed_up() -> None:
