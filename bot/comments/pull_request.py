@@ -158,7 +158,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     alone = " The first commit holds only the test, so that you can see it fail."
     advised = advise_command(test)
     ran = show_command(test.command)
-    whole = " The outputs are those of its whole file." if advised != ran else ""
+    whole = " The outputs below are of all tests in this file." if advised != ran else ""
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "

@@ -61,8 +61,8 @@ def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_adv
     proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
     body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
     said = f"Run it with `python -m pytest -k test_one {path}`."
-    assert f"{said} The outputs are those of its whole file.\n" in body
-    assert "whole file" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    assert f"{said} The outputs below are of all tests in this file.\n" in body
+    assert "all tests in" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
 
 
 def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
