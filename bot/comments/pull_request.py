@@ -187,10 +187,14 @@ def _votes_section(selection: Selection, characters: int) -> str:
         "every script on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
+    measured = (
+        "often agreeing edits are correct"
+        if _has_equal(selection)
+        else "likely such an edit is to be correct"
+    )
     sure = (
         f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
-        "often agreeing edits are correct was measured on public edits; the weight of the "
-        "executions is an assumption."
+        f"{measured} was measured on public edits; the weight of the executions is an assumption."
     )
     if selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
@@ -201,6 +205,13 @@ def _votes_section(selection: Selection, characters: int) -> str:
     folded = details("Edits × scripts", shown)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
     return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
+
+
+def _has_equal(selection: Selection) -> bool:
+    """Whether another edit is the same code as the chosen one."""
+    proof, patch = selection.evidence, selection.candidate.patch
+    pairs = zip(proof.votes.candidates, proof.standings, strict=False)  # there may be no standings
+    return any(stands.support > 1 for one, stands in pairs if one.patch == patch)
 
 
 def _limits_section(selection: Selection) -> str:

@@ -71,12 +71,22 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
+    assert "How often agreeing edits are correct was measured" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
     edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
     listed = render_edits(edits)
     assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
     assert listed.count("```diff") == 1
+
+
+def test_nothing_is_said_of_agreeing_edits_where_none_agrees() -> None:
+    selection = a_selection()
+    alone = Standing(votes=2, passes=2, support=1, same_as=0, behaves_as=0, execution=0, prior=0)
+    evidence = replace(selection.evidence, standings=(alone, replace(alone, same_as=1)))
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
+    assert "85%. How likely such an edit is to be correct was measured on public edits;" in body
+    assert "agreeing" not in body
 
 
 def test_the_table_shows_the_unedited_code_first() -> None:
