@@ -8,6 +8,7 @@ from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
+from prompts import drop_index_lines
 from sandbox.base import Ending, Execution
 
 MAX_CELLS = 600
@@ -81,12 +82,16 @@ def render_diffs(
     parts = [
         details(
             f"Edit {names[c]}, as a diff{_equal_words([names[other] for other in others])}",
-            block(table.candidates[c].patch.diff, characters, "diff"),
+            _render_diff(table.candidates[c], characters),
         )
         for c, *others in shown
     ]
     more = sum(map(len, groups[MAX_DIFFS:]))
     return "\n".join([*parts, *([f"\nAnd {pluralize(more, 'further edit')}."] if more else [])])
+
+
+def _render_diff(candidate: Candidate, characters: int) -> str:
+    return block(drop_index_lines(candidate.patch.diff), characters, "diff")
 
 
 def _group_equal(ranked: Sequence[int], standings: Sequence[Standing]) -> list[list[int]]:
@@ -233,7 +238,7 @@ def _render_edit(edits: JudgedEdits, rank: int, characters: int) -> str:
     breaks = ""
     if broken is not None:
         breaks = f"; it breaks {pluralize(len(broken), 'test')} of this repository"
-    text = f"{passed}{breaks}.\n\n{block(votes.candidates[at].patch.diff, characters, 'diff')}"
+    text = f"{passed}{breaks}.\n\n{_render_diff(votes.candidates[at], characters)}"
     if first != at:
         text = (
             f"{passed}{breaks}. It is the same code as edit {to_letter(edits.order.index(first))}."

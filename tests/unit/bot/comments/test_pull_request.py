@@ -101,6 +101,13 @@ def test_the_table_shows_the_unedited_code_first() -> None:
     ]
 
 
+def test_a_diff_is_shown_without_the_names_of_blobs() -> None:
+    line = f"index {'a' * 40}..{'1' * 40} 100644\n"
+    body = pull_request.pull_body(a_run(), a_selection(fix=f"{line}{FIX}"), ACCOUNTS)
+    assert f"```diff\n{FIX.splitlines()[0]}\n" in body
+    assert "index aaaa" not in body
+
+
 def test_a_person_is_told_what_could_forge_the_results() -> None:
     hook = "--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+import atexit\n"
     body = pull_request.pull_body(a_run(), a_selection(fix=FIX + hook), ACCOUNTS)
