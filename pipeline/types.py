@@ -165,13 +165,12 @@ Rung = Literal[
 
 
 class Reproduction(Frozen):
-    """The reproduction test, which fails before and passes after; with rung `none`, the script
-    alone."""
+    """The reproduction test, which fails before and passes after, with the whole `text` of its
+    file; with rung `none`, the script alone."""
 
     path: str
     """The test file, the first if there are several; empty with rung `none`."""
     text: str
-    """The test file's content, or the script."""
     diff: str
     """The diff of the test's commit, which applies to the base alone; empty with rung `none`."""
     command: tuple[str, ...]

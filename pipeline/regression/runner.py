@@ -312,8 +312,7 @@ def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
 
 
 def _trim(execution: Execution) -> Execution:
-    """Keep the beginning and the end of the output, in whole lines: the names are stored
-    separately, and checkpoints stay small."""
+    """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
     return replace(execution, output=shorten(execution.output, _MOST_OUTPUT))
 
 
