@@ -165,8 +165,8 @@ Rung = Literal[
 
 
 class Reproduction(Frozen):
-    """The reproduction test, which fails before and passes after; with rung `none`, the script
-    alone."""
+    """The reproduction test, which fails before and passes after, with the whole `text` of its
+    file; with rung `none`, the script alone."""
 
     path: str
     """The test file, the first if there are several; empty with rung `none`."""

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 FOLDER = Path(__file__).parent
 LAST_LINES = 40
 """How many lines at the end of a shortened text are kept: there, programs say how they ended."""
+_INDEX_LINE = re.compile(r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", re.M)
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -43,6 +44,7 @@ def _environment() -> Environment:
         "attribute": _escape_attribute,
         "short": shorten,
         "plain": strip_ansi,
+        "no_index": drop_index_lines,
     }
     environment.filters.update(filters)
     return environment
@@ -106,3 +108,8 @@ def _cut_inside(text: str, characters: int) -> str:
 def strip_ansi(text: str) -> str:
     """Without terminal escape sequences (ECMA-48)."""
     return _ANSI.sub("", text)
+
+
+def drop_index_lines(diff: str) -> str:
+    """A diff for reading: without git's lines that name blobs, which say nothing to a reader."""
+    return _INDEX_LINE.sub("", diff)

@@ -14,7 +14,7 @@ from bot.comments.evidence.opening import (
     unproven_section,
 )
 from bot.comments.evidence.suite import render_suite
-from bot.comments.evidence.test_output import drop_progress, shorten_failures
+from bot.comments.evidence.test_output import drop_progress, shorten_failures, show_end
 from bot.comments.evidence.vote_table import render_diffs, render_vote_table
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.comments.status import pull_marker
@@ -158,7 +158,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     alone = " The first commit holds only the test, so that you can see it fail."
     advised = advise_command(test)
     ran = show_command(test.command)
-    whole = " The outputs are those of its whole file." if advised != ran else ""
+    whole = " The outputs below are of all tests in this file." if advised != ran else ""
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
@@ -166,7 +166,9 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
             + (alone if commits else ""),
             f"Run it with {code(advised, 500)}.{whole}",
             _log("Before: it fails", test.before, characters),
-            _log("After: it passes", test.after, characters),
+            details(
+                "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
+            ),
         ]
     )
 
@@ -185,10 +187,14 @@ def _votes_section(selection: Selection, characters: int) -> str:
         "every script on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
+    measured = (
+        "often agreeing edits are correct"
+        if _has_equal(selection)
+        else "likely such an edit is to be correct"
+    )
     sure = (
         f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
-        "often agreeing edits are correct was measured on public edits; the weight of the "
-        "executions is an assumption."
+        f"{measured} was measured on public edits; the weight of the executions is an assumption."
     )
     if selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
@@ -199,6 +205,13 @@ def _votes_section(selection: Selection, characters: int) -> str:
     folded = details("Edits × scripts", shown)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
     return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
+
+
+def _has_equal(selection: Selection) -> bool:
+    """Whether another edit is the same code as the chosen one."""
+    proof, patch = selection.evidence, selection.candidate.patch
+    pairs = zip(proof.votes.candidates, proof.standings, strict=False)  # there may be no standings
+    return any(stands.support > 1 for one, stands in pairs if one.patch == patch)
 
 
 def _limits_section(selection: Selection) -> str:

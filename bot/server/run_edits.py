@@ -11,7 +11,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.letters import get_votes, rank_result, to_letter
 from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, VoteTable, read_test_outcome
-from prompts import shorten
+from prompts import drop_index_lines, shorten
 from sandbox.base import Ending, Execution
 
 MAX_EDITS: Final = 20
@@ -131,7 +131,8 @@ def build_edit_table(result: Selection | NoFix) -> EditTable | None:
         return None
     text, ranked = _Text(), rank_result(result)
     shown = ranked[:MAX_EDITS]
-    diffs = [_read_diff(text.cut(votes.candidates[c].patch.diff, DIFF_CHARACTERS)) for c in shown]
+    texts = [drop_index_lines(votes.candidates[c].patch.diff) for c in shown]
+    diffs = [_read_diff(text.cut(diff, DIFF_CHARACTERS)) for diff in texts]
     test = result.evidence.reproduction if isinstance(result, Selection) else None
     count = min(len(votes.tests), MAX_SCRIPTS)
     return EditTable(

@@ -165,7 +165,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
         commonest=commonest,
         ended=run.ended,
-        output=suite.execution.output[-_OUTPUT:] if count or problem else "",
+        output=shorten(suite.execution.output, _OUTPUT) if count or problem else "",
         problem=problem,
     )
 

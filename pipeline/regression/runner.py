@@ -23,6 +23,7 @@ from pipeline.regression.runner_end import explain_end, is_whole
 from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.store import SHARED, Store, hold_key
 from pipeline.types import Frozen, SuiteRun, replace
+from prompts import shorten
 from sandbox.base import Execution, Sandbox
 from sandbox.program import NO_ENV, OutputWatch, Program, repeat_environment
 
@@ -311,9 +312,8 @@ def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
 
 
 def _trim(execution: Execution) -> Execution:
-    """Keep only the end of the output: the names are stored separately, and checkpoints stay
-    small."""
-    return replace(execution, output=execution.output[-_MOST_OUTPUT:])
+    """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
+    return replace(execution, output=shorten(execution.output, _MOST_OUTPUT))
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.regression.command import find_runner
-from pipeline.reproduction.red_green import find_added_tests
+from pipeline.reproduction.added_tests import find_added_tests
 from pipeline.reproduction.runners import QUIET, select_tests
 from pipeline.types import Reproduction
 
@@ -45,4 +45,4 @@ def _find_names(test: Reproduction) -> tuple[str, ...]:
     files = [file for file in parse_diff(test.diff) if file.new == test.path]
     if not test.is_committed or not any(file.old for file in files):
         return ()
-    return find_added_tests(test.diff, test.path)
+    return find_added_tests(test.diff, test.path, test.text)

@@ -14,10 +14,10 @@ from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
+from pipeline.reproduction.added_tests import find_added_tests
 from pipeline.reproduction.red_green import (
     RedGreen,
     fails_elsewhere,
-    find_added_tests,
     find_problem,
     find_removed_tests,
     is_not_collected,
@@ -256,7 +256,11 @@ class ReproductionMachine(Machine[ReproductionState]):
         assert self._plan is not None
         runner = self._plan.runner
         whole = runner.command(draft.path)
-        added = find_added_tests(draft.diff) if draft.rung == "extension" else ()
+        added = (
+            find_added_tests(draft.diff, draft.path, draft.text)
+            if draft.rung == "extension"
+            else ()
+        )
         alone = runner.command(draft.path, added) if added else None
         runs: RedGreen | None = None
         for command in filter(None, (whole, alone)):

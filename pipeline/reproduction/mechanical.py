@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.codebase.conventions import is_runnable, is_test
-from pipeline.edits.patches import create_patch
+from pipeline.codebase.git import GitFailed
+from pipeline.edits.patches import create_patch, read_patched
 from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.reproduction.added_tests import find_added_tests
 from pipeline.reproduction.red_green import (
     RedGreen,
-    find_added_tests,
     find_problem,
     last_line,
     run_red_green,
@@ -75,12 +76,13 @@ async def use_own_tests(
     if not files or not rest.strip():
         return RungResult(problem="The edit brings no tests.")
     problem = "The edit's own tests cannot be run here."
-    added = find_added_tests(tests)
+    texts = await _read_texts(tests, files[:_MOST_OWN_FILES], resources)
+    added = {path: find_added_tests(tests, path, text) for path, text in texts.items()}
     ways = [
         (path, runner, runner.command(path, names))
-        for path in files[:_MOST_OWN_FILES]
+        for path in texts
         for runner in runners
-        for names in ([(), added] if added else [()])
+        for names in ([(), added[path]] if added[path] else [()])
     ]
     for path, runner, command in ways:
         if command is not None:
@@ -92,7 +94,7 @@ async def use_own_tests(
             if not problem:
                 return RungResult(
                     reproduction=Reproduction(
-                        path=path, text=_new_lines(tests, path), diff=tests, command=command,
+                        path=path, text=texts[path], diff=tests, command=command,
                         before=runs.before, after=runs.after, rung="the edit's own tests",
                     )
                 )  # fmt: skip
@@ -183,14 +185,11 @@ def _is_test_file(file: FileDiff) -> bool:
     return all(is_test(path) for path in (file.old, file.new) if path)
 
 
-def _new_lines(diff: str, path: str) -> str:
-    """The lines that `diff` adds to `path`, for display."""
-    lines = [
-        text
-        for file in parse_diff(diff)
-        if file.new == path
-        for hunk in file.hunks
-        for marker, text in hunk.lines
-        if marker != "-"
-    ]
-    return "\n".join(lines) + "\n"
+async def _read_texts(diff: str, paths: Sequence[str], resources: Resources) -> dict[str, str]:
+    """The contents of `paths`, as `diff` leaves them; none if it does not apply."""
+    try:
+        patched = await read_patched(resources.codebase, diff)
+    except GitFailed:
+        return {}
+    found = {path: file for path in paths if (file := patched.get(path)) is not None}
+    return {path: file.content.decode("utf-8", "replace") for path, file in found.items()}

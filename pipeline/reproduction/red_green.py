@@ -80,20 +80,12 @@ def find_problem(runner: FileRunner, runs: RedGreen) -> str:
     return ""
 
 
-def find_added_tests(diff: str, path: str = "") -> tuple[str, ...]:
-    """The names of the test functions that `diff` adds, to the file `path` alone if it is given."""
-    files = (file for file in parse_diff(diff) if path in ("", file.new))
-    lines = (line for file in files for hunk in file.hunks for line in hunk.lines)
-    found = (_TEST.match(text) for marker, text in lines if marker == "+")
-    return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
 def find_removed_tests(diff: str) -> list[str]:
     """The names of the test functions that `diff` removes without adding them again."""
     lines = [line for file in parse_diff(diff) for hunk in file.hunks for line in hunk.lines]
-    gone = [match[1] for marker, text in lines if marker == "-" and (match := _TEST.match(text))]
-    kept = set(find_added_tests(diff))
-    return [name for name in gone if name not in kept]
+    found = [(marker, match[1]) for marker, text in lines if (match := _TEST.match(text))]
+    kept = {name for marker, name in found if marker == "+"}
+    return [name for marker, name in found if marker == "-" and name not in kept]
 
 
 def is_not_collected(run: Execution) -> bool:

@@ -20,6 +20,7 @@ from bot.comments.evidence.test_output import (
     find_counts,
     find_error,
     shorten_failures,
+    show_end,
 )
 from bot.comments.pull_template import TemplateTexts, fill_template
 from bot.events import Ignored, InvalidSignature, MalformedPayload
@@ -156,6 +157,7 @@ def parse_printed(data: bytes) -> None:
     find_error(text)
     find_counts(text)
     shorten_failures(drop_progress(text))
+    show_end(drop_progress(text))
     count_kinds(text)
     find_blocked_hosts([text])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments.evidence.test_output import drop_progress
+from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
 from pipeline.types import Evidence, SuiteRun
@@ -43,7 +43,7 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     if suite.flaky:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
-    log = block(drop_progress(after.execution.output), characters)
+    log = block(shorten_failures(drop_progress(after.execution.output)), characters)
     return f"{text}\n\n{details('Output with the change', log)}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
+from prompts import drop_index_lines
 from sandbox.base import Ending, Execution
 
 MAX_CELLS = 600
@@ -18,6 +19,10 @@ EDIT_CHARACTERS = 40_000
 """Of all diffs of one comment together."""
 MAX_EDITS = 20
 _SHORTEST = 400
+_WIDER_TEST = (
+    "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
+    "❌ there does not show that another edit is wrong."
+)
 _OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
 
 
@@ -31,22 +36,23 @@ def render_vote_table(
 ) -> str:
     """Edits by tests, A first and `chosen` in bold; edits that do not apply are listed below.
 
-    `standings` (one for each candidate) add, as far as they are known: how many edits are
-    equivalent, how many of the repository's tests break, the reward model's score, the log-odds.
+    `standings` (one for each candidate) add, as far as they are known: which edits are the same
+    code, how many of the repository's tests break, the reward model's score, the log-odds.
     `order` decides who is A; `reproduced` (one for each candidate) says how the reproduction test
     ends.
     """
     names = [_name(candidate, name) for candidate, name in _with_names(table, order)]
     count = len(table.tests)
     shown = range(count if (len(table.candidates) + 1) * count <= MAX_CELLS else 0)
-    columns = {**_makers(table), **_columns(names, standings, reproduced)}
+    ranked = _rank_rows(table, order)
+    columns = {**_makers(table), **_columns(names, standings, reproduced, ranked)}
     heads = ["", *(_test_heading(table, t) for t in shown), "passes", *columns]
     rows = [
         f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
         "|---|" + ":-:|" * (len(heads) - 1),
         _render_row("unedited code", table.base, shown, ["" for _ in columns]),
     ]
-    for c in _rank_rows(table, order):
+    for c in ranked:
         same = 1 if table.candidates[c].source else _count_same(table, c)
         name = f"{names[c]} ({same} times)" if same > 1 else names[c]
         is_chosen = chosen is not None and table.candidates[c].patch == chosen.patch
@@ -55,7 +61,9 @@ def render_vote_table(
             _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
         )
     rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
-    return "\n".join([*rows, *([""] if rejected else []), *rejected])
+    notes = [_WIDER_TEST] if _fails_with_another(table, chosen, reproduced) else []
+    below = [["", *lines] for lines in (notes, rejected) if lines]
+    return "\n".join([*rows, *(line for lines in below for line in lines)])
 
 
 def render_diffs(
@@ -74,12 +82,16 @@ def render_diffs(
     parts = [
         details(
             f"Edit {names[c]}, as a diff{_equal_words([names[other] for other in others])}",
-            block(table.candidates[c].patch.diff, characters, "diff"),
+            _render_diff(table.candidates[c], characters),
         )
         for c, *others in shown
     ]
     more = sum(map(len, groups[MAX_DIFFS:]))
     return "\n".join([*parts, *([f"\nAnd {pluralize(more, 'further edit')}."] if more else [])])
+
+
+def _render_diff(candidate: Candidate, characters: int) -> str:
+    return block(drop_index_lines(candidate.patch.diff), characters, "diff")
 
 
 def _group_equal(ranked: Sequence[int], standings: Sequence[Standing]) -> list[list[int]]:
@@ -125,21 +137,39 @@ def _columns(
     names: Sequence[str],
     standings: Sequence[Standing],
     reproduced: Sequence[TestOutcome | None],
+    rows: Sequence[int],
 ) -> dict[str, list[str]]:
     """Extra columns by heading; a column without any value is left out."""
-
-    def equal(s: Standing) -> str:
-        return f"{s.support} ({names[s.same_as]})" if s.support > 1 else ""
-
-    found: dict[str, Callable[[Standing], str]] = {
-        "equal edits (first)": equal,
-        "breaks": lambda s: "" if s.broken is None else str(len(s.broken)),
-        "reward": lambda s: "" if s.reward is None else f"{s.reward:.2f}",
-        "log-odds": lambda s: f"{s.score:+.2f}",
+    known = {
+        "reproduction test": [outcome and _OUTCOMES[outcome] for outcome in reproduced],
+        "same code as": [_list_equal(c, names, standings, rows) for c in range(len(standings))],
+        "breaks": [None if s.broken is None else str(len(s.broken)) for s in standings],
+        "reward": ["" if s.reward is None else f"{s.reward:.2f}" for s in standings],
+        "log-odds": [f"{s.score:+.2f}" for s in standings],
     }
-    columns = {"reproduction test": [_OUTCOMES.get(outcome, "") for outcome in reproduced]}
-    columns |= {head: [cell(s) for s in standings] for head, cell in found.items()}
-    return {head: cells for head, cells in columns.items() if any(cells)}
+    return {
+        head: ["not run" if cell is None else cell for cell in cells]
+        for head, cells in known.items()
+        if any(cells)
+    }
+
+
+def _fails_with_another(
+    table: VoteTable, chosen: Candidate | None, reproduced: Sequence[TestOutcome | None]
+) -> bool:
+    """Whether the reproduction test fails with an edit that was not chosen."""
+    if chosen is None or not reproduced:
+        return False
+    ends = zip(table.candidates, reproduced, strict=True)
+    return any(end == "fails" and one.patch != chosen.patch for one, end in ends)
+
+
+def _list_equal(
+    candidate: int, names: Sequence[str], standings: Sequence[Standing], rows: Sequence[int]
+) -> str:
+    """The other edits that are the same code as this one, by name."""
+    same = [names[c] for c in rows if standings[c].same_as == standings[candidate].same_as]
+    return ", ".join(name for name in dict.fromkeys(same) if name != names[candidate])
 
 
 def _makers(table: VoteTable) -> dict[str, list[str]]:
@@ -208,7 +238,7 @@ def _render_edit(edits: JudgedEdits, rank: int, characters: int) -> str:
     breaks = ""
     if broken is not None:
         breaks = f"; it breaks {pluralize(len(broken), 'test')} of this repository"
-    text = f"{passed}{breaks}.\n\n{block(votes.candidates[at].patch.diff, characters, 'diff')}"
+    text = f"{passed}{breaks}.\n\n{_render_diff(votes.candidates[at], characters)}"
     if first != at:
         text = (
             f"{passed}{breaks}. It is the same code as edit {to_letter(edits.order.index(first))}."

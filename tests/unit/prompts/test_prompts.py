@@ -16,7 +16,7 @@ from pipeline.reproduction.machine import TestPlan
 from pipeline.reproduction.runners import FileRunner
 from pipeline.shown import Habits
 from pipeline.types import Issue, Located, Place, SourceFile, SuspectFile
-from prompts import FOLDER, render, shorten
+from prompts import FOLDER, drop_index_lines, render, shorten
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 
@@ -299,3 +299,24 @@ def test_what_fails_beside_the_broken_tests_is_not_blamed_on_the_edit(name: str)
     text = render(name, **{**VALUES, **SPECIAL.get(name, {})})
     assert "tests/test_a.py::test_b" in text
     assert "fails without the edit as well" in text
+
+
+def test_a_diff_is_read_without_the_names_of_blobs() -> None:
+    head, rest = (
+        "diff --git a/x b/x\n",
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-index 1111..2222\n+index a..b\n",
+    )
+    line = f"index {'a' * 40}..{'1' * 40} 100644\n"
+    assert drop_index_lines(f"{head}{line}{rest}") == f"{head}{rest}"
+    assert drop_index_lines(f"{head}index 0000000..1234567\n{rest}") == f"{head}{rest}"
+
+
+def test_a_model_that_writes_reads_diffs_without_the_names_of_blobs() -> None:
+    diff = f"diff --git a/x b/x\nindex {'a' * 40}..{'1' * 40} 100644\n--- a/x\n+++ b/x\n"
+    text = render("reproduction/write", **{**VALUES, "diff": diff})
+    assert "<diff>\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n</diff>" in text
+    # A reward model reads edits in the form in which it was trained.
+    others = [path for path in FOLDER.rglob("*.j2") if path.parent.name != "orm"]
+    shown = re.findall(r"\bdiff \|.*block", "".join(path.read_text() for path in others))
+    assert len(shown) > 8
+    assert all("| no_index |" in one for one in shown)

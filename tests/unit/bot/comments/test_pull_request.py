@@ -55,13 +55,14 @@ def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_adv
     test = replace(
         selection.evidence.reproduction,
         rung="extension",
+        text="x = 1\ndef test_one():\n    pass\n",
         diff=f"--- a/{path}\n+++ b/{path}\n@@ -1 +1,3 @@\n x = 1\n+def test_one():\n+    pass\n",
     )
     proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
     body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
     said = f"Run it with `python -m pytest -k test_one {path}`."
-    assert f"{said} The outputs are those of its whole file.\n" in body
-    assert "whole file" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
+    assert f"{said} The outputs below are of all tests in this file.\n" in body
+    assert "all tests in" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
 
 
 def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
@@ -70,12 +71,22 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
+    assert "How often agreeing edits are correct was measured" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
     edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
     listed = render_edits(edits)
     assert "It passes 0 of 2 scripts. It is the same code as edit A." in listed
     assert listed.count("```diff") == 1
+
+
+def test_nothing_is_said_of_agreeing_edits_where_none_agrees() -> None:
+    selection = a_selection()
+    alone = Standing(votes=2, passes=2, support=1, same_as=0, behaves_as=0, execution=0, prior=0)
+    evidence = replace(selection.evidence, standings=(alone, replace(alone, same_as=1)))
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
+    assert "85%. How likely such an edit is to be correct was measured on public edits;" in body
+    assert "agreeing" not in body
 
 
 def test_the_table_shows_the_unedited_code_first() -> None:
@@ -88,6 +99,13 @@ def test_the_table_shows_the_unedited_code_first() -> None:
         "| **A (chosen)** | ✅ | ✅ | 2 |",
         "| B | 💥 | ⏱ | 0 |",
     ]
+
+
+def test_a_diff_is_shown_without_the_names_of_blobs() -> None:
+    line = f"index {'a' * 40}..{'1' * 40} 100644\n"
+    body = pull_request.pull_body(a_run(), a_selection(fix=f"{line}{FIX}"), ACCOUNTS)
+    assert f"```diff\n{FIX.splitlines()[0]}\n" in body
+    assert "index aaaa" not in body
 
 
 def test_a_person_is_told_what_could_forge_the_results() -> None:
@@ -289,10 +307,24 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     one = Standing(votes=0, passes=0, support=2, same_as=0, behaves_as=0, execution=-1, prior=0.5)
     two = replace(one, broken=("t",), reward=0.25, execution=1.0)
     shown = render_vote_table(votes, votes.candidates[1], (one, two)).splitlines()
-    assert shown[0].endswith("| passes | equal edits (first) | breaks | reward | log-odds |")
+    assert shown[0].endswith("| passes | same code as | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
-    assert shown[3].endswith("| 2 | 2 (B) | 1 | 0.25 | +1.50 |")
-    assert shown[4].endswith("| 0 | 2 (B) |  |  | -0.50 |")
+    assert shown[3].endswith("| 2 | B | 1 | 0.25 | +1.50 |")
+    assert shown[4].endswith("| 0 | A | not run |  | -0.50 |")
+    alone = (replace(one, same_as=0), replace(one, same_as=1))
+    shown = render_vote_table(votes, votes.candidates[1], alone).splitlines()
+    assert shown[0].endswith("| passes | log-odds |")
+
+
+def test_an_edit_that_fails_the_test_of_another_is_not_said_to_be_wrong() -> None:
+    votes = a_selection().evidence.votes
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=("fails", "passes"))
+    assert "| **A (chosen)** | ✅ | ✅ | 2 | ✅ |\n| B | 💥 | ⏱ | 0 | ❌ |\n\n" in shown
+    assert shown.endswith("❌ there does not show that another edit is wrong.")
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=("passes", "fails"))
+    assert "another edit" not in shown
+    shown = render_vote_table(votes, votes.candidates[1], reproduced=(None, "passes"))
+    assert shown.endswith("| B | 💥 | ⏱ | 0 | not run |")
 
 
 def test_a_table_that_is_too_large_is_summed_up() -> None:
@@ -342,6 +374,17 @@ def test_folded_output_is_the_first_failure_and_the_summary_without_colours() ->
     assert "no opts 1" not in body
     assert "[... 4 more failures left out ...]" in fenced
     assert fenced.rstrip().endswith("FAILED t.py\n5 failed")
+
+
+def test_the_output_of_the_repositorys_tests_is_the_first_failure_and_the_summary() -> None:
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    run = replace(suite.after.execution, output=_failing_run(5))
+    body = body_with_suite(after=replace(suite.after, execution=run))
+    shown = body.partition("<summary>Output with the change</summary>")[2]
+    assert "no opts 0" in shown
+    assert "no opts 1" not in shown
+    assert "[... 4 more failures left out ...]" in shown
 
 
 def test_long_output_is_cut_between_lines_and_keeps_its_last_forty() -> None:

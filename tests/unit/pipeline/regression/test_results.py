@@ -371,3 +371,12 @@ async def test_records_that_cost_too_much_tell_no_test_apart(
     assert (run.per_test, run.ended) == (False, False)
     assert run.suite.execution.output == "seen"
     assert run.problem == "The tests sent more than can be read."
+
+
+def test_a_long_output_keeps_whole_lines_of_its_beginning_and_its_end() -> None:
+    lines = ["the first line", *(f"the {n}th line of a traceback" for n in range(2000)), "9 failed"]
+    kept = printed(before="\n".join(lines)).suite.execution.output.splitlines()
+    assert (kept[0], kept[-1]) == (lines[0], lines[-1])
+    assert [line for line in kept if line not in lines] == [
+        f"[... {len(lines) - len(kept) + 1} lines left out ...]"
+    ]

@@ -23,8 +23,10 @@ def build_test(
     diff = f"--- {old}\n+++ b/{PATH}\n@@ -1,1 +1,{added.count(chr(10)) + 1} @@\n x = 1\n{added}"
     if old == "/dev/null":
         diff = f"--- {old}\n+++ b/{PATH}\n@@ -0,0 +1,{added.count(chr(10))} @@\n{added}"
+    new = "".join(line[1:] + "\n" for line in added.splitlines())
+    text = new if old == "/dev/null" else f"x = 1\n{new}"
     return Reproduction(
-        path=PATH, text="", diff=diff, command=command, before=RUN, after=RUN, rung=rung
+        path=PATH, text=text, diff=diff, command=command, before=RUN, after=RUN, rung=rung
     )
 
 
