@@ -17,7 +17,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
 from pipeline.store import Store
-from pipeline.types import Frozen, replace
+from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.errors import PatchRejected
 
 MOST_EDITS = 4
@@ -94,14 +94,19 @@ async def _part(
                 run = await suite.run_brought_tests(combined, _paths(tests))
             except PatchRejected:
                 run = None
-            passed = set(own.passed if run is None else run.passed)
-            fails[diff].append(tuple(sorted(set(own.passed) - passed)))
+            fails[diff].append(_find_failing(own, run or own))
     first: dict[tuple[tuple[str, ...], ...], int] = {}
     by_diff = {diff: tuple(fails[diff]) for diff in diffs}
     for c in group:
         seen = by_diff.get(standings.table.candidates[c].patch.diff)
         if seen is not None:
             behaves_as[c] = first.setdefault(seen, c)
+
+
+def _find_failing(own: SuiteRun, run: SuiteRun) -> tuple[str, ...]:
+    """The tests that pass in `own` and not in `run`; not those that its time did not allow."""
+    failing = set(own.passed) - set(run.passed)
+    return tuple(sorted(failing & {*run.failed, *run.offline} if run.cut else failing))
 
 
 def _tests_of(diff: str) -> str:
