@@ -93,7 +93,8 @@ def choose_told(names: Collection[str], base: TestRun, after: TestRun) -> tuple[
     began = {*after.files, *after.suite.passed, *after.suite.failed, *after.suite.skipped}
     if not began:
         execution = after.suite.execution
-        hangs = execution.limit == "idle" or _is_endless(execution.seconds, base.start)
+        usual = base.start or base.suite.execution.seconds
+        hangs = execution.limit == "idle" or _is_endless(execution.seconds, usual)
         return tuple(names) if hangs else ()
     cut_off = {
         name

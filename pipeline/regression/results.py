@@ -195,7 +195,7 @@ class WrapperOutput:
     def find_cut(self, found: Outcomes, selected: int) -> CutShort | None:
         """How far the command came, if a limit ended it before all `selected` tests had run."""
         ran = len(found.passed | found.failed | found.skipped)
-        if self.execution.ending is not Ending.TIMEOUT or ran == selected:
+        if self.execution.ending is not Ending.TIMEOUT or ran == selected > 0:
             return None
         return CutShort(ran=ran, selected=selected if selected > ran else 0)
 

@@ -34,6 +34,7 @@ REPORT_SECONDS = 10.0
 QUICK_SECONDS = 120.0
 """Tests that appear broken run again whatever time is left, if that takes less."""
 NO_MORE_TIME = "the time for this run allowed no more"
+NO_RESULT = "A time limit ended the run with the edit before a test had a result."
 OUT_OF_TIME = "those that the time allowed with the edit"
 _MOST_FILES = 5000
 """Python files whose imports are read."""
@@ -138,7 +139,7 @@ class RegressionSuite:
         after = await runner.run(diff, _request_for(choice, base), wall=left)
         names = choose_told(choice.tests, base, after)
         if not names:
-            self.problem = self.problem or reasons.NO_TIME
+            self.problem = self.problem or NO_RESULT
             return None
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))

@@ -73,6 +73,12 @@ def test_a_start_that_takes_little_longer_than_usual_breaks_no_test() -> None:
     assert choose_told(BASE.suite.passed, BASE, cut_run(seconds=60)) == BASE.suite.passed
 
 
+def test_a_command_of_which_no_test_can_be_told_is_judged_by_the_time_it_takes() -> None:
+    base = BASE.model_copy(update={"start": 0.0})  # it took 9 seconds
+    assert choose_told(("make test",), base, cut_run(seconds=60)) == ()
+    assert choose_told(("make test",), base, cut_run(seconds=95)) == ("make test",)
+
+
 @pytest.mark.slow
 async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts_no_rerun(
     tmp_path: Path,

@@ -286,6 +286,7 @@ def test_a_test_that_ran_when_the_time_was_over_has_no_result() -> None:
     assert run.suite.cut == CutShort(ran=1, selected=9)
     alone = printed(["start", "b", "t.py", 7.75], end=ended("run time"))
     assert (alone.per_test, alone.problem, alone.suite.failed) == (True, "", ())
+    assert printed(end=ended("processor time")).suite.cut == CutShort(ran=0)
 
 
 def test_a_run_whose_tests_all_ended_is_not_cut_short() -> None:
