@@ -23,6 +23,15 @@ def read_test_outcome(run: Execution) -> TestOutcome:
     return "fails" if run.exit_code in (1, 2) else "not run"
 
 
+class CutShort(Frozen):
+    """How far a run of tests came whose time ended before they did."""
+
+    ran: int
+    """Tests with a result."""
+    selected: int = 0
+    """Tests that were selected to run; 0 if not known."""
+
+
 class SuiteRun(Frozen):
     """One run of the repository's own tests."""
 
@@ -36,6 +45,8 @@ class SuiteRun(Frozen):
     """Those of `failed` that ended in an error outside of their own checks, such as in a set-up."""
     skipped: tuple[str, ...] = ()
     """Tests that were skipped, or failed as they are expected to: no evidence."""
+    cut: CutShort | None = None
+    """None if the time allowed all of the tests."""
 
 
 class SuiteReport(Frozen):

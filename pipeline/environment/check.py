@@ -29,7 +29,7 @@ from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import replace
 from prompts import shorten
-from sandbox.base import Ending, Sandbox
+from sandbox.base import Sandbox
 from sandbox.program import Program
 
 HEALTH_KEY: Final = "health"
@@ -146,9 +146,8 @@ def parse_imports(output: str, mark: str) -> Health:
 def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> Health:
     suite = run.suite
     failed = set(suite.failed)
-    late = suite.execution.ending is Ending.TIMEOUT
-    # The runner counts the test that was cut off as failed.
-    count = max(0, len(failed) - 1) if late else len(failed)
+    # The test that hung until a limit ended the run counts as failed; one sample has little time.
+    count = max(0, len(failed) - (suite.execution.limit == "idle"))
     errors = count_kinds(suite.execution.output) if count else {}
     commonest = find_commonest_error(suite.execution.output) if count else ""
     problem = run.problem

@@ -9,6 +9,7 @@ from pydantic import Field
 from pipeline.codebase.syntax import find_syntax_errors
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.edits.read import ParsedEdit, read_edit
+from pipeline.generation.near_tests import describe_near_tests
 from pipeline.generation.task import EditTask
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
@@ -191,6 +192,7 @@ class EditingMachine(Machine[EditingState]):
             broken=state.broken[-1][:_MOST_BROKEN],
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
+            near=describe_near_tests(report, diff),
         )
 
     async def _run(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:

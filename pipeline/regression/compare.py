@@ -13,6 +13,9 @@ from pipeline.types import SuiteReport, SuiteRun
 
 REPEATS = 2
 """The maximum of further runs, both with and without the edit."""
+HUNG_SECONDS = 10.0
+HUNG_FACTOR = 10.0
+"""A test hangs if it ran so long, and so many times as long as without the edit, with no end."""
 MOST_REPEATED = 2000
 """More broken tests than this are not due to chance; they do not run again."""
 
@@ -48,7 +51,8 @@ async def compare_runs(
     flaky = set(found.flaky)
     passed = {*after.suite.passed, *found.passed} - flaky
     counted = set(names) - flaky
-    failed = set(after.suite.failed) - passed - flaky
+    hung = counted.intersection(after.unfinished)
+    failed = hung.union(after.suite.failed) - passed - flaky
     seen = passed.union(after.suite.failed, after.suite.skipped)
     if not counted - passed and diff:
         controls = ControlTests(runner, codebase, base)
@@ -63,6 +67,7 @@ async def compare_runs(
             offline=base.suite.offline,
             errors=tuple(name for name in base.suite.errors if name in seen),
             skipped=tuple(name for name in base.suite.skipped if name in seen),
+            cut=base.suite.cut,
         ),
         after=SuiteRun(
             execution=after.suite.execution,
@@ -71,9 +76,36 @@ async def compare_runs(
             offline=after.suite.offline,
             errors=tuple(name for name in after.suite.errors if name in failed),
             skipped=after.suite.skipped,
+            cut=after.suite.cut,
         ),
         flaky=found.flaky,
     )
+
+
+def choose_told(names: Collection[str], base: TestRun, after: TestRun) -> tuple[str, ...]:
+    """Those of `names` on which the run `after` tells something: all, unless its time ran out.
+
+    The test that ran when the time was over has no result, unless it hangs; where the start of all
+    tests hangs, none passes.
+    """
+    if after.suite.cut is None:
+        return tuple(names)
+    began = {*after.files, *after.suite.passed, *after.suite.failed, *after.suite.skipped}
+    if not began:
+        execution = after.suite.execution
+        usual = base.start or base.suite.execution.seconds
+        hangs = execution.limit == "idle" or _is_endless(execution.seconds, usual)
+        return tuple(names) if hangs else ()
+    cut_off = {
+        name
+        for name, seconds in after.unfinished.items()
+        if not _is_endless(seconds, base.seconds.get(name, 0.0))
+    }
+    return tuple(name for name in names if name in began - cut_off)
+
+
+def _is_endless(seconds: float, usual: float) -> bool:
+    return seconds >= max(HUNG_SECONDS, HUNG_FACTOR * usual)
 
 
 async def confirm_broken(
@@ -97,7 +129,8 @@ async def confirm_broken(
     flaky: set[str] = set()
     for attempt in range(1, repeats + 1):
         again = await runner.run("", wanted, attempt)
-        flaky |= left - set(again.suite.passed)
+        # A test that the time did not allow again is not flaky.
+        flaky |= set(choose_told(left, base, again)) - set(again.suite.passed)
         left -= flaky
         if not left:
             break

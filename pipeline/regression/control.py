@@ -70,7 +70,8 @@ class ControlTests:
             return False
         if not beside:
             return False
-        own = self._choose_own(names, diff)
+        quick = list_quick_files(self._base, names, diff)
+        own = next(iter(self._runner.command.covers(quick[:1])), "")
         before = await self._load_or_run(beside, own, "")
         if own and not before.failed:  # what is made to fail can break a runner
             own, before = "", await self._load_or_run(beside, "", "")
@@ -80,21 +81,6 @@ class ControlTests:
         if set(before.own_failed) & set(after.own_passed):
             return True
         return after.told and (after.passed > 0 or after.failed < before.failed)
-
-    def _choose_own(self, names: Collection[str], diff: str) -> str:
-        """The file that `diff` leaves alone with the most of the tests `names`; empty if none is
-        quick enough."""
-        seconds: dict[str, float] = defaultdict(float)
-        for name, path in self._base.files.items():
-            seconds[path] += self._base.seconds.get(name, 0.0)
-        changed = {*list_paths(diff), ""}
-        counts = Counter(self._base.files.get(name, "") for name in sorted(names))
-        quick = [
-            path
-            for path, _ in counts.most_common()
-            if path not in changed and seconds[path] <= LONGEST_SECONDS
-        ]
-        return next(iter(self._runner.command.covers(quick[:1])), "")
 
     async def _load_or_run(self, beside: str, own: str, diff: str) -> ControlRun:
         parts = "\0".join([*self._runner.command.argv, beside, own, diff])
@@ -124,3 +110,20 @@ class ControlTests:
             own_failed=tuple(name for name in run.suite.failed if name in mine),
             own_passed=tuple(name for name in run.suite.passed if name in mine),
         )
+
+
+def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[str]:
+    """The files that `diff` leaves alone and that do not take long, the one with the most of the
+    tests `names` first."""
+    seconds: dict[str, float] = defaultdict(float)
+    for name, path in base.files.items():
+        seconds[path] += base.seconds.get(name, 0.0)
+    # Of a file whose tests the time cut short, nobody knows how long it takes.
+    cut_short = {base.files.get(name, "") for name in base.unfinished}
+    unfit = {*list_paths(diff), *cut_short, ""}
+    counts = Counter(base.files.get(name, "") for name in sorted(names))
+    return [
+        path
+        for path, _ in counts.most_common()
+        if path not in unfit and seconds[path] <= LONGEST_SECONDS
+    ]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pipeline.codebase.commit import Codebase
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import compare_runs
+from pipeline.regression.compare import choose_told, compare_runs
 from pipeline.regression.near_files import NearFiles
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
@@ -88,11 +88,12 @@ class NearbyTests:
         names = base.suite.passed
         asked = wanted if base.ended else replace(wanted, tests=names)
         after = await runner.run(diff, asked)
+        names = choose_told(names, base, after)
         if after.suite.execution.exit_code is None and not base.ended:
-            # The time ran out with the edit too: only tests that began and failed count.
-            names = tuple(n for n in names if n in {*after.suite.passed, *after.suite.failed})
-            if not names:
-                return None
+            # Without the edit the run was cut off, too: only tests that began count.
+            names = tuple(name for name in names if name in after.files)
+        if not names:
+            return None
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1
         )

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
+from pipeline.outcomes import CutShort
 from pipeline.regression.guest.record import stable_name
 from pipeline.regression.junit import MOST_TESTS, Outcomes
 from pipeline.types import replace
@@ -25,7 +26,7 @@ MOST_DOCUMENTS = 32 * 1024 * 1024
 MOST_FUNCTIONS = 500_000
 MOST_CALLS = 4_000_000
 """Pairs of a test and a function it runs."""
-_KINDS = ("start", "phase", "title", "network", "collect", "function", "ran")
+_KINDS = ("start", "phase", "title", "network", "collect", "collected", "function", "ran")
 _ROWS = tuple(f'["{kind}"'.encode() for kind in _KINDS)
 _LONGEST_LINE = 16 * 1024 * 1024
 
@@ -59,34 +60,51 @@ class RecordedOutcomes(Outcomes):
         """The first line of a test's docstring, which unittest prints in place of its name."""
         self.offline: set[str] = set()
         """Tests that failed for lack of a network or a service."""
+        self.selected = 0
+        """How many tests the runner said it would run; 0 if it did not."""
+        self.unfinished: dict[str, float] = {}
+        """By test that ran when the time was over: the seconds that it had run."""
+        self._began: dict[str, float] = {}
         self._left = MOST_CALLS
 
-    def read(self, data: bytes) -> None:
-        """Read the recorder's lines; ignore any other form."""
+    def read(self, data: bytes, over_at: float | None = None) -> None:
+        """Read the recorder's lines; ignore any other form.
+
+        `over_at`: when the time was over, by the sandbox's clock; None if the run ended otherwise.
+        """
         for line in data.split(b"\n"):
             row = _parse_row(line) if line.startswith(_ROWS) else None
             if row is not None and len(self._good) < MOST_TESTS:
                 self._add_row(row[0], row[1:])
         for name, good in self._good.items():
             if name not in self.failed and name not in self.skipped:
-                # A test that began and did not end was cut off, or crashed the interpreter.
-                (self.passed if good else self.failed).add(name)
-                if not good:
-                    self.errors.add(name)
+                self._judge(name, good, over_at)
         self.offline &= self.failed
         self.errors &= self.failed
         self.skipped -= self.failed
+
+    def _judge(self, name: str, good: bool, over_at: float | None) -> None:
+        if good:
+            self.passed.add(name)
+        elif over_at is not None:
+            self.unfinished[name] = max(0.0, over_at - self._began.get(name, over_at))
+        else:  # a test that began and did not end crashed the interpreter
+            self.failed.add(name)
+            self.errors.add(name)
 
     def _add_row(self, kind: str, values: list[Any]) -> None:
         match kind, values:
             case "start", [str(name), str(path), (float() | int()) as clock]:
                 self.files[stable_name(name)] = _printable(path)
-                self.first = min(self.first, _to_seconds(clock, math.inf))
+                began = self._began[stable_name(name)] = _to_seconds(clock, math.inf)
+                self.first = min(self.first, began)
                 self._good.setdefault(stable_name(name), False)
             case "phase", [str(name), str(when), str(outcome), (float() | int()) as seconds]:
                 self._add_phase(stable_name(name), when, outcome, _to_seconds(seconds, 0.0))
             case (("title" | "network" | "collect"), [str(name), *rest]):
                 self._add_note(kind, stable_name(name), rest)
+            case "collected", [int(number)]:
+                self.selected = max(self.selected, min(number, MOST_TESTS))
             case "function", [int(process), int(number), str(path), int(line)]:
                 if len(self._places) < MOST_FUNCTIONS:
                     self._places[process, number] = _printable(f"{path}:{line}")
@@ -155,6 +173,31 @@ class WrapperOutput:
         printed = execution.output[: found[0].start()] if found else execution.output
         printed = re.sub(rf"\n{re.escape(mark)}:\d+/\d+\n", "", printed)
         self.execution = self._correct_ending(replace(execution, output=printed.rstrip("\n")))
+
+    @property
+    def over_at(self) -> float | None:
+        """When a limit ended the command, by the sandbox's clock; None if it ended otherwise.
+
+        A command that did nothing until then hangs: the test that ran failed.
+        """
+        if self.end is None or not self.end.timeout or self.end.limit == "idle":
+            return None
+        return self.end.began + self.execution.seconds
+
+    def measure_start(self, first: float) -> float:
+        """Processor seconds before `first`, when a test began, by its share of the elapsed time."""
+        if self.end is None or math.isinf(first):
+            return 0.0
+        passed = min(max(first - self.end.began, 0.0), self.execution.seconds)
+        cpu, wall = self.execution.cpu_seconds, self.execution.seconds
+        return passed if cpu is None or not wall else passed * min(1.0, cpu / wall)
+
+    def find_cut(self, found: Outcomes, selected: int) -> CutShort | None:
+        """How far the command came, if a limit ended it before all `selected` tests had run."""
+        ran = len(found.passed | found.failed | found.skipped)
+        if self.execution.ending is not Ending.TIMEOUT or ran == selected > 0:
+            return None
+        return CutShort(ran=ran, selected=selected if selected > ran else 0)
 
     def _is_only_ours(self, kinds: Sequence[str], execution: Execution) -> bool:
         """Whether the sections are those of one wrapper, which then ended as its own last one

@@ -66,6 +66,8 @@ class TestRun(Frozen):
     """Processor seconds before the first test began, as far as known."""
     per_test: bool = True
     """Whether tests were distinguished; False: the command counts as one test, by its exit code."""
+    unfinished: dict[str, float] = Field(default_factory=dict[str, float])
+    """By test that ran when the time was over, and has no result: the seconds that it had run."""
     ended: bool = True
     """Whether the command ended by itself."""
     titles: dict[str, str] = Field(default_factory=dict[str, str])
@@ -243,10 +245,10 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
     """
     sent = WrapperOutput(execution, mark)
     recorded = RecordedOutcomes()
-    recorded.read(sent.records)
+    recorded.read(sent.records, sent.over_at)
     code = sent.execution.exit_code
     found, problem = _outcomes(command, sent, recorded)
-    each = bool(found.passed or found.failed)
+    each = bool(found.passed or found.failed or recorded.unfinished)
     if not each and not problem and command.kind == "other" and code not in (None, 126, 127):
         name = " ".join(command.argv)[:500]
         found.add(name, good=code == 0, seconds=execution.seconds)
@@ -259,13 +261,15 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
             offline=tuple(sorted(offline)),
             errors=tuple(sorted(found.errors & found.failed - offline)),
             skipped=tuple(sorted(found.skipped - found.passed - found.failed)),
+            cut=sent.find_cut(found, recorded.selected),
         ),
         files=_files(recorded, found, command),
         seconds={name: round(seconds, 4) for name, seconds in found.seconds.items()},
         names=tuple(recorded.names),
         ran=recorded.ran,
-        start=_start_delay(recorded, sent),
+        start=sent.measure_start(recorded.first),
         per_test=each,
+        unfinished={name: round(seconds, 4) for name, seconds in recorded.unfinished.items()},
         ended=code is not None and sent.end is not None,
         titles=recorded.titles,
         problem=problem,
@@ -281,10 +285,11 @@ def _outcomes(
         return Outcomes(), FORGED
     if problem := explain_end(command.kind, code, output, recorded):
         return Outcomes(), problem
-    if recorded.passed or recorded.failed:
+    if recorded.passed or recorded.failed or recorded.unfinished:
         return recorded, ""
     if command.kind == "files":
-        printed = parse_sympy_output(output, cut=bool(sent.execution.limit))
+        limit = sent.execution.limit
+        printed = parse_sympy_output(output, cut=bool(limit), hung=limit == "idle")
         return printed, "" if printed.passed or printed.failed else NOT_WHOLE
     found = parse_junit(sent.documents)
     if found.passed or found.failed:
@@ -300,15 +305,6 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
         return recorded.files
     names = found.passed | found.failed
     return {name: name.partition("::")[0] for name in names}
-
-
-def _start_delay(recorded: RecordedOutcomes, sent: WrapperOutput) -> float:
-    """Processor seconds before the first test began, by its share of the elapsed time."""
-    if sent.end is None or math.isinf(recorded.first):
-        return 0.0
-    passed = min(max(recorded.first - sent.end.began, 0.0), sent.execution.seconds)
-    cpu, wall = sent.execution.cpu_seconds, sent.execution.seconds
-    return passed if cpu is None or not wall else passed * min(1.0, cpu / wall)
 
 
 def _trim(execution: Execution) -> Execution:

@@ -15,7 +15,7 @@ from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
-from pipeline.regression.compare import REPEATS, compare_runs
+from pipeline.regression.compare import REPEATS, choose_told, compare_runs
 from pipeline.regression.imports import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRun, TestRunner
@@ -34,7 +34,8 @@ REPORT_SECONDS = 10.0
 QUICK_SECONDS = 120.0
 """Tests that appear broken run again whatever time is left, if that takes less."""
 NO_MORE_TIME = "the time for this run allowed no more"
-OUT_OF_TIME = "those that began before the time ran out with the edit"
+NO_RESULT = "A time limit ended the run with the edit before a test had a result."
+OUT_OF_TIME = "those that the time allowed with the edit"
 _MOST_FILES = 5000
 """Python files whose imports are read."""
 
@@ -87,8 +88,7 @@ class RegressionSuite:
         no tests, or all fail without it (`problem` says which).
 
         Apparently broken tests run again (`pipeline.regression.compare`), unless the time ran out
-        with `diff`. In that case, tests that did not begin do not count as broken, unless no test
-        began.
+        with `diff`. In that case, only tests with a result count (`choose_told`).
 
         The tests near the edit come first (`NearbyTests`); if one of them breaks, or all tests
         would exceed a time limit, no others run. What the time of the run cuts short says so.
@@ -137,8 +137,10 @@ class RegressionSuite:
             return None
         left = max(LEAST_SECONDS, self._time_left())
         after = await runner.run(diff, _request_for(choice, base), wall=left)
-        late = after.suite.execution.ending is Ending.TIMEOUT
-        names = _tests_begun(choice.tests, after) if late else choice.tests
+        names = choose_told(choice.tests, base, after)
+        if not names:
+            self.problem = self.problem or NO_RESULT
+            return None
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
         report = await compare_runs(
@@ -258,11 +260,6 @@ def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
     return RequestedTests(tests=tuple(sorted(choice.tests)), files=known)
 
 
-def _tests_begun(names: Sequence[str], after: TestRun) -> Sequence[str]:
-    began = {*after.files, *after.suite.passed, *after.suite.failed}
-    return [name for name in names if name in began] or names
-
-
 def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
     """Merge both runs into one with the first's clock. Functions are the first's, and the second's
     under their own numbers."""
@@ -280,14 +277,20 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
         errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
         skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
     )
+    cut = base.suite.cut and replace(base.suite.cut, ran=_count_results(suite))
     return replace(
         base,
-        suite=suite,
+        suite=replace(suite, cut=cut),
+        unfinished={**base.unfinished, **more.unfinished},
         files={**base.files, **more.files},
         seconds={**base.seconds, **more.seconds},
         ran=ran,
         names=base.names + more.names,
     )
+
+
+def _count_results(suite: SuiteRun) -> int:
+    return len({*suite.passed, *suite.failed, *suite.offline, *suite.skipped})
 
 
 def _explain_no_pass(command: TestCommand, base: TestRun) -> str:

@@ -20,10 +20,11 @@ _SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
 _LINE = 1000
 
 
-def parse_sympy_output(output: str, *, cut: bool = False) -> Outcomes:
+def parse_sympy_output(output: str, *, cut: bool = False, hung: bool = False) -> Outcomes:
     """Parse the tests by `path::name`; empty if the script's own count is missing or differs.
 
-    If its time ran out (`cut`) there is no count; the test that it was running failed.
+    If its time ran out (`cut`) there is no count; the test that it was running has no result, or
+    failed if it did nothing until then (`hung`).
 
     The word after a test's name is its outcome: `ok`, `F`, … (`PyTestReporter` in SymPy's
     `testing/runtests.py`); the test's own output may come between them.
@@ -32,14 +33,14 @@ def parse_sympy_output(output: str, *, cut: bool = False) -> Outcomes:
     counts = _SUMMARY.findall(output)
     if not cut and (len(counts) != 1 or "======" not in output):
         return found
-    for name, end in _list_ends(output, cut):
+    for name, end in _list_ends(output, hung):
         _add(found, name, end)
     passed = len(found.passed)
     found.passed -= found.failed
     return found if cut or passed >= int(counts[0]) else Outcomes()
 
 
-def _list_ends(output: str, cut: bool) -> Iterator[tuple[str, str]]:
+def _list_ends(output: str, hung: bool) -> Iterator[tuple[str, str]]:
     """Each test with the word for its outcome; a file that cannot be imported counts as one."""
     path = name = ""
     for line in output.split("\n"):
@@ -57,7 +58,7 @@ def _list_ends(output: str, cut: bool) -> Iterator[tuple[str, str]]:
         if name and ends:
             yield name, ends[0]
             name = ""
-    if cut and name:
+    if hung and name:
         yield name, "T"
 
 

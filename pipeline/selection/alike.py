@@ -91,7 +91,7 @@ async def _part(
             code = entries[diff].same_as
             if code not in lost:
                 run = await _run_tests_of_other(suite, diff, tests)
-                lost[code] = tuple(sorted(set(own.passed) - set(run.passed))) if run else ()
+                lost[code] = _find_failing(own, run or own)
             fails[diff].append(lost[code])
     first: dict[tuple[tuple[str, ...], ...], int] = {}
     by_diff = {diff: tuple(fails[diff]) for diff in diffs}
@@ -107,6 +107,12 @@ async def _run_tests_of_other(suite: RegressionSuite, diff: str, tests: str) -> 
         return await suite.run_brought_tests(combined, _paths(tests))
     except PatchRejected:
         return None
+
+
+def _find_failing(own: SuiteRun, run: SuiteRun) -> tuple[str, ...]:
+    """The tests that pass in `own` and not in `run`; not those that its time did not allow."""
+    failing = set(own.passed) - set(run.passed)
+    return tuple(sorted(failing & {*run.failed, *run.offline} if run.cut else failing))
 
 
 def _tests_of(diff: str) -> str:

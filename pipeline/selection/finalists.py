@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.regression.cut_short import describe_cut
 from pipeline.replies import Malformed
 from pipeline.selection.letters import assign_letters
 from pipeline.selection.methods import behaving_alike
@@ -77,9 +78,8 @@ def _suite_sentence(saved: SavedSuiteReport | None) -> str:
         return f"The repository's own tests could not be run with it. {saved.problem}".rstrip()
     broken = saved.report.broken
     text = f"Of the repository's own tests that were run, {len(saved.report.after.passed)} pass"
-    if not broken:
-        return f"{text} with it, and it breaks none."
-    return f"{text} with it, and it breaks {len(broken)}: {_some(broken)}."
+    which = f"{len(broken)}: {_some(broken)}" if broken else "none"
+    return f"{text} with it, and it breaks {which}. {describe_cut(saved.report)}".rstrip()
 
 
 def _missing_sentences(

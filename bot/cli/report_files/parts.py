@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from bot.types import replace
+from pipeline.outcomes import CutShort
 from pipeline.selection.letters import name_edits
 from pipeline.types import Candidate, Rung, Standing, SuiteReport, VoteTable
 from sandbox.base import Execution
@@ -68,6 +69,9 @@ class SuiteSummary(ReportPart):
     """How many tests pass without the edit; `passed_before` counts those also run with it."""
     chosen: str
     """Which tests ran, in words; empty if all did."""
+    cut_before: CutShort | None = None
+    """How far the run without the edit came, if a time limit ended it."""
+    cut_after: CutShort | None = None
 
 
 def build_table(
@@ -123,4 +127,6 @@ def summarise_suite(suite: SuiteReport) -> SuiteSummary:
         flaky=suite.flaky,
         whole=suite.whole,
         chosen=suite.chosen,
+        cut_before=suite.before.cut,
+        cut_after=suite.after.cut,
     )

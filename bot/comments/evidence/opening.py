@@ -9,6 +9,7 @@ from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
 from pipeline.codebase.text import agree, pluralize
+from pipeline.regression.cut_short import describe_cut
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result
@@ -97,7 +98,8 @@ def _broken_sentence(selection: Selection) -> str:
         return ""
     broken = len(suite.broken)
     verb = agree(broken, "passes", "pass")
-    return f"Of the repository's own tests, {broken or 'none'} {verb} only without the change."
+    text = f"Of the repository's own tests, {broken or 'none'} {verb} only without the change."
+    return f"{text} {describe_cut(suite)}".rstrip()
 
 
 def result_words(run: Execution) -> str:
@@ -139,7 +141,8 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     if suite.chosen:
         whole = f"{suite.whole:,} {agree(suite.whole, 'passes', 'pass')} in all; "
         text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
-    return text
+    cut = describe_cut(suite)
+    return f"{text}. {cut}" if cut else text
 
 
 def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.types import Evidence, SuiteRun
+from pipeline.regression.cut_short import describe_cut
+from pipeline.types import Evidence, SuiteReport, SuiteRun
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:
@@ -21,16 +22,12 @@ def render_suite(evidence: Evidence, characters: int) -> str:
                 + prose(problem, 500)
             )
         return "None of this repository's own tests has to do with the change."
-    before, after, count = suite.before, suite.after, len(suite.before.passed)
+    before, after = suite.before, suite.after
     table = _suite_table(before, after)
     text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{table}"
-    if suite.chosen and not suite.whole:
-        verb = agree(count, "passes", "pass")
-        text += f"\n\nI ran {count:,} that {verb} without the change: {suite.chosen}."
-    elif suite.chosen:
-        verb = agree(suite.whole, "passes", "pass")
-        text += f"\n\nOf {pluralize(suite.whole, 'test')} that {verb} without the change, I ran "
-        text += f"{count:,} with it: {suite.chosen}."
+    cut = describe_cut(suite)
+    if ran := " ".join(filter(None, (_describe_chosen(suite), cut))):
+        text += f"\n\n{ran}"
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
@@ -44,7 +41,24 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
     log = block(shorten_failures(drop_progress(after.execution.output)), characters)
+    if after.cut:
+        log += f"\n\n{cut}"
     return f"{text}\n\n{details('Output with the change', log)}"
+
+
+def _describe_chosen(suite: SuiteReport) -> str:
+    """Which tests ran, in a sentence; empty if all did."""
+    if not suite.chosen:
+        return ""
+    count = len(suite.before.passed)
+    if not suite.whole:
+        verb = agree(count, "passes", "pass")
+        return f"I ran {count:,} that {verb} without the change: {suite.chosen}."
+    verb = agree(suite.whole, "passes", "pass")
+    return (
+        f"Of {pluralize(suite.whole, 'test')} that {verb} without the change, I ran "
+        f"{count:,} with it: {suite.chosen}."
+    )
 
 
 def _suite_table(before: SuiteRun, after: SuiteRun) -> str:

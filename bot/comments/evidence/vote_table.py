@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
+from pipeline.regression.cut_short import describe_cut
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
 from prompts import drop_index_lines
@@ -268,7 +269,8 @@ def suite_sentence(edits: JudgedEdits) -> str:
 def _count_sentence(suite: SuiteReport) -> str:
     before, after = len(suite.before.passed), len(suite.after.passed)
     verb = agree(before, "passes", "pass")
-    return (
+    text = (
         f"Of this repository's own tests, {before:,} {verb} without edit A and {after:,} with it; "
         f"it breaks {len(suite.broken)}."
     )
+    return f"{text} {describe_cut(suite)}".rstrip()

@@ -11,6 +11,7 @@ from pipeline.environment.facts import EnvironmentFacts
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.record import TriedAttempt
 from pipeline.generation.exploring.named_tests import NamedTestRun
+from pipeline.generation.near_tests import NearTests
 from pipeline.replies import TAGS
 from pipeline.reproduction.machine import TestPlan
 from pipeline.reproduction.runners import FileRunner
@@ -105,6 +106,7 @@ VALUES: dict[str, object] = {
     "commands": True,
     "may_choose": True,
     "own": STUCK,
+    "near": NearTests("9 tests pass.", ("tests/test_a.py::test_c",), ("tests/test_a.py::test_d",)),
     "path": "tests/test_x.py",
     "runner": "pytest",
     "command": "python -m pytest tests/test_x.py",
@@ -209,6 +211,16 @@ def test_a_hostile_path_cannot_leave_its_attribute() -> None:
     assert '<file path="a__<x_.py">' not in text
     assert '<file path="a___x_.py">' in text
     assert text.count("</file>") == 1
+
+
+def test_the_tests_that_an_edit_brings_are_named_with_their_result() -> None:
+    values: dict[str, object] = {**VALUES, "broken": ()}
+    text = render("editing/review", **values)
+    assert "9 tests pass." in text
+    assert "passes: tests/test_a.py::test_c\nfails: tests/test_a.py::test_d\n</output>" in text
+    assert text.count("<output>") == 4  # both of the script, the names, and the run that failed
+    quiet = render("editing/review", **{**values, "near": NearTests("None.")})
+    assert "there only with the edit" not in quiet
 
 
 @pytest.mark.parametrize("name", ["testing/review", "editing/review", "selecting/review"])

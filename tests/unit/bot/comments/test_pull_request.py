@@ -8,6 +8,7 @@ from bot.comments import pull_request
 from bot.comments.evidence.vote_table import render_edits, render_vote_table
 from bot.comments.status import pull_marker
 from bot.types import RunId
+from pipeline.outcomes import CutShort
 from pipeline.types import Context, JudgedEdits, RejectedEdit, Standing
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
@@ -250,6 +251,21 @@ def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
         "Of 9,000 tests that pass without the change, I ran 2 with it: "
         "those that run or import what the edit touches."
     ) in body
+
+
+def test_that_a_time_limit_ended_a_run_is_said_in_each_place() -> None:
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    after = replace(suite.after, cut=CutShort(ran=214, selected=239))
+    body = body_with_suite(after=after, chosen="the nearest")
+    cut = "A time limit ended the run with the edit: 214 of 239 selected tests ran."
+    assert f"none broken (I ran the nearest). {cut}\n" in body
+    assert f"I ran 2 that pass without the change: the nearest. {cut}\n" in body
+    output = body.partition("<summary>Output with the change</summary>")[2].partition("</details>")
+    assert output[0].rstrip().endswith(f"```\n\n{cut}")
+    votes = a_selection().evidence.votes
+    status = render_edits(JudgedEdits(votes=votes, order=(1, 0), suite=replace(suite, after=after)))
+    assert f"it breaks 0. {cut}" in status
 
 
 def test_one_test_is_counted_as_one() -> None:

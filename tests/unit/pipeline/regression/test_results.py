@@ -10,6 +10,7 @@ import zlib
 
 import pytest
 
+from pipeline.outcomes import CutShort
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import unpack
@@ -272,6 +273,33 @@ def test_sympys_own_script_is_read_by_its_lines() -> None:
     assert (cut.suite.passed, bool(cut.problem)) == ((), True)
 
 
+def ended(limit: str) -> dict[str, object]:
+    """The end of a run that reached `limit` one second after its command began."""
+    return {"code": None, "timeout": True, "limit": limit, "began": 7.0}
+
+
+def test_a_test_that_ran_when_the_time_was_over_has_no_result() -> None:
+    rows = [["collected", 9], *went("a", "passed", "passed"), ["start", "b", "t.py", 7.75]]
+    run = printed(*rows, end=ended("processor time"))
+    assert (run.suite.passed, run.suite.failed, run.suite.errors) == (("a",), (), ())
+    assert run.unfinished == {"b": 0.25}
+    assert run.suite.cut == CutShort(ran=1, selected=9)
+    alone = printed(["start", "b", "t.py", 7.75], end=ended("run time"))
+    assert (alone.per_test, alone.problem, alone.suite.failed) == (True, "", ())
+    assert printed(end=ended("processor time")).suite.cut == CutShort(ran=0)
+
+
+def test_a_run_whose_tests_all_ended_is_not_cut_short() -> None:
+    rows = [["collected", 1], *went("a", "passed", "passed", "passed")]
+    assert printed(*rows, end=ended("processor time")).suite.cut is None
+    assert printed(*rows).suite.cut is None
+
+
+def test_a_test_that_did_nothing_until_the_time_was_over_failed() -> None:
+    run = printed(["start", "b", "t.py", 7.75], end=ended("idle"))
+    assert (run.suite.failed, run.suite.errors, run.unfinished) == (("b",), ("b",), {})
+
+
 def test_what_sympys_script_said_before_its_time_ran_out_counts() -> None:
     command = TestCommand(argv=("python", "bin/test"), kind="files", source="detection")
     a = "sympy/core/tests/test_a.py"
@@ -282,6 +310,10 @@ def test_what_sympys_script_said_before_its_time_ran_out_counts() -> None:
     assert run.suite.passed == (f"{a}::test_one",)
     assert run.suite.failed == (f"{a}::test_three", f"{a}::test_two")
     assert (run.suite.errors, run.ended, run.problem) == ((f"{a}::test_three",), False, "")
+    busy = json.dumps({**said, "limit": "processor time"}).encode()
+    output = output.partition("\n" + MARK)[0] + section("records", b"") + section("end", busy)
+    run = parse_execution(Execution(exit_code=128, output=output, seconds=1), command, MARK)
+    assert (run.suite.failed, run.suite.cut) == ((f"{a}::test_two",), CutShort(ran=2))
 
 
 HOSTILE_ROWS: dict[str, list[object]] = {

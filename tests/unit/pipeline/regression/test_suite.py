@@ -515,7 +515,7 @@ async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_pat
     report = await suite.compare(DIFF.format("__import__('time').sleep(600)"))
     assert report is not None
     assert report.broken == ("tests/test_till.py::test_count",)
-    assert report.chosen == "those that began before the time ran out with the edit"
+    assert report.chosen == "those that the time allowed with the edit"
 
 
 @pytest.mark.slow

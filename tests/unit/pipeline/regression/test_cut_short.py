@@ -1,0 +1,125 @@
+"""Runs of the repository's tests whose time ended before they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.options import Options
+from pipeline.outcomes import CutShort, SuiteReport, SuiteRun
+from pipeline.regression.compare import choose_told
+from pipeline.regression.control import list_quick_files
+from pipeline.regression.cut_short import describe_cut
+from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.runner import TestRun
+from pipeline.store import DirStore
+from sandbox.base import Ending, Execution
+from tests.support.data.solver_shop import FILES, open_shop
+from tests.support.fakes import asked_for
+
+SLOWER = """\
+--- a/shop/till.py
++++ b/shop/till.py
+@@ -8,2 +8,4 @@
+ def count(prices):
+-    return len(prices)
++    while True:
++        pass
++    return 7
+"""
+TESTS = """\
+from shop.till import count, total
+
+def test_total():
+    assert total([]) == 0
+
+def test_count():
+    assert count([1, 2]) == 2
+
+def test_count_of_nothing():
+    assert count([]) == 0
+"""
+WHOLE = Execution(exit_code=0, output="", seconds=9)
+CUT = Execution(exit_code=None, output="", seconds=9, ending=Ending.TIMEOUT, limit="processor time")
+BASE = TestRun(
+    suite=SuiteRun(execution=WHOLE, passed=("a", "b", "c"), failed=()),
+    seconds={"a": 0.1, "b": 0.1, "c": 2},
+    start=0.5,
+)
+
+
+def cut_run(*begun: str, seconds: float = 9, **unfinished: float) -> TestRun:
+    passed = tuple(name for name in begun if name not in unfinished)
+    execution = CUT.model_copy(update={"seconds": seconds})
+    cut = CutShort(ran=len(passed), selected=3)
+    return TestRun(
+        suite=SuiteRun(execution=execution, passed=passed, failed=(), cut=cut),
+        files=dict.fromkeys(begun, "t.py"),
+        unfinished=unfinished,
+    )
+
+
+def test_only_a_test_that_ended_or_hangs_tells_something() -> None:
+    names = BASE.suite.passed
+    assert choose_told(names, BASE, BASE) == names
+    assert choose_told(names, BASE, cut_run("a", "b", b=0.3)) == ("a",)
+    assert choose_told(names, BASE, cut_run("a", "b", b=12)) == ("a", "b")
+    assert choose_told(names, BASE, cut_run("a", "c", c=12)) == ("a",)  # it takes long anyway
+
+
+def test_a_start_that_takes_little_longer_than_usual_breaks_no_test() -> None:
+    assert choose_told(BASE.suite.passed, BASE, cut_run(seconds=9)) == ()
+    assert choose_told(BASE.suite.passed, BASE, cut_run(seconds=60)) == BASE.suite.passed
+
+
+def test_a_command_of_which_no_test_can_be_told_is_judged_by_the_time_it_takes() -> None:
+    base = BASE.model_copy(update={"start": 0.0})  # it took 9 seconds
+    assert choose_told(("make test",), base, cut_run(seconds=60)) == ()
+    assert choose_told(("make test",), base, cut_run(seconds=95)) == ("make test",)
+
+
+@pytest.mark.slow
+async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts_no_rerun(
+    tmp_path: Path,
+) -> None:
+    shop = await open_shop(tmp_path, {**FILES, "tests/test_till.py": TESTS})
+    near = NearbyTests(
+        shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), Options(nearby_seconds=4)
+    )
+    report = await near.compare(SLOWER)
+    assert report is not None
+    assert (report.broken, report.after.failed) == ((), ())
+    assert report.after.passed == ("tests/test_till.py::test_total",)
+    assert describe_cut(report) == (
+        "A time limit ended the run with the edit: 1 of 3 selected tests ran."
+    )
+    own = [asked_for(what) for what, diffs in shop.sandbox.runs if diffs == (SLOWER,)]
+    assert len(own) == 1
+
+
+def test_a_file_that_the_time_cut_short_is_no_control() -> None:
+    base = BASE.model_copy(update={"files": {"a": "t.py", "b": "t.py", "c": "u.py"}})
+    assert list_quick_files(base, "abc", "") == ["t.py", "u.py"]
+    cut = base.model_copy(update={"unfinished": {"b": 0.1}})
+    assert list_quick_files(cut, "abc", "") == ["u.py"]
+
+
+def test_how_far_both_runs_came_is_one_sentence() -> None:
+    before = SuiteRun(execution=CUT, passed=(), failed=(), cut=CutShort(ran=1242, selected=2675))
+    after = SuiteRun(execution=CUT, passed=(), failed=(), cut=CutShort(ran=214, selected=239))
+    whole = SuiteRun(execution=WHOLE, passed=(), failed=())
+
+    def described(before: SuiteRun, after: SuiteRun) -> str:
+        return describe_cut(SuiteReport(command=(), before=before, after=after))
+
+    assert described(before, after) == (
+        "A time limit ended both runs: 1,242 of 2,675 selected tests ran without the edit, "
+        "214 of 239 with it."
+    )
+    assert described(before, whole) == (
+        "A time limit ended the run without the edit: 1,242 of 2,675 selected tests ran."
+    )
+    unknown = after.model_copy(update={"cut": CutShort(ran=0)})
+    assert described(whole, unknown) == "A time limit ended the run with the edit: no test ran."
+    assert described(whole, whole) == ""
