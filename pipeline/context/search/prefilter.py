@@ -14,7 +14,8 @@ from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.sources import Source, Sources
 from pipeline.context.search.bm25 import Match, index_sources, search_index
 from pipeline.context.search.embeddings import EmbeddingRanker, compute_similarity
-from pipeline.context.search.mentions import count_words, find_named_files, split_words
+from pipeline.context.search.mentions import find_named_files
+from pipeline.context.search.words import count_words, split_words
 from pipeline.models.embedding import EmbeddingFailed
 from pipeline.options import Options
 from pipeline.types import Issue

@@ -6,9 +6,10 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.context.files.discover import find_sources
-from pipeline.context.search.mentions import count_words, find_named_files
+from pipeline.context.search.mentions import find_named_files
 from pipeline.context.search.prefilter import prefilter
 from pipeline.context.search.reading_list import build_reading_list
+from pipeline.context.search.words import count_words
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
