@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from pipeline.types import Issue
 
@@ -16,65 +17,105 @@ _PATH = re.compile(
 _FRAME_OF_JVM = re.compile(r"\bat ([\w.$]{1,200})\.[\w$<>]{1,100}\((\w{1,100}\.\w{1,12}):\d")
 _ROOTS = frozenset({"src", "lib", "app", "source", "python"})
 """Leading folders that an installed or copied tree drops from its paths."""
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""What follows these in a path is the module's own path."""
+_SIDES = frozenset({"a", "b"})
+"""The folders that a diff puts in front of its paths."""
 _MOST_ALIKE = 5
-"""A bare file name that more files than this share counts for none of them."""
+"""If more files than this can be meant by what an issue says, it mentions none of them."""
 _MOST_NAMES = 2000
 """The most names of an issue that are looked up."""
 
 
-def find_named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
-    """Those of `paths` that a stack trace in the issue names, then those that its text names.
+class Mentions(NamedTuple):
+    named: tuple[str, ...]
+    """Files that the issue names so that no other can be meant."""
+    possible: tuple[str, ...]
+    """Files of a name that the issue gives, where it does not say which of them is meant."""
 
-    These never drop out of a ranking. A frame's path may begin differently from the repository's
-    (`/usr/lib/site-packages/pkg/a.py` is `src/pkg/a.py`): the file with the longest common suffix,
-    including its folder, is meant. A bare name counts if few files have it.
+
+class _Name(NamedTuple):
+    parts: tuple[str, ...]
+    """The parts of a path, case-folded."""
+    kind: Literal["path", "frame", "address"] = "path"
+    """A frame's path is one of another machine: how its first folders are called means nothing.
+    Before a path in an address stand a host, a repository and a branch."""
+
+
+def find_mentions(issue: Issue, paths: Iterable[str]) -> Mentions:
+    """Those of `paths` that a stack trace in the issue mentions, and those that its text does.
+
+    A frame's path may begin differently from the repository's (`/usr/lib/site-packages/pkg/a.py`
+    is `src/pkg/a.py`): the file with the longest common suffix, including its folder, is meant.
+    Of a path in the text all folders must agree. A bare name counts only where the issue does not
+    say more precisely which file of that name it means.
     """
     names = list(_names("\n".join((issue.title, issue.body, *issue.discussion))))
     alike: defaultdict[str, list[str]] = defaultdict(list)
-    bases = {name[-1] for name in names}
+    bases = {name.parts[-1] for name in names}
     for path in paths:
         base = path.rpartition("/")[2].casefold()
         if base in bases:
             alike[base].append(path)
-    return list(
-        dict.fromkeys(path for name in names for path in _matching_files(name, alike[name[-1]]))
+    found = [(name.parts[-1], _matching_files(name, alike[name.parts[-1]])) for name in names]
+    named = dict.fromkeys(files[0] for _, files in found if len(files) == 1)
+    settled = {base for base, files in found if len(files) == 1}
+    possible = dict.fromkeys(
+        path
+        for base, files in found
+        if base not in settled and len(files) <= _MOST_ALIKE
+        for path in files
     )
+    return Mentions(tuple(named), tuple(possible))
 
 
-Name = tuple[str, ...]
-"""The parts of a path, case-folded."""
+def find_named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
+    """Those of `paths` that the issue names beyond doubt. These never drop out of a ranking."""
+    return list(find_mentions(issue, paths).named)
 
 
-def _names(text: str) -> Iterator[Name]:
-    seen: set[Name] = set()
-    for found in _paths_in(text):
-        parts = found.replace("\\", "/").casefold().split("/")
-        name = tuple(part for part in parts if part not in ("", ".", ".."))
-        if name and name not in seen:
+def _names(text: str) -> Iterator[_Name]:
+    seen: set[_Name] = set()
+    for name in _names_in(text):
+        if name.parts and name not in seen:
             seen.add(name)
             yield name
         if len(seen) >= _MOST_NAMES:
             return
 
 
-def _paths_in(text: str) -> Iterator[str]:
+def _names_in(text: str) -> Iterator[_Name]:
     for frame in _FRAME_OF_JVM.finditer(text):
         package = frame[1].rpartition(".")[0].replace(".", "/")
-        yield f"{package}/{frame[2]}"
+        yield _read_name(f"/{package}/{frame[2]}")
     for path in _PATH.finditer(_FRAME_OF_JVM.sub(" ", text)):
-        yield path["quoted"] or path["plain"]
+        yield _read_name(path["quoted"] or path["plain"])
 
 
-def _matching_files(name: Name, candidates: list[str]) -> list[str]:
+def _read_name(found: str) -> _Name:
+    whole = found.replace("\\", "/").casefold()
+    parts = [part for part in whole.split("/") if part not in ("", ".", "..")]
+    installed = [at for at, part in enumerate(parts) if part in _INSTALLED]
+    if installed:
+        return _Name(tuple(parts[installed[-1] + 1 :]))
+    # A colon ends the drive of Windows, or the scheme of an address.
+    if "//" in whole.partition(":")[2] or whole.startswith("//"):
+        return _Name(tuple(parts), "address")
+    return _Name(tuple(parts), "frame" if whole.startswith("/") or ":" in whole else "path")
+
+
+def _matching_files(name: _Name, candidates: list[str]) -> list[str]:
     """The files that a name can mean, among those with the same last part."""
-    if len(name) == 1:
-        return candidates if len(candidates) <= _MOST_ALIKE else []
-    shared = {path: _common_parts(name, path) for path in candidates}
+    if len(name.parts) == 1:
+        return candidates
+    shared = {path: _common_parts(name.parts, path) for path in candidates}
     most = max(shared.values(), default=0)
-    return [path for path in candidates if shared[path] == most and _is_enough(path, most)]
+    agreeing = [path for path in candidates if shared[path] == most and _agrees(name, path, most)]
+    # `pkg/a.py` is that very file, if there is one, and not `tests/pkg/a.py`.
+    return [path for path in agreeing if _is_whole(path, most)] or agreeing
 
 
-def _common_parts(name: Name, path: str) -> int:
+def _common_parts(name: tuple[str, ...], path: str) -> int:
     """How many trailing parts both have in common."""
     parts = path.casefold().split("/")
     pairs = zip(reversed(name), reversed(parts), strict=False)
@@ -83,6 +124,17 @@ def _common_parts(name: Name, path: str) -> int:
     )
 
 
-def _is_enough(path: str, shared: int) -> bool:
-    front = path.casefold().split("/")[:-shared]
-    return shared > 1 or all(part in _ROOTS for part in front)
+def _agrees(name: _Name, path: str, shared: int) -> bool:
+    """Whether a file whose path ends in `shared` parts of the name is what the name says."""
+    before = name.parts[:-shared]
+    if not before:
+        return True
+    if name.kind == "frame" and shared > 1:
+        return True
+    # The name may begin with the folders around a checkout: then the whole path must follow.
+    return _is_whole(path, shared) and (name.kind != "path" or shared > 1 or set(before) <= _SIDES)
+
+
+def _is_whole(path: str, shared: int) -> bool:
+    """Whether the last `shared` parts of a path are all of it, but for a root of sources."""
+    return all(part in _ROOTS for part in path.casefold().split("/")[:-shared])

@@ -194,6 +194,24 @@ async def test_what_was_not_ranked_is_named_among_the_dropped(tmp_path: Path) ->
     assert await find(tmp_path, asked) == (["b.py"], ["a.py", "tests/test_a.py"])
 
 
+async def test_a_namesake_of_the_file_that_the_issue_means_is_not_forced_on_the_solver(
+    tmp_path: Path,
+) -> None:
+    """django-11490: `compiler.py#L428` brought the compiler of a database into every prompt."""
+    files = {"sql/compiler.py": "columns = 1\n", "mysql/compiler.py": "columns = 2\n"}
+    issue = Issue(repository="a/b", title="Wrong columns", body="(see compiler.py#L428-L433)")
+    asked = model(ranking="<ranking>\nsql/compiler.py\n</ranking>")
+    finder = ContextFinder(
+        solver=asked, scout=None, store=DirStore(tmp_path / "store"), options=Options(rankings=1)
+    )
+    context = await finder.find(await make_codebase(tmp_path / "r.git", files), issue)
+    assert context is not None
+    assert [file.path for file in context.files] == ["sql/compiler.py"]
+    question = asked.conversations["ranking/0"][0].text
+    assert question.count("The issue mentions a file of this name.") == 2
+    assert "names this file" not in question
+
+
 @pytest.mark.parametrize("answer", ["?", ModelRefused("no")])
 async def test_an_unreadable_verdict_keeps_the_file(tmp_path: Path, answer: Answer) -> None:
     assert len((await find(tmp_path, model(answer)))[0]) == 3
