@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.context.files.discover import find_sources
-from pipeline.context.finder import ContextFinder
+from pipeline.context.finder import CONTEXT_KEY, ContextFinder
 from pipeline.context.packing import FileBudget, pack
 from pipeline.context.ranking import merge, parse_order
 from pipeline.context.relevance.verdict import parse_verdict
@@ -14,7 +14,7 @@ from pipeline.context.tokens import estimate_tokens
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue
+from pipeline.types import Context, Issue
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
 
@@ -192,6 +192,25 @@ async def test_tests_come_after_sources_whatever_the_ranking_says(tmp_path: Path
 async def test_what_was_not_ranked_is_named_among_the_dropped(tmp_path: Path) -> None:
     asked = model("RELEVANCE: relevant", ranking="<ranking>\nb.py\n</ranking>")
     assert await find(tmp_path, asked) == (["b.py"], ["a.py", "tests/test_a.py"])
+    context = await DirStore(tmp_path / "store").load(CONTEXT_KEY, Context)
+    assert context is not None
+    assert (context.unneeded, context.without_room) == (("a.py", "tests/test_a.py"), ())
+
+
+async def test_what_was_ranked_and_does_not_fit_is_not_taken_for_unneeded(tmp_path: Path) -> None:
+    files = {"a.py": "alpha = 1\n" * 150, "b.py": "alpha = 2\n" * 140, "c.py": "alpha = 3\n"}
+    issue = Issue(repository="a/b", title="Wrong alpha", body="")
+    asked = model(ranking="<ranking>\na.py\nb.py\n</ranking>")
+    finder = ContextFinder(
+        solver=asked,
+        scout=None,
+        store=DirStore(tmp_path / "store"),
+        options=Options(rankings=1, context_tokens=1000, context_cap=1000),
+    )
+    context = await finder.find(await make_codebase(tmp_path / "r.git", files), issue)
+    assert context is not None
+    assert [file.path for file in context.files] == ["a.py"]
+    assert (context.without_room, context.unneeded) == (("b.py",), ("c.py",))
 
 
 async def test_a_namesake_of_the_file_that_the_issue_means_is_not_forced_on_the_solver(
