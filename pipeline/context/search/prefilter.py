@@ -15,7 +15,7 @@ from pipeline.context.files.sources import Source, Sources
 from pipeline.context.search.bm25 import Match, index_sources, search_index
 from pipeline.context.search.embeddings import EmbeddingRanker, compute_similarity
 from pipeline.context.search.mentions import find_mentions
-from pipeline.context.search.words import count_words, split_words
+from pipeline.context.search.words import count_words, is_telling, split_words
 from pipeline.models.embedding import EmbeddingFailed
 from pipeline.options import Options
 from pipeline.types import Issue
@@ -162,7 +162,7 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
         file.path: Hit(
             path=file.path,
             score=(match := matches.get(file.blob, none)).score + called.get(file.path, 0),
-            summary=_sentence(match.words[:_MOST_WORDS], said.get(file.path, "")),
+            summary=_sentence(match.words, said.get(file.path, "")),
             named=file.path in named,
             possible=file.path in possible,
         )
@@ -186,5 +186,6 @@ def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, flo
 
 
 def _sentence(words: Sequence[str], said: str) -> str:
-    shared = f"It shares these words with the issue: {', '.join(words)}." if words else ""
+    telling = [word for word in words if is_telling(word)][:_MOST_WORDS]
+    shared = f"It shares these words with the issue: {', '.join(telling)}." if telling else ""
     return f"{said} {shared}".strip()
