@@ -138,6 +138,11 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
             "node_modules/x.js": "x\n",
             "a.min.js": "x\n",
             "packed.js": "x" * 5000,
+            "static/jquery-3.5.1.js": "x\n",
+            "static/jquery-ui-1.12.1.custom.css": "x\n",
+            "static/jquery.init.js": "x\n",
+            "step-2.js": "x\n",
+            "locale/da/LC_MESSAGES/app.js": "add({});\n",
             "poetry.lock": "x\n",
             "package-lock.json": "{}\n",
             "empty.py": "\n",
@@ -146,13 +151,18 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
         },
     )
     sources = await find_sources(codebase)
-    assert [file.path for file in sources.files] == ["b.py", "big.py", "dense.py", "a.js"]
+    assert [file.path for file in sources.files] == [
+        "b.py", "big.py", "dense.py", "a.js", "static/jquery.init.js", "step-2.js",
+    ]  # fmt: skip
     assert {entry.path: entry.why for entry in sources.skipped} == {
         "logo.png": "binary",
         "data.json": "binary",
         "node_modules/x.js": "vendored",
         "a.min.js": "minified",
         "packed.js": "minified",
+        "static/jquery-3.5.1.js": "vendored",
+        "static/jquery-ui-1.12.1.custom.css": "vendored",
+        "locale/da/LC_MESSAGES/app.js": "data",
         "poetry.lock": "lock file",
         "package-lock.json": "lock file",
         "empty.py": "empty",
