@@ -41,6 +41,14 @@ class _Name(NamedTuple):
     """A frame's path is one of another machine: how its first folders are called means nothing.
     Before a path in an address stand a host, a repository and a branch."""
 
+    @property
+    def base(self) -> str:
+        return self.parts[-1]
+
+    @property
+    def bare(self) -> bool:
+        return len(self.parts) == 1
+
 
 def find_mentions(issue: Issue, paths: Iterable[str]) -> Mentions:
     """Those of `paths` that a stack trace in the issue mentions, and those that its text does.
@@ -52,18 +60,24 @@ def find_mentions(issue: Issue, paths: Iterable[str]) -> Mentions:
     """
     names = list(_names("\n".join((issue.title, issue.body, *issue.discussion))))
     alike: defaultdict[str, list[str]] = defaultdict(list)
-    bases = {name.parts[-1] for name in names}
+    bases = {name.base for name in names}
     for path in paths:
         base = path.rpartition("/")[2].casefold()
         if base in bases:
             alike[base].append(path)
-    found = [(name.parts[-1], _matching_files(name, alike[name.parts[-1]])) for name in names]
-    named = dict.fromkeys(files[0] for _, files in found if len(files) == 1)
-    settled = {base for base, files in found if len(files) == 1}
+    # `index.html` beside `_build/html/index.html` is the latter, even if no file agrees with it.
+    explained = {name.base for name in names if not name.bare}
+    found = [(name, _matching_files(name, alike[name.base])) for name in names]
+    named = {
+        files[0]: name.base
+        for name, files in found
+        if len(files) == 1 and not (name.bare and name.base in explained)
+    }
+    settled = set(named.values())
     possible = dict.fromkeys(
         path
-        for base, files in found
-        if base not in settled and len(files) <= _MOST_ALIKE
+        for name, files in found
+        if name.base not in settled and len(files) <= _MOST_ALIKE
         for path in files
     )
     return Mentions(tuple(named), tuple(possible))
@@ -106,7 +120,7 @@ def _read_name(found: str) -> _Name:
 
 def _matching_files(name: _Name, candidates: list[str]) -> list[str]:
     """The files that a name can mean, among those with the same last part."""
-    if len(name.parts) == 1:
+    if name.bare:
         return candidates
     shared = {path: _common_parts(name.parts, path) for path in candidates}
     most = max(shared.values(), default=0)

@@ -19,16 +19,17 @@ _IGNORED = frozenset(_COMMON.split())
 _ENGLISH = """
     about actually after again all almost already also although always another any anyone anything
     aren because been before being below between both cannot com could couldn did didn does doesn
-    doing don during each either else even ever every everything few first get gets getting going
-    got had hadn hasn haven having help hence her here him his how however into isn its itself just
-    know least less like looks make makes many may maybe might more much must need needed needs
-    neither never new next nor nothing now off often once one only onto other others otherwise our
-    ours out over own perhaps please possible probably put quite rather really run said same say
+    doing don during each either else even ever every everything few first get gets getting given
+    going got had hadn hasn haven having help hence her here him his how however into isn its itself
+    just know least less like looks make makes many may maybe might more much must need needed needs
+    neither never new next non nor nothing now off often once one only onto other others otherwise
+    our ours out over own perhaps please possible probably put quite rather really run said same say
     says see seem seems set sets several shall she shouldn show since some someone something
     sometimes still such sure take than thank thanks their theirs them then there therefore these
-    they thing think those though through thus too took tried try trying two under unless until upon
-    usually very want wants wasn way well went were weren what whatever whenever where whether while
-    who whole whom whose why within without won wouldn www yet your yours
+    they thing things think those though through thus too took tried try trying two under unless
+    until upon used uses usually very want wants wasn way well went were weren what whatever
+    whenever where whether while who whole whom whose why within without won work works wouldn www
+    yet your yours
 """
 _UNTELLING = frozenset(_ENGLISH.split())
 """Words of every English text. They count, since some are names in code (`where`, `set`) and files

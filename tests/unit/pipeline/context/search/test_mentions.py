@@ -86,6 +86,11 @@ def test_a_bare_name_of_several_files_names_none_of_them() -> None:
     assert mentions("see compiler.py", many) == ([], [])
 
 
+def test_a_bare_name_beside_a_path_of_no_file_names_none() -> None:
+    text = "Open `_build/html/index.html`. ![Screenshot of index.html](x.png)"
+    assert mentions(text, ["doc/_templates/index.html"]) == ([], ["doc/_templates/index.html"])
+
+
 def test_a_path_that_several_files_end_with_names_the_one_at_the_root() -> None:
     paths = ["src/core/utils.py", "tests/core/utils.py"]
     assert mentions("see core/utils.py", paths) == (paths[:1], [])
