@@ -1,9 +1,11 @@
-"""The sentences of an honest no, for the maintainer."""
+"""Sentences for the maintainer: why there is no fix, or less evidence than there could be."""
 
 from __future__ import annotations
 
+from pipeline.codebase.text import pluralize
 from pipeline.errors import BudgetSpent, Ceiling, TimeSpent
-from pipeline.types import NoFix, NoFixReason
+from pipeline.outcomes import CutShort
+from pipeline.types import NoFix, NoFixReason, SuiteReport
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
 NO_CONTEXT = "No source file that I can read has anything to do with the issue."
@@ -38,3 +40,25 @@ def explain_spent(spent: BudgetSpent) -> NoFix:
 def reason_of(ceiling: Ceiling | None) -> NoFixReason:
     """What a run lacked that reached `ceiling`."""
     return "out of time" if ceiling == "time" else "out of budget"
+
+
+def describe_cut(report: SuiteReport) -> str:
+    """That a time limit ended a run of the tests, and how far it came; empty if none did."""
+    before, after = report.before.cut, report.after.cut
+    if before and after:
+        with_it = _count_results(after, short=True)
+        counts = f"{_count_results(before)} ran without the edit, {with_it} with it"
+        return f"A time limit ended both runs: {counts}."
+    if before:
+        return f"A time limit ended the run without the edit: {_count_results(before)} ran."
+    return (
+        f"A time limit ended the run with the edit: {_count_results(after)} ran." if after else ""
+    )
+
+
+def _count_results(cut: CutShort, *, short: bool = False) -> str:
+    if cut.selected:
+        if short:
+            return f"{cut.ran:,} of {cut.selected:,}"
+        return f"{cut.ran:,} of {pluralize(cut.selected, 'selected test')}"
+    return pluralize(cut.ran, "test") if cut.ran else "no test"

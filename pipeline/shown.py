@@ -117,7 +117,9 @@ class Context(Frozen):
 
     files: tuple[SourceFile, ...]
     dropped: tuple[str, ...] = ()
-    """Files that may matter but are left out: too large, too many, or ranked as unnecessary."""
+    """Files that may matter but are left out: for lack of room, or as the ranking left them out."""
+    unneeded: tuple[str, ...] = ()
+    """Files that the ranking model was offered and left out."""
     scanned: int = 0
     """How many files were read to find these."""
     not_read: tuple[str, ...] = ()
@@ -125,6 +127,12 @@ class Context(Frozen):
     findings: Findings | None = None
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
+
+    @property
+    def without_room(self) -> tuple[str, ...]:
+        """Those of `dropped` that no model took to be unneeded."""
+        unneeded = frozenset(self.unneeded)
+        return tuple(path for path in self.dropped if path not in unneeded)
 
 
 class Habits(Frozen):

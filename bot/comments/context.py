@@ -103,6 +103,11 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
             f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: "
             "ranked last."
         )
+    if unneeded := set(context.dropped) & set(context.unneeded):
+        sentences.append(
+            f"The solver model left {pluralize(len(unneeded), 'file')} out of its ranking as not "
+            "needed."
+        )
     if found.invented:
         sentences.append(
             f"Removed from the rankings: {pluralize(found.invented, 'nonexistent path')}."

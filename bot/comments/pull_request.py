@@ -232,18 +232,18 @@ def _limits_section(selection: Selection) -> str:
 
 
 def _unseen_sentence(selection: Selection) -> str:
-    """The files that the writer of the edit was not shown; empty if there are none, or if it is
-    not one of our own machines."""
-    dropped, candidate = selection.evidence.context.dropped, selection.candidate
-    if not dropped or candidate.source:
+    """The files that the writer of the edit was not shown for lack of room; empty if there are
+    none, or if it is not one of our own machines."""
+    unseen, candidate = selection.evidence.context.without_room, selection.candidate
+    if not unseen or candidate.source:
         return ""
-    files, why = pluralize(len(dropped), "file"), "too large to fit, or less relevant than others"
+    files = f"{pluralize(len(unseen), 'file')} that may be relevant, for lack of room"
     if candidate.machine == "explore":
         return (
-            f"The model that wrote the edit was not given {files} that may be relevant ({why}). It "
-            "ran commands in the repository, by which it could read them and any other."
+            f"The model that wrote the edit was not given {files}. It ran "
+            "commands in the repository, by which it could read them and any other."
         )
-    return f"The model that wrote the edit did not see {files} that may be relevant: {why}."
+    return f"The model that wrote the edit did not see {files}."
 
 
 def _network_sentence(found: BlockedHosts) -> str:

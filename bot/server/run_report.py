@@ -55,7 +55,7 @@ class FilesShown(NamedTuple):
     tokens: int
     searched: int
     """Tokens."""
-    dropped: int
+    without_room: int
     """Files that may matter but found no room."""
 
 
@@ -156,7 +156,7 @@ def _show_files(context: Context | None) -> FilesShown | None:
         of=found.files,
         tokens=sum(one.tokens for one in found.shown),
         searched=found.read_tokens,
-        dropped=len(context.dropped),
+        without_room=len(context.without_room),
     )
 
 

@@ -50,6 +50,8 @@ class _Ranking:
     invented: int = 0
     from_solver: bool = False
     """Whether it is the solver's."""
+    left_out: tuple[str, ...] = ()
+    """The files that the solver was offered and left out."""
 
 
 class ContextFinder:
@@ -127,10 +129,12 @@ class ContextFinder:
         files = [
             await self._fit_file(sources, room, tokens[room.path], found, issue) for room in budgets
         ]
-        unranked = [path for path in found.paths if path not in set(order)]
+        ranked = frozenset(order)
+        unranked = [path for path in found.paths if path not in ranked]
         return Context(
             files=tuple(files),
             dropped=(*left, *unranked),
+            unneeded=tuple(path for path in ranking.left_out if path not in ranked),
             scanned=len(read.files),
             not_read=read.explain_unread(),
             findings=_findings(sources, found, ranking, files),
@@ -180,7 +184,11 @@ class ContextFinder:
             for path in merge([[p for p in order if (p in tests) == apart] for order in orders])
         ]
         invented = sum(state.invented for state in states)
-        return _Ranking(merged or paths, invented, from_solver=bool(merged))
+        if not merged:
+            return _Ranking(paths, invented)
+        taken = frozenset(merged)
+        left_out = tuple(path for path in paths if path not in taken)
+        return _Ranking(merged, invented, from_solver=True, left_out=left_out)
 
     async def _run_ranking(
         self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, cap: int, number: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.codebase.conventions import is_runnable
 from pipeline.codebase.text import agree, pluralize
 from pipeline.edits.unified_diff import list_paths
-from pipeline.regression.cut_short import describe_cut
+from pipeline.reasons import describe_cut
 from pipeline.types import SuiteReport
 
 MOST_NAMED = 5

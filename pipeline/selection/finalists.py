@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.regression.cut_short import describe_cut
+from pipeline.reasons import describe_cut
 from pipeline.replies import Malformed
 from pipeline.selection.letters import assign_letters
 from pipeline.selection.methods import behaving_alike

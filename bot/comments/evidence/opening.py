@@ -9,7 +9,7 @@ from bot.comments.evidence.test_output import find_counts, find_error
 from bot.markdown import block, code, details, prose
 from bot.types import Run
 from pipeline.codebase.text import agree, pluralize
-from pipeline.regression.cut_short import describe_cut
+from pipeline.reasons import describe_cut
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.explain import count_edits
 from pipeline.selection.letters import assign_letters, rank_result

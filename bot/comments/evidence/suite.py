@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.regression.cut_short import describe_cut
+from pipeline.reasons import describe_cut
 from pipeline.types import Evidence, SuiteReport, SuiteRun
 
 

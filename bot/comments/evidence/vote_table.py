@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.regression.cut_short import describe_cut
+from pipeline.reasons import describe_cut
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
 from prompts import drop_index_lines

@@ -25,7 +25,8 @@ SkipReason = Literal[
 
 _VENDORED = re.compile(
     r"(^|/)(node_modules|bower_components|third[_-]?party|vendor(ed)?|_vendor|\.venv|venv|"
-    r"site-packages)/",
+    r"site-packages)/|"
+    r"-\d{1,4}(\.\d{1,4}){1,3}([.-]\w{1,20})?\.(js|css|mjs|cjs)$",  # jquery-3.5.1.js
     re.IGNORECASE,
 )
 _LOCK = re.compile(
@@ -45,7 +46,8 @@ _DOCUMENTATION = re.compile(
 )
 _DATA = re.compile(
     r"\.(csv|tsv|svg|ipynb|geojson|ndjson|jsonl|log|sum|snap|out|xml|xsd|xlf|xliff|resx|plist|"
-    r"fixture|patch|diff|asc|pem|crt|key|sgf|obj|stl|ttf|eps|ps|dat)$",
+    r"fixture|patch|diff|asc|pem|crt|key|sgf|obj|stl|ttf|eps|ps|dat)$|"
+    r"(^|/)LC_MESSAGES/[^/]+\.js(on)?$",  # compiled from catalogs
     re.IGNORECASE,
 )
 _BINARY = re.compile(

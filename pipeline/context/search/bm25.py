@@ -15,7 +15,7 @@ from math import log
 
 from pipeline.context.files.cache import ContentCache
 from pipeline.context.files.sources import Source, Sources, batches
-from pipeline.context.search.mentions import split_words
+from pipeline.context.search.words import split_words
 from pipeline.types import SourceFile
 
 _DEFINED = re.compile(

@@ -1,10 +1,11 @@
-"""What an issue mentions: files in stack traces and in its text, and the words it uses."""
+"""Which files an issue mentions, in stack traces, addresses and its text."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from pipeline.types import Issue
 
@@ -16,136 +17,119 @@ _PATH = re.compile(
 _FRAME_OF_JVM = re.compile(r"\bat ([\w.$]{1,200})\.[\w$<>]{1,100}\((\w{1,100}\.\w{1,12}):\d")
 _ROOTS = frozenset({"src", "lib", "app", "source", "python"})
 """Leading folders that an installed or copied tree drops from its paths."""
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""What follows these in a path is the module's own path."""
+_SIDES = frozenset({"a", "b"})
+"""The folders that a diff puts in front of its paths."""
 _MOST_ALIKE = 5
-"""A bare file name that more files than this share counts for none of them."""
+"""If more files than this can be meant by what an issue says, it mentions none of them."""
 _MOST_NAMES = 2000
 """The most names of an issue that are looked up."""
 
-_WORD = re.compile(r"[^\W\d]\w{2,79}")
-_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}(?![a-z])")
-_COMMON = """
-    the and for with not that this from are you have has was can when which should would will but
-    issue bug error expected actual python version import class def self none true false return
-    print code file line traceback most recent call last using use versions
-"""
-_IGNORED = frozenset(_COMMON.split())
-_PACKAGE = re.compile(
-    r"[ \t>|*-]{0,8}[A-Za-z][\w.-]{0,80}(?:[ \t]{0,4}[=@<>~]=?=?[ \t]{0,4}|[ \t]{1,60})"
-    r"v?\d[\w.+!-]{0,60}(?:[ \t]+[\w./:()-]{1,200}){0,3}"
-)
-"""A line of `pip list`, `pip freeze` or `conda list`."""
-_LIST_LINES = 5
-"""So many such lines in a row are a list of what is installed, which says nothing of the code."""
-_LOG_LINES = 40
-_TITLE = 2
-"""The weight of a word in the title."""
+
+class Mentions(NamedTuple):
+    named: tuple[str, ...]
+    """Files that the issue names so that no other can be meant."""
+    possible: tuple[str, ...]
+    """Files of a name that the issue gives, where it does not say which of them is meant."""
 
 
-def find_named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
-    """Those of `paths` that a stack trace in the issue names, then those that its text names.
+class _Name(NamedTuple):
+    parts: tuple[str, ...]
+    """The parts of a path, case-folded."""
+    kind: Literal["path", "frame", "address"] = "path"
+    """A frame's path is one of another machine: how its first folders are called means nothing.
+    Before a path in an address stand a host, a repository and a branch."""
 
-    These never drop out of a ranking. A frame's path may begin differently from the repository's
-    (`/usr/lib/site-packages/pkg/a.py` is `src/pkg/a.py`): the file with the longest common suffix,
-    including its folder, is meant. A bare name counts if few files have it.
+    @property
+    def base(self) -> str:
+        return self.parts[-1]
+
+    @property
+    def bare(self) -> bool:
+        return len(self.parts) == 1
+
+
+def find_mentions(issue: Issue, paths: Iterable[str]) -> Mentions:
+    """Those of `paths` that a stack trace in the issue mentions, and those that its text does.
+
+    A frame's path may begin differently from the repository's (`/usr/lib/site-packages/pkg/a.py`
+    is `src/pkg/a.py`): the file with the longest common suffix, including its folder, is meant.
+    Of a path in the text all folders must agree. A bare name counts only where the issue does not
+    say more precisely which file of that name it means.
     """
     names = list(_names("\n".join((issue.title, issue.body, *issue.discussion))))
     alike: defaultdict[str, list[str]] = defaultdict(list)
-    bases = {name[-1] for name in names}
+    bases = {name.base for name in names}
     for path in paths:
         base = path.rpartition("/")[2].casefold()
         if base in bases:
             alike[base].append(path)
-    return list(
-        dict.fromkeys(path for name in names for path in _matching_files(name, alike[name[-1]]))
+    # `index.html` beside `_build/html/index.html` is the latter, even if no file agrees with it.
+    explained = {name.base for name in names if not name.bare}
+    found = [(name, _matching_files(name, alike[name.base])) for name in names]
+    named = {
+        files[0]: name.base
+        for name, files in found
+        if len(files) == 1 and not (name.bare and name.base in explained)
+    }
+    settled = set(named.values())
+    possible = dict.fromkeys(
+        path
+        for name, files in found
+        if name.base not in settled and len(files) <= _MOST_ALIKE
+        for path in files
     )
+    return Mentions(tuple(named), tuple(possible))
 
 
-def count_words(issue: Issue) -> Counter[str]:
-    """The weight of each word of the issue."""
-    found = Counter(split_words(_drop_pasted("\n".join((issue.body, *issue.discussion)))))
-    for word in split_words(issue.title):
-        found[word] += _TITLE
-    return Counter({word: n for word, n in found.items() if word not in _IGNORED})
+def find_named_files(issue: Issue, paths: Iterable[str]) -> list[str]:
+    """Those of `paths` that the issue names beyond doubt. These never drop out of a ranking."""
+    return list(find_mentions(issue, paths).named)
 
 
-def _drop_pasted(text: str) -> str:
-    """`text` without lists of installed packages, and without the middle of long logs."""
-    kept: list[str] = []
-    run: list[str] = []
-    for line in (*text.split("\n"), ""):
-        if _PACKAGE.fullmatch(line.rstrip()):
-            run.append(line)
-            continue
-        kept += [*(run if len(run) < _LIST_LINES else ()), line]
-        run = []
-    return "\n".join(_cut_logs(kept))
-
-
-def _cut_logs(lines: list[str]) -> Iterator[str]:
-    """Of a fenced block of many lines, only the first and the last ones: the error is at an end."""
-    block: list[str] | None = None
-    for line in lines:
-        fence = line.lstrip().startswith(("```", "~~~"))
-        if block is None:
-            block = [] if fence else None
-            yield line
-        elif fence:
-            yield from _cut_block(block)
-            yield line
-            block = None
-        else:
-            block.append(line)
-    yield from _cut_block(block or [])
-
-
-def _cut_block(block: list[str]) -> list[str]:
-    return block if len(block) <= 2 * _LOG_LINES else block[:_LOG_LINES] + block[-_LOG_LINES:]
-
-
-def split_words(text: str) -> Iterator[str]:
-    """Identifiers and words in lower case, and the parts of compound ones."""
-    for word in _WORD.findall(text):
-        yield word.lower()
-        parts = _PART.findall(word)
-        if len(parts) > 1:
-            for part in parts:
-                yield part.lower()
-
-
-Name = tuple[str, ...]
-"""The parts of a path, case-folded."""
-
-
-def _names(text: str) -> Iterator[Name]:
-    seen: set[Name] = set()
-    for found in _paths_in(text):
-        parts = found.replace("\\", "/").casefold().split("/")
-        name = tuple(part for part in parts if part not in ("", ".", ".."))
-        if name and name not in seen:
+def _names(text: str) -> Iterator[_Name]:
+    seen: set[_Name] = set()
+    for name in _names_in(text):
+        if name.parts and name not in seen:
             seen.add(name)
             yield name
         if len(seen) >= _MOST_NAMES:
             return
 
 
-def _paths_in(text: str) -> Iterator[str]:
+def _names_in(text: str) -> Iterator[_Name]:
     for frame in _FRAME_OF_JVM.finditer(text):
         package = frame[1].rpartition(".")[0].replace(".", "/")
-        yield f"{package}/{frame[2]}"
+        yield _read_name(f"/{package}/{frame[2]}")
     for path in _PATH.finditer(_FRAME_OF_JVM.sub(" ", text)):
-        yield path["quoted"] or path["plain"]
+        yield _read_name(path["quoted"] or path["plain"])
 
 
-def _matching_files(name: Name, candidates: list[str]) -> list[str]:
+def _read_name(found: str) -> _Name:
+    whole = found.replace("\\", "/").casefold()
+    parts = [part for part in whole.split("/") if part not in ("", ".", "..")]
+    installed = [at for at, part in enumerate(parts) if part in _INSTALLED]
+    if installed:
+        return _Name(tuple(parts[installed[-1] + 1 :]))
+    # A colon ends the drive of Windows, or the scheme of an address.
+    if "//" in whole.partition(":")[2] or whole.startswith("//"):
+        return _Name(tuple(parts), "address")
+    return _Name(tuple(parts), "frame" if whole.startswith("/") or ":" in whole else "path")
+
+
+def _matching_files(name: _Name, candidates: list[str]) -> list[str]:
     """The files that a name can mean, among those with the same last part."""
-    if len(name) == 1:
-        return candidates if len(candidates) <= _MOST_ALIKE else []
-    shared = {path: _common_parts(name, path) for path in candidates}
+    if name.bare:
+        return candidates
+    shared = {path: _common_parts(name.parts, path) for path in candidates}
     most = max(shared.values(), default=0)
-    return [path for path in candidates if shared[path] == most and _is_enough(path, most)]
+    agreeing = [path for path in candidates if shared[path] == most and _agrees(name, path, most)]
+    # `pkg/a.py` is that very file, if there is one, and not `tests/pkg/a.py`.
+    return [path for path in agreeing if _is_whole(path, most)] or agreeing
 
 
-def _common_parts(name: Name, path: str) -> int:
+def _common_parts(name: tuple[str, ...], path: str) -> int:
     """How many trailing parts both have in common."""
     parts = path.casefold().split("/")
     pairs = zip(reversed(name), reversed(parts), strict=False)
@@ -154,6 +138,17 @@ def _common_parts(name: Name, path: str) -> int:
     )
 
 
-def _is_enough(path: str, shared: int) -> bool:
-    front = path.casefold().split("/")[:-shared]
-    return shared > 1 or all(part in _ROOTS for part in front)
+def _agrees(name: _Name, path: str, shared: int) -> bool:
+    """Whether a file whose path ends in `shared` parts of the name is what the name says."""
+    before = name.parts[:-shared]
+    if not before:
+        return True
+    if name.kind == "frame" and shared > 1:
+        return True
+    # The name may begin with the folders around a checkout: then the whole path must follow.
+    return _is_whole(path, shared) and (name.kind != "path" or shared > 1 or set(before) <= _SIDES)
+
+
+def _is_whole(path: str, shared: int) -> bool:
+    """Whether the last `shared` parts of a path are all of it, but for a root of sources."""
+    return all(part in _ROOTS for part in path.casefold().split("/")[:-shared])

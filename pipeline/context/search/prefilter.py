@@ -14,7 +14,8 @@ from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.sources import Source, Sources
 from pipeline.context.search.bm25 import Match, index_sources, search_index
 from pipeline.context.search.embeddings import EmbeddingRanker, compute_similarity
-from pipeline.context.search.mentions import count_words, find_named_files, split_words
+from pipeline.context.search.mentions import find_mentions
+from pipeline.context.search.words import count_words, is_telling, split_words
 from pipeline.models.embedding import EmbeddingFailed
 from pipeline.options import Options
 from pipeline.types import Issue
@@ -22,6 +23,8 @@ from pipeline.types import Issue
 _PATH_WEIGHT = 2.0
 """The weight of a word in a path, relative to one occurrence in a text."""
 _MOST_WORDS = 12
+_NAMED = "The issue names this file."
+_POSSIBLE = "The issue mentions a file of this name."
 _SIMILARITY = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1."
 
 
@@ -33,13 +36,15 @@ class Hit:
     summary: str
     """What it has in common with the issue, as a sentence for the ranking request."""
     named: bool
-    """The issue names it; see `find_named_files`."""
+    """The issue names it; see `Mentions`."""
+    possible: bool = False
+    """The issue may name it; see `Mentions`."""
 
 
 @dataclass(frozen=True)
 class PrefilterResult:
     kept: tuple[Hit, ...]
-    """Best first. Files that the issue names are always included, and come first."""
+    """Best first. Files that the issue names come first; those that it may name are in it, too."""
     unread: tuple[str, ...]
     """The paths of the other files, best first."""
     meaning: str = ""
@@ -86,9 +91,15 @@ async def prefilter(
         named = [hit for hit in hits if hit.named]
         rest = [hit for hit in hits if not hit.named]
         room = max(0, keep - len(named))
-        fit = [hit for hit in rest[:room] if fill_up or hit.summary or hit.path in worth]
-        unread = tuple(hit.path for hit in rest[len(fit) :])
-        return PrefilterResult((*named, *fit), unread, note, joined)
+        fit = [
+            hit
+            for place, hit in enumerate(rest)
+            if hit.possible or (place < room and (fill_up or hit.summary or hit.path in worth))
+        ]
+        kept = (*named, *fit)
+        taken = {hit.path for hit in kept}
+        unread = tuple(hit.path for hit in rest if hit.path not in taken)
+        return PrefilterResult(kept, unread, note, joined)
 
     return await run_with_cache(sources.codebase.git_dir, work)
 
@@ -143,14 +154,17 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
     wanted = count_words(issue)
     matches = search_index(cache, wanted)
     called = _path_scores(sources.files, wanted)
-    named = dict.fromkeys(find_named_files(issue, (file.path for file in sources.files)))
+    mentions = find_mentions(issue, (file.path for file in sources.files))
+    named, possible = dict.fromkeys(mentions.named, _NAMED), frozenset(mentions.possible)
+    said = {**dict.fromkeys(possible, _POSSIBLE), **named}
     none = Match()
     hits = {
         file.path: Hit(
             path=file.path,
             score=(match := matches.get(file.blob, none)).score + called.get(file.path, 0),
-            summary=_sentence(match.words[:_MOST_WORDS], file.path in named),
+            summary=_sentence(match.words, said.get(file.path, "")),
             named=file.path in named,
+            possible=file.path in possible,
         )
         for file in sources.files
     }
@@ -171,7 +185,7 @@ def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, flo
     return {path: sum(worth[word] for word in held) for path, held in words.items() if held}
 
 
-def _sentence(words: Sequence[str], named: bool) -> str:
-    first = "The issue names this file. " if named else ""
-    shared = f"It shares these words with the issue: {', '.join(words)}." if words else ""
-    return f"{first}{shared}".strip()
+def _sentence(words: Sequence[str], said: str) -> str:
+    telling = [word for word in words if is_telling(word)][:_MOST_WORDS]
+    shared = f"It shares these words with the issue: {', '.join(telling)}." if telling else ""
+    return f"{said} {shared}".strip()

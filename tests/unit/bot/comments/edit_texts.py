@@ -141,7 +141,8 @@ READ = replace(
 )
 FOUND = Context(
     files=(),
-    dropped=("shop/cart.py",),
+    dropped=("shop/cart.py", "shop/shelf.py"),
+    unneeded=("shop/shelf.py",),
     findings=Findings(
         way="scout", files=12, read=11, read_tokens=4000, unknown=1, invented=1,
         shown=(

@@ -77,6 +77,12 @@ async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_pat
     assert "Cost: $0.2500 at list prices" in said
 
 
+async def test_the_report_counts_what_the_ranking_left_out(tmp_path: Path) -> None:
+    said = render_context(await found(tmp_path / "a", YES, body="It raises."), ())
+    assert "The solver model left 2 files out of its ranking as not needed." in said
+    assert "out of its ranking" not in render_context(await found(tmp_path / "b", NO), ())
+
+
 async def test_a_run_that_explored_is_not_said_to_have_been_shown_every_chosen_file(
     tmp_path: Path,
 ) -> None:

@@ -212,13 +212,17 @@ def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
     ) in body
 
 
-def test_files_that_were_left_out_are_not_all_said_to_be_too_large() -> None:
+def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevant() -> None:
     chosen = a_selection()
-    context = Context(files=(), dropped=("a.py", "b.py"))
+    context = Context(files=(), dropped=("a.py", "b.py", "c.py"), unneeded=("c.py", "d.py"))
     proof = replace(chosen.evidence, context=context)
     body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
-    assert "The model that wrote the edit did not see 2 files that may be relevant" in body
-    assert "too large to fit, or less relevant than others" in body
+    assert (
+        "The model that wrote the edit did not see 2 files that may be relevant, for lack of room."
+    ) in body
+    left_out = replace(proof, context=replace(context, dropped=("c.py",)))
+    body = pull_request.pull_body(a_run(), replace(chosen, evidence=left_out), ACCOUNTS)
+    assert "may be relevant" not in body
 
 
 def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.context.files.discover import find_sources
-from pipeline.context.finder import ContextFinder
+from pipeline.context.finder import CONTEXT_KEY, ContextFinder
 from pipeline.context.packing import FileBudget, pack
 from pipeline.context.ranking import merge, parse_order
 from pipeline.context.relevance.verdict import parse_verdict
@@ -14,7 +14,7 @@ from pipeline.context.tokens import estimate_tokens
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue
+from pipeline.types import Context, Issue
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
 
@@ -138,6 +138,11 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
             "node_modules/x.js": "x\n",
             "a.min.js": "x\n",
             "packed.js": "x" * 5000,
+            "static/jquery-3.5.1.js": "x\n",
+            "static/jquery-ui-1.12.1.custom.css": "x\n",
+            "static/jquery.init.js": "x\n",
+            "step-2.js": "x\n",
+            "locale/da/LC_MESSAGES/app.js": "add({});\n",
             "poetry.lock": "x\n",
             "package-lock.json": "{}\n",
             "empty.py": "\n",
@@ -146,13 +151,18 @@ async def test_sources_are_text_that_people_wrote_python_first(tmp_path: Path) -
         },
     )
     sources = await find_sources(codebase)
-    assert [file.path for file in sources.files] == ["b.py", "big.py", "dense.py", "a.js"]
+    assert [file.path for file in sources.files] == [
+        "b.py", "big.py", "dense.py", "a.js", "static/jquery.init.js", "step-2.js",
+    ]  # fmt: skip
     assert {entry.path: entry.why for entry in sources.skipped} == {
         "logo.png": "binary",
         "data.json": "binary",
         "node_modules/x.js": "vendored",
         "a.min.js": "minified",
         "packed.js": "minified",
+        "static/jquery-3.5.1.js": "vendored",
+        "static/jquery-ui-1.12.1.custom.css": "vendored",
+        "locale/da/LC_MESSAGES/app.js": "data",
         "poetry.lock": "lock file",
         "package-lock.json": "lock file",
         "empty.py": "empty",
@@ -192,6 +202,43 @@ async def test_tests_come_after_sources_whatever_the_ranking_says(tmp_path: Path
 async def test_what_was_not_ranked_is_named_among_the_dropped(tmp_path: Path) -> None:
     asked = model("RELEVANCE: relevant", ranking="<ranking>\nb.py\n</ranking>")
     assert await find(tmp_path, asked) == (["b.py"], ["a.py", "tests/test_a.py"])
+    context = await DirStore(tmp_path / "store").load(CONTEXT_KEY, Context)
+    assert context is not None
+    assert (context.unneeded, context.without_room) == (("a.py", "tests/test_a.py"), ())
+
+
+async def test_what_was_ranked_and_does_not_fit_is_not_taken_for_unneeded(tmp_path: Path) -> None:
+    files = {"a.py": "alpha = 1\n" * 150, "b.py": "alpha = 2\n" * 140, "c.py": "alpha = 3\n"}
+    issue = Issue(repository="a/b", title="Wrong alpha", body="")
+    asked = model(ranking="<ranking>\na.py\nb.py\n</ranking>")
+    finder = ContextFinder(
+        solver=asked,
+        scout=None,
+        store=DirStore(tmp_path / "store"),
+        options=Options(rankings=1, context_tokens=1000, context_cap=1000),
+    )
+    context = await finder.find(await make_codebase(tmp_path / "r.git", files), issue)
+    assert context is not None
+    assert [file.path for file in context.files] == ["a.py"]
+    assert (context.without_room, context.unneeded) == (("b.py",), ("c.py",))
+
+
+async def test_a_namesake_of_the_file_that_the_issue_means_is_not_forced_on_the_solver(
+    tmp_path: Path,
+) -> None:
+    """django-11490: `compiler.py#L428` brought the compiler of a database into every prompt."""
+    files = {"sql/compiler.py": "columns = 1\n", "mysql/compiler.py": "columns = 2\n"}
+    issue = Issue(repository="a/b", title="Wrong columns", body="(see compiler.py#L428-L433)")
+    asked = model(ranking="<ranking>\nsql/compiler.py\n</ranking>")
+    finder = ContextFinder(
+        solver=asked, scout=None, store=DirStore(tmp_path / "store"), options=Options(rankings=1)
+    )
+    context = await finder.find(await make_codebase(tmp_path / "r.git", files), issue)
+    assert context is not None
+    assert [file.path for file in context.files] == ["sql/compiler.py"]
+    question = asked.conversations["ranking/0"][0].text
+    assert question.count("The issue mentions a file of this name.") == 2
+    assert "names this file" not in question
 
 
 @pytest.mark.parametrize("answer", ["?", ModelRefused("no")])

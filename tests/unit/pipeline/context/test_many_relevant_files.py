@@ -42,6 +42,8 @@ async def test_of_too_many_relevant_files_those_most_like_the_issue_are_ranked(
     assert asked.count("<file path=") == MOST_RANKED
     assert asked.count('kind="test"') == len(TESTS)
     assert len(context.dropped) == len(FILES) - 2
+    assert len(context.unneeded) == MOST_RANKED - 2
+    assert len(context.without_room) == len(FILES) - MOST_RANKED
     assert context.findings is not None
     assert context.findings.invented == 0
 

@@ -6,9 +6,9 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.context.files.discover import find_sources
-from pipeline.context.search.mentions import count_words, find_named_files
 from pipeline.context.search.prefilter import prefilter
 from pipeline.context.search.reading_list import build_reading_list
+from pipeline.context.search.words import count_words
 from pipeline.options import Options
 from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
@@ -16,39 +16,6 @@ from tests.support.data.repositories import make_codebase
 
 def issue(title: str, body: str = "") -> Issue:
     return Issue(repository="a/b", title=title, body=body)
-
-
-TRACES = {
-    'File "/usr/lib/python3/site-packages/pkg/http.py", line 3, in get': ["src/pkg/http.py"],
-    r'File "C:\Users\me\Pkg\HTTP.py", line 3': ["src/pkg/http.py"],
-    'File "/home/me/my project/web app/view.py", line 1': ["web app/view.py"],
-    "    at get (/srv/app/lib/client.js:10:5)": ["lib/client.js"],
-    "at com.acme.net.Client.get(Client.java:12)": ["src/main/java/com/acme/net/Client.java"],
-    "/go/src/acme/server.go:12 +0x1d": ["acme/server.go"],
-    "thread 'main' panicked at src/main.rs:10:5": ["src/main.rs"],
-    "in /var/www/acme/Index.php on line 3": ["acme/Index.php"],
-    "see `main.rs`, please": ["src/main.rs"],
-    "see acme/server.go:12 and `pkg/http.py`.": ["acme/server.go", "src/pkg/http.py"],
-    'File "/usr/lib/python3/other/http.py", line 3': [],
-    "see __init__.py": [],
-    "version 1.2.3 of e.g. this": [],
-}
-PATHS = [
-    "src/pkg/http.py",
-    "src/main.rs",
-    "web app/view.py",
-    "lib/client.js",
-    "src/main/java/com/acme/net/Client.java",
-    "src/main/java/com/acme/db/Client.java",
-    "acme/server.go",
-    "acme/Index.php",
-    *(f"p{n}/__init__.py" for n in range(9)),
-]
-
-
-@pytest.mark.parametrize("text", TRACES)
-def test_files_of_stack_traces_and_quoted_names_are_known_in_every_language(text: str) -> None:
-    assert find_named_files(issue("It fails", text), PATHS) == TRACES[text]
 
 
 FILES = {
@@ -89,6 +56,18 @@ async def test_files_that_the_issue_names_are_kept_beyond_the_number_asked_for(
     assert [hit.path for hit in found.kept] == ["pkg/user.py", "pkg/http.py"]
 
 
+async def test_files_of_a_name_that_the_issue_mentions_are_kept_but_get_no_place(
+    tmp_path: Path,
+) -> None:
+    files = {**FILES, "a/ui.py": "x = 1\n", "b/ui.py": "x = 2\n"}
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", files))
+    found = await prefilter(sources, issue("parse_header fails", "see ui.py"), 1)
+    assert [hit.path for hit in found.kept] == ["pkg/heads.py", "a/ui.py", "b/ui.py"]
+    assert not any(hit.named for hit in found.kept)
+    assert found.kept[2].summary == "The issue mentions a file of this name."
+    assert set(found.unread) == FILES.keys() - {"pkg/heads.py"}
+
+
 async def test_a_file_that_the_issue_names_and_nobody_reads_is_reported(tmp_path: Path) -> None:
     files = {"pkg/api_pb2.py": "x = 1\n", "pkg/api.py": "x = 2\n"}
     codebase = await make_codebase(tmp_path / "r.git", files)
@@ -97,6 +76,19 @@ async def test_a_file_that_the_issue_names_and_nobody_reads_is_reported(tmp_path
     assert read.explain_unread() == (
         "pkg/api_pb2.py, which the issue names, was not read: generated.",
         "1 file was not read: generated.",
+    )
+
+
+async def test_only_the_file_that_the_issue_names_is_reported_not_its_namesakes(
+    tmp_path: Path,
+) -> None:
+    files = {f"app/locale/{code}/app.po": "msgid\n" for code in ("ar", "bg", "da")}
+    codebase = await make_codebase(tmp_path / "r.git", {**files, "app/a.py": "x = 1\n"})
+    text = "I add `locale/da/app.po`, as `locale/<language>/app.po` says."
+    read = await build_reading_list(codebase, issue("It fails", text), Options())
+    assert read.explain_unread() == (
+        "app/locale/da/app.po, which the issue names, was not read: documentation.",
+        "3 files were not read: documentation.",
     )
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.options import Options
 from pipeline.outcomes import CutShort, SuiteReport, SuiteRun
+from pipeline.reasons import describe_cut
 from pipeline.regression.compare import choose_told
 from pipeline.regression.control import list_quick_files
-from pipeline.regression.cut_short import describe_cut
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRun
 from pipeline.store import DirStore

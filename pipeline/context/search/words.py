@@ -1,0 +1,127 @@
+"""The words that an issue and a file have in common, without those that say nothing of the code."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from pipeline.types import Issue
+
+_WORD = re.compile(r"[^\W\d]\w{2,79}")
+_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}(?![a-z])")
+_COMMON = """
+    the and for with not that this from are you have has was can when which should would will but
+    issue bug error expected actual python version import class def self none true false return
+    print code file line traceback most recent call last using use versions
+"""
+_IGNORED = frozenset(_COMMON.split())
+_ENGLISH = """
+    about actually after again all almost already also although always another any anyone anything
+    aren because been before being below between both cannot com could couldn did didn does doesn
+    doing don during each either else even ever every everything few first get gets getting given
+    going got had hadn hasn haven having help hence her here him his how however into isn its itself
+    just know least less like looks make makes many may maybe might more much must need needed needs
+    neither never new next non nor nothing now off often once one only onto other others otherwise
+    our ours out over own perhaps please possible probably put quite rather really run said same say
+    says see seem seems set sets several shall she shouldn show since some someone something
+    sometimes still such sure take than thank thanks their theirs them then there therefore these
+    they thing things think those though through thus too took tried try trying two under unless
+    until upon used uses usually very want wants wasn way well went were weren what whatever
+    whenever where whether while who whole whom whose why within without won work works wouldn www
+    yet your yours
+"""
+_UNTELLING = frozenset(_ENGLISH.split())
+"""Words of every English text. They count, since some are names in code (`where`, `set`) and files
+without any of them are rarely meant, but they explain nothing."""
+_ADDRESS = re.compile(
+    r"\b(?:https?|ftp|git|ssh)://[^\s/<>\"'`()\[\]]{1,300}(?P<rest>/[^\s<>\"'`()\[\]]{0,2000})?"
+)
+_PICTURE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp)\Z", re.IGNORECASE)
+_ENDING = re.compile(r"\.(?:html?|php|aspx?|git)\b", re.IGNORECASE)
+_FURNITURE = re.compile(
+    r"/(?:blame|blob|commits?|compare|en|issues|latest|main|master|pulls?|raw|stable|tree|wiki)"
+    r"(?=/|\Z)"
+)
+"""Folders of addresses that say where a page lies, not what it is about."""
+_CALL_OF_GIT = re.compile(r"[$>#%\s]{0,20}git (?:clone|checkout|pull|fetch|switch|submodule)\b.*")
+_PACKAGE = re.compile(
+    r"[ \t>|*-]{0,8}[A-Za-z][\w.-]{0,80}(?:[ \t]{0,4}[=@<>~]=?=?[ \t]{0,4}|[ \t]{1,60})"
+    r"v?\d[\w.+!-]{0,60}(?:[ \t]+[\w./:()-]{1,200}){0,3}"
+)
+"""A line of `pip list`, `pip freeze` or `conda list`."""
+_LIST_LINES = 5
+"""So many such lines in a row are a list of what is installed, which says nothing of the code."""
+_LOG_LINES = 40
+_TITLE = 2
+"""The weight of a word in the title."""
+
+
+def count_words(issue: Issue) -> Counter[str]:
+    """The weight of each word of the issue."""
+    text = _drop_pasted("\n".join((issue.body, *issue.discussion)))
+    found = Counter(split_words(_strip_addresses(text)))
+    for word in split_words(_strip_addresses(issue.title)):
+        found[word] += _TITLE
+    return Counter({word: n for word, n in found.items() if word not in _IGNORED})
+
+
+def is_telling(word: str) -> bool:
+    """Whether it explains anything that an issue and a file share this word."""
+    return word not in _UNTELLING
+
+
+def _strip_addresses(text: str) -> str:
+    """`text` with only those words of its addresses that say what their pages are about."""
+    return _ADDRESS.sub(_read_address, text)
+
+
+def _read_address(found: re.Match[str]) -> str:
+    rest = found["rest"] or ""
+    return " " if _PICTURE.search(rest) else _FURNITURE.sub(" ", _ENDING.sub(" ", rest))
+
+
+def _drop_pasted(text: str) -> str:
+    """`text` without lists of installed packages, calls of git and the middle of long logs."""
+    kept: list[str] = []
+    run: list[str] = []
+    for line in (*text.split("\n"), ""):
+        if _CALL_OF_GIT.fullmatch(line):
+            continue
+        if _PACKAGE.fullmatch(line.rstrip()):
+            run.append(line)
+            continue
+        kept += [*(run if len(run) < _LIST_LINES else ()), line]
+        run = []
+    return "\n".join(_cut_logs(kept))
+
+
+def _cut_logs(lines: list[str]) -> Iterator[str]:
+    """Of a fenced block of many lines, only the first and the last ones: the error is at an end."""
+    block: list[str] | None = None
+    for line in lines:
+        fence = line.lstrip().startswith(("```", "~~~"))
+        if block is None:
+            block = [] if fence else None
+            yield line
+        elif fence:
+            yield from _cut_block(block)
+            yield line
+            block = None
+        else:
+            block.append(line)
+    yield from _cut_block(block or [])
+
+
+def _cut_block(block: list[str]) -> list[str]:
+    return block if len(block) <= 2 * _LOG_LINES else block[:_LOG_LINES] + block[-_LOG_LINES:]
+
+
+def split_words(text: str) -> Iterator[str]:
+    """Identifiers and words in lower case, and the parts of compound ones."""
+    for word in _WORD.findall(text):
+        yield word.lower()
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            for part in parts:
+                yield part.lower()
