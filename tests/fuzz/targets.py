@@ -245,7 +245,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "settings": Target(parse_settings, seconds=8.0),
     "webhook": Target(parse_webhook),
     "comment": Target(parse_comment),
-    "issue": Target(parse_issue),
+    "issue": Target(parse_issue, seconds=3.0),
     "diff": Target(parse_diffs, largest=256 * 1024, seconds=1.0 + 3 * PARSE_SECONDS),
     "edit_blocks": Target(parse_edit_blocks),
     "reply": Target(parse_reply, largest=256 * 1024),

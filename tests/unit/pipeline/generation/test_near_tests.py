@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.generation.near_tests import describe_near_tests
 from pipeline.outcomes import CutShort
-from pipeline.types import SuiteReport, SuiteRun
+from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Execution
 from tests.support.data.solver_shop import APPROVE, GOOD_EDIT, ISSUE, open_shop, simple
 from tests.support.fakes import ScriptedModel
@@ -20,9 +20,7 @@ def report(before: tuple[str, ...], after: tuple[str, ...], **more: object) -> S
     return SuiteReport(
         command=(),
         before=SuiteRun(execution=RUN, passed=before, failed=("old",)),
-        after=SuiteRun(execution=RUN, passed=after, failed=("old", "new_b")).model_copy(
-            update=more
-        ),
+        after=replace(SuiteRun(execution=RUN, passed=after, failed=("old", "new_b")), **more),
     )
 
 

@@ -14,6 +14,7 @@ from pipeline.regression.control import list_quick_files
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRun
 from pipeline.store import DirStore
+from pipeline.types import replace
 from sandbox.base import Ending, Execution
 from tests.support.data.solver_shop import FILES, open_shop
 from tests.support.fakes import asked_for
@@ -51,7 +52,7 @@ BASE = TestRun(
 
 def cut_run(*begun: str, seconds: float = 9, **unfinished: float) -> TestRun:
     passed = tuple(name for name in begun if name not in unfinished)
-    execution = CUT.model_copy(update={"seconds": seconds})
+    execution = replace(CUT, seconds=seconds)
     cut = CutShort(ran=len(passed), selected=3)
     return TestRun(
         suite=SuiteRun(execution=execution, passed=passed, failed=(), cut=cut),
@@ -74,7 +75,7 @@ def test_a_start_that_takes_little_longer_than_usual_breaks_no_test() -> None:
 
 
 def test_a_command_of_which_no_test_can_be_told_is_judged_by_the_time_it_takes() -> None:
-    base = BASE.model_copy(update={"start": 0.0})  # it took 9 seconds
+    base = replace(BASE, start=0.0)  # it took 9 seconds
     assert choose_told(("make test",), base, cut_run(seconds=60)) == ()
     assert choose_told(("make test",), base, cut_run(seconds=95)) == ("make test",)
 
@@ -99,9 +100,9 @@ async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts
 
 
 def test_a_file_that_the_time_cut_short_is_no_control() -> None:
-    base = BASE.model_copy(update={"files": {"a": "t.py", "b": "t.py", "c": "u.py"}})
+    base = replace(BASE, files={"a": "t.py", "b": "t.py", "c": "u.py"})
     assert list_quick_files(base, "abc", "") == ["t.py", "u.py"]
-    cut = base.model_copy(update={"unfinished": {"b": 0.1}})
+    cut = replace(base, unfinished={"b": 0.1})
     assert list_quick_files(cut, "abc", "") == ["u.py"]
 
 
@@ -120,6 +121,6 @@ def test_how_far_both_runs_came_is_one_sentence() -> None:
     assert described(before, whole) == (
         "A time limit ended the run without the edit: 1,242 of 2,675 selected tests ran."
     )
-    unknown = after.model_copy(update={"cut": CutShort(ran=0)})
+    unknown = replace(after, cut=CutShort(ran=0))
     assert described(whole, unknown) == "A time limit ended the run with the edit: no test ran."
     assert described(whole, whole) == ""
