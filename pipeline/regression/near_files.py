@@ -203,23 +203,30 @@ def _rarity(count: int, whole: int) -> float:
 
 def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float]:
     """How much the names of test files have in common with those of changed files."""
-    words = {test: _split_path(PurePosixPath(test)) for test in tests}
+    stems = {test: PurePosixPath(test).stem for test in tests}
+    words = {test: _split_parts(_list_parts(test)) for test in tests}
     counts = Counter(word for found in words.values() for word in found)
+    rarity = {word: _rarity(count, len(tests)) for word, count in counts.items()}
     scores = dict.fromkeys(tests, 0.0)
-    for path in map(PurePosixPath, changed):
-        parts = [part for part in path.with_suffix("").parts if part != "__init__"]
-        if path.suffix != ".py" or not parts:
+    for path in changed:
+        own = _list_parts(path)
+        if not path.endswith(".py") or not own:
             continue
-        stem, ours = parts[-1].lstrip("_"), _split_path(path)
+        stem, ours = own[-1].lstrip("_"), _split_parts(own)
         names = {f"test_{stem}", f"{stem}_test", f"test{stem}"}
         for test in tests:
-            shared = sum(_rarity(counts[word], len(tests)) for word in ours & words[test])
-            score = _NAMED if PurePosixPath(test).stem in names else _FOLDER * shared
+            shared = sum(rarity[word] for word in ours & words[test])
+            score = _NAMED if stems[test] in names else _FOLDER * shared
             scores[test] = max(scores[test], score)
     return scores
 
 
-def _split_path(path: PurePosixPath) -> set[str]:
-    """The words of a path without its ending, as far as they tell files apart."""
-    parts = (part.lower() for part in path.with_suffix("").parts if part != "__init__")
-    return {word[:5] for part in parts for word in part.split("_")} - _COMMON_STARTS
+def _list_parts(path: str) -> list[str]:
+    """The folders and the name without its ending; a package's `__init__` is the package."""
+    return [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
+
+
+def _split_parts(parts: Sequence[str]) -> set[str]:
+    """The words of a path, as far as they tell files apart."""
+    found = {word[:5] for part in parts for word in part.lower().split("_")}
+    return found - _COMMON_STARTS
