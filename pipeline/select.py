@@ -5,6 +5,7 @@ edits ─▶ Adopted ─▶ their tests, given tests, or else written tests ─�
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ class Selector:
             _with_notes(
                 judged,
                 *tell_whose_tests(judged.table, tests, written),
-                *_tell_suspicious(imported),
+                *await asyncio.to_thread(_tell_suspicious, imported),
                 *imported.notes,
             ),
             imported,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import resource
 import shutil
-import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
+
+from pipeline.codebase.processes import kill_session
 
 _ENVIRONMENT = {
     "HOME": "/nonexistent",
@@ -88,7 +87,7 @@ async def git(
     try:
         output, complaint = await process.communicate(input)
     except BaseException:
-        await _kill(process)
+        await kill_session(process)
         raise
     _raise_on_failure(args, process, complaint, accept)
     return output
@@ -123,8 +122,7 @@ async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[byt
         words = await complaint
         await process.wait()
     except BaseException:
-        complaint.cancel()
-        await _kill(process)
+        await kill_session(process, complaint)
         raise
     _raise_on_failure(args, process, words, (0,))
 
@@ -160,7 +158,7 @@ async def _start(
         # asyncio would kill git alone, and wait for ever for children that hold its pipes.
         await asyncio.wait([starting])
         if not starting.cancelled() and starting.exception() is None:
-            await _kill(starting.result())
+            await kill_session(starting.result())
         raise
 
 
@@ -185,11 +183,3 @@ def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:
 
 def _environment(binary: str, more: Mapping[str, str]) -> dict[str, str]:
     return {**_ENVIRONMENT, "PATH": f"{Path(binary).parent}:{_SYSTEM_PATH}", **more}
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill the whole session: otherwise git leaves its transport helpers behind."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):  # it has ended, and the loop does not know yet
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from pipeline.codebase.processes import kill_session
 from pipeline.codebase.recent import RecentBytes
 
 MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
@@ -87,6 +88,7 @@ async def _run(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={},
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(seconds):
@@ -94,9 +96,7 @@ async def _run(
     except TimeoutError:
         return b""
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await kill_session(process)
 
 
 async def _communicate(process: asyncio.subprocess.Process, text: bytes) -> bytes:

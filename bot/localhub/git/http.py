@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import os
-import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -23,6 +20,7 @@ from bot.localhub.errors import Refusal
 from bot.localhub.git.run import git_binary, git_environment
 from bot.localhub.state import Exchange, Repo
 from bot.localhub.tokens import Token
+from pipeline.codebase.processes import kill_session
 
 if TYPE_CHECKING:
     from bot.localhub.hub import LocalHub
@@ -232,12 +230,8 @@ async def _stream_body(
 
 async def _end(process: asyncio.subprocess.Process, feeding: asyncio.Task[None]) -> None:
     feeding.cancel()
-    if process.returncode is None:
-        # git starts http-backend, which starts receive-pack: all are in one session.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with CancelScope(shield=True):  # a client that hangs up cancels every further wait
-            await process.wait()
+    with CancelScope(shield=True):  # a client that hangs up cancels every further wait
+        await kill_session(process)  # git starts http-backend, which starts receive-pack
 
 
 class _BackendResponse(StreamingResponse):

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase
 from pipeline.codebase.conventions import detect_conventions
-from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.edits.patches import create_patch
 from pipeline.environment.packages import read_manifests
 from pipeline.regression.command import find_commands
@@ -205,6 +205,17 @@ async def test_a_call_that_is_cancelled_while_git_starts_leaves_no_process(
     while _running(mark):
         assert time.monotonic() < deadline, "the child outlived the call"
         await asyncio.sleep(0.01)
+
+
+async def test_a_listing_that_is_closed_while_much_of_it_is_unread_ends(tmp_path: Path) -> None:
+    await git(None, "init", "-q", "--bare", str(tmp_path))
+    commit = commit_bomb(tmp_path, widths=[1000, 1000])
+    listing = read_git_entries(tmp_path, "ls-tree", "-r", "-z", commit)
+    await anext(listing)
+    for _ in range(100):  # the loop reads on until its buffer is full
+        await asyncio.sleep(0.01)
+    async with asyncio.timeout(120):
+        await listing.aclose()
 
 
 def _running(mark: str) -> bool:
