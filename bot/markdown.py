@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from prompts import shorten, strip_ansi
+from prompts.text import shorten, strip_ansi
 
 _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""

@@ -11,7 +11,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.letters import get_votes, rank_result, to_letter
 from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, VoteTable, read_test_outcome
-from prompts import drop_index_lines, shorten
+from prompts.text import drop_index_lines, shorten
 from sandbox.base import Ending, Execution
 
 MAX_EDITS: Final = 20

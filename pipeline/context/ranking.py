@@ -11,7 +11,7 @@ from pipeline.models.base import Model
 from pipeline.replies import Malformed, only_tag
 from pipeline.state import ReplyKind, State
 from pipeline.types import Issue
-from prompts import render
+from prompts.templates import render
 
 _ATTEMPTS = 3
 

@@ -16,7 +16,7 @@ from pipeline.edits.patches import NO_CHANGES, PatchedFile, create_patch
 from pipeline.edits.paths import refusal
 from pipeline.replies import Malformed
 from pipeline.types import Patch
-from prompts import shorten
+from prompts.text import shorten
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000

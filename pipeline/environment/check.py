@@ -28,7 +28,7 @@ from pipeline.regression.nearby import find_startable
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
 from pipeline.types import replace
-from prompts import shorten
+from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.program import Program
 

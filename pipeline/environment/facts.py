@@ -13,7 +13,7 @@ from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import Message, Model, ModelRequest, Reply
 from pipeline.models.wrappers.base import ModelWrapper
 from pipeline.types import Frozen
-from prompts import render
+from prompts.templates import render
 
 MOST_DISTRIBUTIONS: Final = 40
 _DISTRIBUTION: Final = re.compile(r"[\w.-]{1,80}==[\w.!+-]{1,40}")

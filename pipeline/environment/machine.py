@@ -20,7 +20,8 @@ from pipeline.models.base import Model
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.state import ReplyKind, State
 from pipeline.types import SourceFile
-from prompts import render, shorten
+from prompts.templates import render
+from prompts.text import shorten
 from sandbox.environment.python_version import MINORS
 from sandbox.environment.recipe import DEPENDENCY_FILES
 

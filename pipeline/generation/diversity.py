@@ -22,7 +22,8 @@ from pipeline.shown import Located
 from pipeline.store import Store
 from pipeline.types import Frozen
 from pipeline.types import replace as replace_fields
-from prompts import render, shorten
+from prompts.templates import render
+from prompts.text import shorten
 from sandbox.base import Execution
 
 APPROACHES_KEY = "approaches"

@@ -20,7 +20,7 @@ from pipeline.resources import Resources
 from pipeline.shown import Habits
 from pipeline.state import ReplyKind, State
 from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
-from prompts import render
+from prompts.templates import render
 from sandbox.base import Execution
 from sandbox.program import python_script
 

@@ -11,7 +11,7 @@ from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag_or_approval
 from pipeline.state import ReplyKind, State
 from pipeline.types import Issue, TestScript
-from prompts import render
+from prompts.templates import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 

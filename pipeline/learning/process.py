@@ -9,7 +9,7 @@ from pipeline.search.judging import render_judgement
 from pipeline.search.localisation import LONGEST_CODE
 from pipeline.shown import Located, Place, SuspectFile
 from pipeline.types import Issue
-from prompts import shorten
+from prompts.text import shorten
 
 
 def render_step(

@@ -9,7 +9,7 @@ from pipeline.learning.locations import list_changed_files, list_places
 from pipeline.learning.process import render_step
 from pipeline.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
 from pipeline.types import Frozen, Issue
-from prompts import render
+from prompts.templates import render
 
 Split = Literal["train", "test"]
 GOOD, BAD = "+", "-"

@@ -23,6 +23,7 @@ from pipeline.regression.runner_end import explain_end, is_whole
 from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.store import SHARED, Store, hold_key
 from pipeline.types import Frozen, SuiteRun, replace
+from prompts.text import shorten
 from sandbox.base import Execution, Sandbox
 from sandbox.program import NO_ENV, OutputWatch, Program, repeat_environment
 
@@ -308,8 +309,6 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 
 def _trim(execution: Execution) -> Execution:
     """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
-    from prompts import shorten  # Jinja, which the web server, a reader of results, does not need
-
     return replace(execution, output=shorten(execution.output, _MOST_OUTPUT))
 
 

@@ -28,7 +28,7 @@ from pipeline.reproduction.runners import FileRunner
 from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
 from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
-from prompts import render
+from prompts.templates import render
 
 MAX_FILE_CHARACTERS = 60_000
 _TITLE = 100

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipeline.shown import Located
 from pipeline.types import Issue
-from prompts import render
+from prompts.templates import render
 
 Form = Literal["sign", "words"]
 """How the judge answers: `sign`, `+` or `-` as its first token; `words`, with a score from 0 to 100

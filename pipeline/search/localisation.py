@@ -16,7 +16,8 @@ from pipeline.search.reading import ReadingMachine, ReadingState
 from pipeline.search.understanding import clean_line
 from pipeline.shown import Place, SuspectFile
 from pipeline.types import Context, Issue
-from prompts import render, shorten
+from prompts.templates import render
+from prompts.text import shorten
 
 MOST_PLACES = 20
 LONGEST_CODE = 4_000

@@ -15,7 +15,7 @@ from pipeline.resources import Resources
 from pipeline.shown import Place, SuspectFile
 from pipeline.state import ReplyKind, State
 from pipeline.types import Context, Issue
-from prompts import render
+from prompts.templates import render
 from sandbox.program import shell_command
 
 Stage = Literal["understanding", "localisation"]

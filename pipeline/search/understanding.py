@@ -6,7 +6,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.replies import Malformed
 from pipeline.search.reading import ReadingMachine, ReadingState
 from pipeline.shown import SuspectFile
-from prompts import render
+from prompts.templates import render
 
 MOST_FILES = 10
 """The paper trains on edits of one to five files (section 3.1)."""

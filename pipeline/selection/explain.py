@@ -11,7 +11,7 @@ from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
 from pipeline.types import VoteTable
-from prompts import shorten, strip_ansi
+from prompts.text import shorten, strip_ansi
 from sandbox.base import Execution
 
 _MAX_TESTS_NAMED = 10

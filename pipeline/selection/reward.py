@@ -15,7 +15,7 @@ from pipeline.models.verdict import ask_verdict
 from pipeline.models.wrappers.metered import Meter, run_metered
 from pipeline.store import Store
 from pipeline.types import Frozen, Issue, VoteTable
-from prompts import render
+from prompts.templates import render
 
 T = TypeVar("T")
 

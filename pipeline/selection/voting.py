@@ -11,7 +11,7 @@ from pipeline.edits.unified_diff import parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.store import Store, load_or_run
 from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable, replace
-from prompts import shorten, strip_ansi
+from prompts.text import shorten, strip_ansi
 from sandbox.base import Execution, Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.program import NO_ENV, python_script, repeat_environment

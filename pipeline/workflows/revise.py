@@ -21,7 +21,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
 from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
-from prompts import render
+from prompts.templates import render
 from sandbox.base import Execution
 from sandbox.program import Program
 

@@ -14,7 +14,7 @@ from pipeline.resources import Resources
 from pipeline.store import DirStore
 from pipeline.types import SourceFile
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
-from prompts import render
+from prompts.templates import render
 from tests.support.data.solver_shop import GOOD_EDIT, ISSUE, WRONG_EDIT, Shop
 from tests.support.fakes import Answer, ScriptedModel
 

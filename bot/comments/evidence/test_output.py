@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from prompts import strip_ansi
+from prompts.text import strip_ansi
 
 _PYTEST_ERROR = re.compile(r"^E {3,}(\S.*)$", re.M)
 _PYTHON_ERROR = re.compile(

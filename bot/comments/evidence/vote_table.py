@@ -9,7 +9,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.reasons import describe_cut
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
-from prompts import drop_index_lines
+from prompts.text import drop_index_lines
 from sandbox.base import Ending, Execution
 
 MAX_CELLS = 600

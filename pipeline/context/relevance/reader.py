@@ -21,7 +21,8 @@ from pipeline.models.base import (
     ReplyFormat,
 )
 from pipeline.types import Frozen, Issue, SourceFile, replace
-from prompts import render, shorten
+from prompts.templates import render
+from prompts.text import shorten
 
 PROMPT: Final = 5
 """Change it whenever the request for the same file changes: verdicts are cached under it."""

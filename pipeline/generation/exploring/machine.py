@@ -23,7 +23,7 @@ from pipeline.replies import Malformed, only_tag_or_approval
 from pipeline.resources import Resources
 from pipeline.state import ReplyKind
 from pipeline.types import Context, SourceFile, SuiteReport
-from prompts import render
+from prompts.templates import render
 from sandbox.base import Execution
 from sandbox.command_run import CommandRun
 from sandbox.errors import PatchRejected

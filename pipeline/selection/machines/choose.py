@@ -9,7 +9,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.selection.finalists import Finalists
 from pipeline.state import ReplyKind, State
 from pipeline.types import Issue
-from prompts import render
+from prompts.templates import render
 
 
 class ChoosingState(State):

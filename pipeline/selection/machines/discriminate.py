@@ -16,7 +16,7 @@ from pipeline.selection.finalists import Finalists
 from pipeline.selection.separation import Separation
 from pipeline.state import ReplyKind, State
 from pipeline.types import Frozen, Issue
-from prompts import render
+from prompts.templates import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script, shell_command
 

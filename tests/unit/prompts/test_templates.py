@@ -17,7 +17,7 @@ from pipeline.reproduction.machine import TestPlan
 from pipeline.reproduction.runners import FileRunner
 from pipeline.shown import Habits
 from pipeline.types import Issue, Located, Place, SourceFile, SuspectFile
-from prompts import FOLDER, drop_index_lines, render, shorten
+from prompts.templates import FOLDER, render
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 
@@ -252,22 +252,6 @@ def test_templates_ship_with_the_package() -> None:
     assert Path(FOLDER, "editing", "write.j2").is_file()
 
 
-def test_a_long_text_is_cut_between_lines_and_keeps_its_last_forty() -> None:
-    lines = [f"line {n}" for n in range(1000)]
-    shown = shorten("\n".join(lines), 1000).split("\n")
-    assert shown[-40:] == lines[-40:]
-    (note,) = [line for line in shown if "left out" in line]
-    at = shown.index(note)
-    assert shown[:at] == lines[:at]
-    assert note == f"[... {1000 - len(shown) + 1} lines left out ...]"
-    assert len("\n".join(shown)) <= 1000 + 40
-
-
-def test_the_last_forty_lines_come_before_the_first_ones() -> None:
-    lines = ["first", *("x" * 20 for _ in range(100)), *(f"{n:020}" for n in range(40))]
-    assert shorten("\n".join(lines), 900).split("\n")[-40:] == lines[-40:]
-
-
 def test_an_exploring_model_is_told_that_it_may_submit_beside_an_edit_alone() -> None:
     text = render("exploring/system", seconds="60")
     assert "exactly one" not in text
@@ -311,16 +295,6 @@ def test_what_fails_beside_the_broken_tests_is_not_blamed_on_the_edit(name: str)
     text = render(name, **{**VALUES, **SPECIAL.get(name, {})})
     assert "tests/test_a.py::test_b" in text
     assert "fails without the edit as well" in text
-
-
-def test_a_diff_is_read_without_the_names_of_blobs() -> None:
-    head, rest = (
-        "diff --git a/x b/x\n",
-        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-index 1111..2222\n+index a..b\n",
-    )
-    line = f"index {'a' * 40}..{'1' * 40} 100644\n"
-    assert drop_index_lines(f"{head}{line}{rest}") == f"{head}{rest}"
-    assert drop_index_lines(f"{head}index 0000000..1234567\n{rest}") == f"{head}{rest}"
 
 
 def test_a_model_that_writes_reads_diffs_without_the_names_of_blobs() -> None:

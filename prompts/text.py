@@ -1,0 +1,60 @@
+"""Shortens text for a reader: a model or a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+LAST_LINES = 40
+"""How many lines at the end of a shortened text are kept: there, programs say how they ended."""
+_INDEX_LINE = re.compile(r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", re.M)
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def shorten(text: str, characters: int, *, last: int = LAST_LINES) -> str:
+    """Replace the middle of a `text` longer than `characters` by a note of about 40 more.
+
+    Cut between lines; the last `last` lines are kept if they fit. A line that is too long by itself
+    is cut inside.
+    """
+    if len(text) <= characters:
+        return text
+    lines = text.split("\n")
+    tail = _count_fitting(reversed(lines[-last:]), characters)
+    used = sum(len(line) + 1 for line in lines[len(lines) - tail :])
+    if used < 2 * characters // 3:
+        tail = _count_fitting(reversed(lines), 2 * characters // 3)
+        used = sum(len(line) + 1 for line in lines[len(lines) - tail :])
+    head = _count_fitting(lines[: len(lines) - tail], characters - used)
+    left = len(lines) - head - tail
+    if not tail or not head:
+        return _cut_inside(text, characters)
+    note = f"[... {left} {'line' if left == 1 else 'lines'} left out ...]"
+    return "\n".join([*lines[:head], note, *lines[len(lines) - tail :]])
+
+
+def _count_fitting(lines: Iterable[str], characters: int) -> int:
+    """How many of `lines`, from the first on, have room."""
+    count = 0
+    for line in lines:
+        characters -= len(line) + 1
+        if characters < 0:
+            break
+        count += 1
+    return count
+
+
+def _cut_inside(text: str, characters: int) -> str:
+    head = characters // 3
+    note = f"[... {len(text) - characters} characters left out ...]"
+    return f"{text[:head]}\n{note}\n{text[len(text) - characters + head :]}"
+
+
+def strip_ansi(text: str) -> str:
+    """Without terminal escape sequences (ECMA-48)."""
+    return _ANSI.sub("", text)
+
+
+def drop_index_lines(diff: str) -> str:
+    """A diff for reading: without git's lines that name blobs, which say nothing to a reader."""
+    return _INDEX_LINE.sub("", diff)
