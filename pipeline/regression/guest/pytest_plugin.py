@@ -37,6 +37,11 @@ _OVERRIDDEN: "dict[str, Any]" = {
 }
 """Options that a repository sets for people and that make results unreadable, each with our value.
 The rest of its `addopts` stays."""
+_MOST_EXPLAINED = 50
+"""Failures that are shown with their source, the later ones by their error alone: for each, pytest
+parses its whole file again, which takes a tenth of a second where that is long."""
+_STYLES_WITH_SOURCE = ("auto", "long", "short")
+_EXPLAINED: "list[str]" = []
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -112,10 +117,16 @@ def pytest_runtest_protocol(item: Any) -> "Generator[None, None, None]":
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: Any, call: Any) -> "Generator[None, None, None]":
+def pytest_runtest_makereport(item: Any, call: Any) -> "Generator[None, Any, None]":
     if call.excinfo is not None and lacks_network(call.excinfo.value):
         write("network", _name(item))
-    yield
+    options, style = item.config.option, getattr(item.config.option, "tbstyle", None)
+    if style in _STYLES_WITH_SOURCE and len(_EXPLAINED) >= _MOST_EXPLAINED:
+        options.tbstyle = "line"
+    made = yield
+    options.tbstyle = style
+    if made.get_result().failed:
+        _EXPLAINED.append(item.nodeid)
 
 
 def pytest_runtest_logreport(report: Any) -> None:

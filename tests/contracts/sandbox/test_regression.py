@@ -73,3 +73,26 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
     assert all(0 < begun <= total == 51 for begun, total in counts)
     assert "capuchin-" not in run.suite.execution.output
     assert len(run.suite.passed) == 50
+
+
+FAILING = """\
+import pytest
+
+@pytest.mark.parametrize("n", range(53))
+def test_n(n):
+    assert n < 0
+"""
+
+
+async def test_of_many_failures_the_first_fifty_are_shown_with_their_source(
+    sandbox: SandboxSession, tmp_path: Path
+) -> None:
+    argv = ("python", "-m", "pytest", "-q", "--tb=short", "tests/test_new.py")
+    command = TestCommand(argv=argv, kind="pytest", source="configuration")
+    runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
+    suite = (await runner.run(adding(FAILING))).suite
+    assert len(suite.failed) == 53
+    shown = suite.execution.output.splitlines()
+    at = shown.index("E   assert 49 < 0")
+    assert shown[at - 1] == "    assert n < 0"
+    assert shown[at + 2] == "E   assert 50 < 0"
