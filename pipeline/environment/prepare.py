@@ -29,6 +29,7 @@ from pipeline.environment.record import (
     fail_alike,
     is_enough,
     name_asker,
+    state_python,
 )
 from pipeline.models.base import Model
 from pipeline.on_budget import drive_on_budget
@@ -209,7 +210,8 @@ class _Ladder:
                 self._report("Looking whether it imports and its tests run.")
                 sandbox = await self._opener.open(image)
                 health = await self._check.check(sandbox, self._store_of(image))
-                tried = replace(tried, health=health)
+                summary = state_python(way.summary, health.python)
+                tried = replace(tried, health=health, summary=summary)
         return replace(tried, seconds=time.monotonic() - began)
 
     def _store_of(self, image: str) -> Store:

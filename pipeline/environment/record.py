@@ -27,6 +27,8 @@ _CHOOSE_PYTHON: Final = "choose_python"
 _HAS_PYTHONS: Final = re.compile(r"and the sandbox has (3\.\d{1,2}(?:, 3\.\d{1,2}){0,30})\.")
 _NEVER_ENDS: Final = "The build of the package itself does not end"
 """The installer's own sentence."""
+_PYTHON: Final = re.compile(r"Python (3\.\d{1,2})(?: \(3\.\d{1,2} if it is not there\))?")
+"""What an attempt's summary says before anybody knows which Pythons the sandbox has."""
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
@@ -153,6 +155,16 @@ def name_asker(tried: TriedAttempt, python: str) -> TriedAttempt:
     there = f", and the sandbox has {have}" if have else ""
     said = f"The model asked for Python {python}{there}. Python {python} could not be fetched."
     return replace(tried, problem=said, log=tried.log.replace(tried.problem, said))
+
+
+def state_python(summary: str, found: str) -> str:
+    """`summary` with the Python that the environment really has: `found`, such as `3.11.2`."""
+    wanted = _PYTHON.match(summary)
+    if wanted is None or not found:
+        return summary
+    has = ".".join(found.split(".")[:2])
+    why = "" if has == wanted[1] else f" ({wanted[1]} is not there)"
+    return f"Python {has}{why}{summary[wanted.end() :]}"
 
 
 def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:

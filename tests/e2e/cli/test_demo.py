@@ -109,6 +109,7 @@ def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Pa
     assert said.startswith("This demo fixes a real bug of a real package, here on this machine")
     assert "Model: recorded answers." in said
     assert f"Issue:        {issue}\n" in said
+    assert "Python 3.11 (3.7 is not there), the newest packages" in said
     assert "Running every script on every edit (3)." in said
 
 

@@ -1,8 +1,8 @@
-"""What an attempt says of a Python that cannot be had."""
+"""What an attempt says of its Python."""
 
 from __future__ import annotations
 
-from pipeline.environment.record import TriedAttempt, name_asker
+from pipeline.environment.record import TriedAttempt, name_asker, state_python
 from pipeline.types import replace
 from sandbox.guest.image.choose_python import failure_sentence
 
@@ -31,3 +31,14 @@ def test_the_model_that_asked_for_a_python_is_named_where_it_cannot_be_had() -> 
     )  # fmt: skip
     other = replace(tried, command="pip install x", problem="It fails.")
     assert name_asker(other, "3.8") == other
+
+
+def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
+    asked = "Python 3.7 (3.11 if it is not there), the newest packages."
+    assert state_python(asked, "3.11.2") == "Python 3.11 (3.7 is not there), the newest packages."
+    assert state_python(asked, "3.7.17") == "Python 3.7, the newest packages."
+    assert state_python("Python 3.7, the newest packages.", "3.9.1") == (
+        "Python 3.9 (3.7 is not there), the newest packages."
+    )
+    for other in ("A command by a model", "Python 3.7, the newest packages."):
+        assert state_python(other, "") == other
