@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.codebase.text import agree, pluralize
-from pipeline.selection.methods import behaving_alike
+from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
@@ -52,7 +52,8 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
     """How many of the other edits support this one, unless `alike` says it."""
     stands, count = standings.entries[candidate], len(standings.entries)
     group = behaving_alike(standings, candidate)
-    if alike and stands.support in (1, len(group)):
+    told = _is_favoured_by_agreement(standings, candidate) or stands.support in (1, len(group))
+    if alike and told:
         rest = count - len(group)
         behave = agree(rest, "behaves", "behave")
         return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []
@@ -99,6 +100,31 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
     diffs = {standings.table.candidates[c].patch.diff for c in group}
     if len(diffs) < 2:
         return ""
+    edits = len({standings.entries[c].same_as for c in group})
+    if edits == 1:
+        alike = f"{len(group)} edits make the same change"
+    elif edits == len(diffs):
+        alike = f"{edits} different edits behave alike in every test"
+    else:
+        alike = f"{count_edits(len(group), edits)}, which behave alike in every test"
+    return "; ".join([alike, *_describe_preference(standings, candidate)]) + "."
+
+
+def _describe_preference(standings: Standings, candidate: int) -> list[str]:
+    """What puts it before those that behave alike: agreement, then its extent."""
+    group = behaving_alike(standings, candidate)
+    likely = likeliest_alike(standings, candidate)
+    if candidate not in likely:
+        return []
+    favoured: list[str] = []
+    if len(likely) < len(group):
+        if _is_favoured_by_agreement(standings, candidate):
+            favoured = [f"{len(likely)} of them make the same change, this one"]
+        else:
+            favoured = ["its text makes this one likelier"]
+    diffs = {standings.table.candidates[c].patch.diff for c in likely}
+    if len(diffs) < 2:
+        return favoured
     own = standings.table.candidates[candidate].patch.diff
     kinds = measure_extent(own).companions
     others = [measure_extent(diff).companions for diff in diffs - {own}]
@@ -107,13 +133,15 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
         alone = kinds.difference(*others)
         rank = "only one" if alone or kinds not in others else "smallest"
         which = f"the {rank} that also changes {' and '.join(sorted(alone or kinds, reverse=True))}"
-    edits = len({standings.entries[c].same_as for c in group})
-    if edits == 1:
-        return f"{len(group)} edits make the same change; of these it is {which}."
-    if edits == len(diffs):
-        return f"{edits} different edits behave alike in every test; of these it is {which}."
-    alike = count_edits(len(group), edits)
-    return f"{alike}, which behave alike in every test; of these it is {which}."
+    return [*favoured, f"of these it is {which}"]
+
+
+def _is_favoured_by_agreement(standings: Standings, candidate: int) -> bool:
+    """Whether, of those that behave alike, the likeliest are several samples with its code."""
+    likely = likeliest_alike(standings, candidate)
+    fewer = len(likely) < len(behaving_alike(standings, candidate))
+    codes = {standings.entries[c].same_as for c in likely}
+    return fewer and len(likely) > 1 and codes == {standings.entries[candidate].same_as}
 
 
 def _describe_decision(verdict: Verdict) -> str:

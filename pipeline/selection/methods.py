@@ -16,8 +16,9 @@ earlier candidate.
 * `evidence`, ours: the sum of what the texts and the executions say, in log-odds; those within
   `TIE_LOG_ODDS` of the best go by the reward model, where there is one. Edits that behave alike in
   `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), stand or fall
-  together: of these, one that also adds to tests or
-  documentation comes first, then the one that changes the fewest lines.
+  together: of these, one that also adds to tests or documentation comes first, then the one that
+  changes the fewest lines; but not before those that the texts and the agreement of the samples
+  favour by more than `ALIKE_LOG_ODDS`.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -34,6 +35,10 @@ from pipeline.selection.scoring.standings import Standings
 
 TIE_LOG_ODDS = 0.5
 """In log-odds: the evidence does not separate candidates nearer than this."""
+
+ALIKE_LOG_ODDS = 0.25
+"""In log-odds: of edits that behave alike, only those nearer than this to the likeliest are compared
+by their extent. Nothing but their texts and their agreement says which of them is right."""
 
 ALIKE_TESTS = 2
 """The fewest voting tests on which the claim that edits behave alike can rest."""
@@ -88,6 +93,13 @@ def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
     """The candidates that behave like `candidate` in every test, itself included."""
     same = _behaviour(standings, candidate)
     return tuple(c for c in range(len(standings.entries)) if _behaviour(standings, c) == same)
+
+
+def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
+    """Of `behaving_alike`, those whose texts and agreement separate nothing from the likeliest."""
+    group = behaving_alike(standings, candidate)
+    top = max(standings.entries[c].prior for c in group)
+    return tuple(c for c in group if standings.entries[c].prior >= top - ALIKE_LOG_ODDS)
 
 
 def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tuple[int, ...]:
@@ -165,7 +177,7 @@ def _evidence(standings: Standings) -> list[SortKey]:
             rewards.get(c, 0.0) if known else 0.0,
             round(scores[groups[c]], 9),
             alike[c],
-            *(_smallness(standings, c) if len(groups[c]) > 1 else ()),
+            *(_quality_among_alike(standings, c) if len(groups[c]) > 1 else ()),
         )
         for c in range(len(standings.entries))
     ]
@@ -179,9 +191,10 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
     return standing.behaves_as, int(standings.breaks(candidate))
 
 
-def _smallness(standings: Standings, candidate: int) -> tuple[float, float, float]:
+def _quality_among_alike(standings: Standings, candidate: int) -> SortKey:
+    likely = candidate in likeliest_alike(standings, candidate)
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
-    return float(len(extent.companions)), float(-extent.source), float(-extent.characters)
+    return likely, len(extent.companions), -extent.source, -extent.characters
 
 
 def _close_to_best(standings: Standings) -> list[int]:

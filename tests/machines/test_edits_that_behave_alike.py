@@ -16,6 +16,7 @@ from tests.support.data.solver_shop import (
     LONGER_GOOD_EDIT,
     WEAK_SCRIPT,
     Shop,
+    edit,
     sample,
 )
 from tests.support.fakes import Answer
@@ -29,6 +30,7 @@ NOTED_TOO = TEST_TOO.removesuffix("</edit>") + (
     "docs/news.md\n<<<<<<< SEARCH\n=======\nTotals add up.\n>>>>>>> REPLACE\n</edit>"
 )
 NO_LOOP = LONGER_GOOD_EDIT
+SMALLEST = edit("        result -= price", "        result -= -price")
 
 
 def alike(*edits: str) -> dict[str, list[Answer]]:
@@ -62,8 +64,22 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
     commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
     edits = alike(commented, GOOD_EDIT, NO_LOOP)
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
-    assert "3 samples, 2 different edits, which behave alike in every test" in why(chosen)
-    assert "1 of the 2 other edits makes the same change" in why(chosen)
+    assert (
+        "3 samples, 2 different edits, which behave alike in every test; 2 of them make the same "
+        "change, this one; of these it is the smallest." in why(chosen)
+    )
+
+
+async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop: Shop) -> None:
+    loops = [GOOD_EDIT.replace("+= price", f"+= price  # Each{'.' * n}") for n in (1, 2, 3)]
+    edits = alike(loops[1], SMALLEST, loops[0], loops[2])
+    chosen, _ = await chosen_by(shop, "evidence", edits, samples=4)
+    assert "+        result += price  # Each.\n" in chosen.candidate.patch.diff
+    assert (
+        "4 samples, 2 different edits, which behave alike in every test; 3 of them make the same "
+        "change, this one; of these it is the smallest." in why(chosen)
+    )
+    assert "of the 3 other edits" not in why(chosen)
 
 
 async def test_a_script_that_expects_too_much_is_said_to_fail_every_edit(shop: Shop) -> None:
