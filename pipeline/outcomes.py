@@ -28,6 +28,8 @@ class CutShort(Frozen):
 
     ran: int
     """Tests with a result."""
+    skipped: int = 0
+    """Of these, those that were skipped, or failed as expected."""
     selected: int = 0
     """Tests that were selected to run; 0 if not known."""
 

@@ -46,14 +46,16 @@ def describe_cut(report: SuiteReport) -> str:
     """That a time limit ended a run of the tests, and how far it came; empty if none did."""
     before, after = report.before.cut, report.after.cut
     if before and after:
-        with_it = _count_results(after, short=True)
-        counts = f"{_count_results(before)} ran without the edit, {with_it} with it"
-        return f"A time limit ended both runs: {counts}."
-    if before:
-        return f"A time limit ended the run without the edit: {_count_results(before)} ran."
-    return (
-        f"A time limit ended the run with the edit: {_count_results(after)} ran." if after else ""
-    )
+        return (
+            f"A time limit ended both runs: {_count_results(before)} ran without the edit"
+            f"{_count_skipped(before)}; {_count_results(after, short=True)} with it"
+            f"{_count_skipped(after)}."
+        )
+    cut, which = (before, "without") if before else (after, "with")
+    if not cut:
+        return ""
+    counts = f"{_count_results(cut)} ran{_count_skipped(cut)}"
+    return f"A time limit ended the run {which} the edit: {counts}."
 
 
 def _count_results(cut: CutShort, *, short: bool = False) -> str:
@@ -62,3 +64,7 @@ def _count_results(cut: CutShort, *, short: bool = False) -> str:
             return f"{cut.ran:,} of {cut.selected:,}"
         return f"{cut.ran:,} of {pluralize(cut.selected, 'selected test')}"
     return pluralize(cut.ran, "test") if cut.ran else "no test"
+
+
+def _count_skipped(cut: CutShort) -> str:
+    return f", {cut.skipped:,} of them skipped or expected to fail" if cut.skipped else ""

@@ -6,6 +6,7 @@ chosen edit's probability assumes.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from prompts.text import shorten
 from sandbox.base import Execution
 
 APPROACHES_KEY = "approaches"
-_LONGEST = 400
+_LONGEST = 800
 """Characters of one approach."""
 _MOST_OTHERS = 6
 """Edits of finished samples shown to an informed one."""
@@ -107,7 +108,11 @@ def _parse_lines(reply: str) -> tuple[str, ...]:
             return ()
         case Tag(_, body):
             bare = (line.strip().lstrip(_BULLETS) for line in body.splitlines())
-            return tuple(dict.fromkeys(line[:_LONGEST] for line in bare if line))
+            return tuple(dict.fromkeys(map(_cut_at_word, filter(None, bare))))
+
+
+def _cut_at_word(line: str) -> str:
+    return textwrap.shorten(line, _LONGEST, placeholder=" …")
 
 
 def is_informed(sample: int, share: float) -> bool:

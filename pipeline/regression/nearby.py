@@ -97,8 +97,10 @@ class NearbyTests:
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1
         )
-        many = len(wanted.files or ())
+        many, told = len(wanted.files or ()), len({base.files.get(name) for name in names})
         files = "the file" if many == 1 else f"the {many} files"
+        if not base.ended and told < many:  # its time did not allow the others
+            files = f"{told} of {files}"
         return replace(report, chosen=f"those in {files} nearest to what the edit touches")
 
     async def _find_runners(self) -> list[TestRunner]:

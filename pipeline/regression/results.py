@@ -197,7 +197,8 @@ class WrapperOutput:
         ran = len(found.passed | found.failed | found.skipped)
         if self.execution.ending is not Ending.TIMEOUT or ran == selected > 0:
             return None
-        return CutShort(ran=ran, selected=selected if selected > ran else 0)
+        skipped = len(found.skipped - found.passed - found.failed)
+        return CutShort(ran=ran, skipped=skipped, selected=selected if selected > ran else 0)
 
     def _is_only_ours(self, kinds: Sequence[str], execution: Execution) -> bool:
         """Whether the sections are those of one wrapper, which then ended as its own last one

@@ -277,7 +277,8 @@ def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
         errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
         skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
     )
-    cut = base.suite.cut and replace(base.suite.cut, ran=_count_results(suite))
+    counts = {"ran": _count_results(suite), "skipped": len(suite.skipped)}
+    cut = base.suite.cut and replace(base.suite.cut, **counts)
     return replace(
         base,
         suite=replace(suite, cut=cut),

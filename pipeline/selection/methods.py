@@ -37,8 +37,8 @@ TIE_LOG_ODDS = 0.5
 """In log-odds: the evidence does not separate candidates nearer than this."""
 
 ALIKE_LOG_ODDS = 0.25
-"""In log-odds: of edits that behave alike, only those nearer than this to the likeliest are compared
-by their extent. Nothing but their texts and their agreement says which of them is right."""
+"""In log-odds: of edits that behave alike, only those nearer than this to the likeliest are
+compared by their extent. Only their texts and their agreement say which of them is right."""
 
 ALIKE_TESTS = 2
 """The fewest voting tests on which the claim that edits behave alike can rest."""

@@ -71,6 +71,15 @@ async def test_each_sample_gets_an_approach_after_the_shared_opening(shop: Shop)
     assert "result -= price" in str(model.conversations["approaches"])
 
 
+async def test_a_long_approach_is_cut_between_words(shop: Shop) -> None:
+    drawn = f"<approaches>\nAdd.\n{'Mend the caller ' * 60}\n</approaches>"
+    model = ScriptedModel(samples(*[GOOD_EDIT] * 4, approaches=[drawn]))
+    await shop.solver(model, samples=4, informed=0).solve(ISSUE)
+    before, cut, _ = first_task(model, 2).partition(" …\n</approach>")
+    assert cut
+    assert before.split()[-1] in ("Mend", "the", "caller")
+
+
 @pytest.mark.parametrize("end", ["Hm.", ModelRefused("no"), ContextTooLong("long")])
 async def test_without_an_answer_there_are_no_approaches_and_nothing_else_changes(
     shop: Shop, end: Answer

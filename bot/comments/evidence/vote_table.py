@@ -24,6 +24,8 @@ _WIDER_TEST = (
     "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
     "❌ there does not show that another edit is wrong."
 )
+# Tests may have run with an edit that was not chosen, for the model that wrote it.
+_NO_RESULT: Mapping[str, str] = {"breaks": "not compared"}
 _OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
 
 
@@ -149,7 +151,7 @@ def _columns(
         "log-odds": [f"{s.score:+.2f}" for s in standings],
     }
     return {
-        head: ["not run" if cell is None else cell for cell in cells]
+        head: [_NO_RESULT.get(head, "not run") if cell is None else cell for cell in cells]
         for head, cells in known.items()
         if any(cells)
     }

@@ -330,7 +330,7 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     assert shown[0].endswith("| passes | same code as | breaks | reward | log-odds |")
     assert shown[2].endswith("| 0 |  |  |  |  |")
     assert shown[3].endswith("| 2 | B | 1 | 0.25 | +1.50 |")
-    assert shown[4].endswith("| 0 | A | not run |  | -0.50 |")
+    assert shown[4].endswith("| 0 | A | not compared |  | -0.50 |")
     alone = (replace(one, same_as=0), replace(one, same_as=1))
     shown = render_vote_table(votes, votes.candidates[1], alone).splitlines()
     assert shown[0].endswith("| passes | log-odds |")

@@ -115,11 +115,16 @@ def test_how_far_both_runs_came_is_one_sentence() -> None:
         return describe_cut(SuiteReport(command=(), before=before, after=after))
 
     assert described(before, after) == (
-        "A time limit ended both runs: 1,242 of 2,675 selected tests ran without the edit, "
+        "A time limit ended both runs: 1,242 of 2,675 selected tests ran without the edit; "
         "214 of 239 with it."
     )
     assert described(before, whole) == (
         "A time limit ended the run without the edit: 1,242 of 2,675 selected tests ran."
+    )
+    skipped = replace(after, cut=CutShort(ran=267, skipped=52, selected=388))
+    assert described(whole, skipped) == (
+        "A time limit ended the run with the edit: 267 of 388 selected tests ran, 52 of them "
+        "skipped or expected to fail."
     )
     unknown = replace(after, cut=CutShort(ran=0))
     assert described(whole, unknown) == "A time limit ended the run with the edit: no test ran."
