@@ -100,9 +100,9 @@ def ensure_base_image(
         return reference
     with hold_build_lock():
         if not image_exists(client, reference):
-            on_progress("the sandbox base image is missing; making it once")
+            on_progress("The sandbox base image is missing; making it once.")
             found = obtain_root(client, address or DockerAddress(), on_progress, root)
-            on_progress(f"adding our own layer on {found}")
+            on_progress(f"Adding our own layer on {found}.")
             build_image(client, found, reference, network=network)
     return reference
 
@@ -184,7 +184,7 @@ def obtain_root(
 
 def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image: str) -> bool:
     """Whether the image could be pulled; a silent or missing registry fails quickly."""
-    on_progress(f"asking the registry for {image}")
+    on_progress(f"Asking the registry for {image}.")
     repository, tag = (image, None) if "@" in image else split_tag(image)
     client = address.connect(timeout=REGISTRY_SECONDS)
     try:

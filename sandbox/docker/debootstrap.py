@@ -51,10 +51,10 @@ def import_rootfs(
     root_command = root_command_prefix(tag)
     with scratch_folder("rootfs", Path(BUILD_FOLDER)) as place:
         target = place / "root"
-        on_progress(f"building a Debian {SUITE} root with debootstrap from {debian_mirror()}")
+        on_progress(f"Building a Debian {SUITE} root with debootstrap from {debian_mirror()}.")
         try:
             run_debootstrap(root_command, target, tag)
-            on_progress("importing it into Docker")
+            on_progress("Importing it into Docker.")
             archive = place / "root.tar"
             pack_root(root_command, target, archive)
             with translate_docker_errors("Docker did not import the root file system"):

@@ -140,10 +140,10 @@ class EnvironmentBuild:
             if image_exists(self._client, self.image):  # made without system packages before
                 touch_image(self._client, self.image)
                 return
-            self._on_progress("installing the dependencies")
+            self._on_progress("Installing the dependencies.")
             lines = (*UNPACK, *steps, *self._search, *UNINSTALL, COMPILE)
             self._build_layer(root, lines, self.dependencies, network)
-        self._on_progress("installing the repository")
+        self._on_progress("Installing the repository.")
         fits = MEASURE + str(self._options.disk_mb // 2)
         lines = (*UNPACK, *steps, *self._search, *FINISH, fits)
         self._build_layer(self.dependencies, lines, self.image, network)
@@ -154,7 +154,7 @@ class EnvironmentBuild:
             return self._ensure_tools(network)
         root, image = self._dockerfile_images
         if not image_exists(self._client, image):
-            self._on_progress("building the Dockerfile")
+            self._on_progress("Building the Dockerfile.")
             maker = self._labels[LABEL_OWNER]
             labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN_DOCKERFILE: "yes"}
             build = DockerfileBuild(
@@ -178,7 +178,7 @@ class EnvironmentBuild:
             if image_exists(self._client, image):
                 touch_image(self._client, image)
             else:
-                self._on_progress("installing the tools")
+                self._on_progress("Installing the tools.")
                 lines = (line, *self._search, *CLEAN_UP)
                 self._build_layer(parent, lines, image, network, tree=False)
             parent = image
@@ -192,7 +192,7 @@ class EnvironmentBuild:
         """
         if not self._packages or image_exists(self._client, self._packages):
             return self._packages or self._base
-        self._on_progress("installing system packages")
+        self._on_progress("Installing system packages.")
         maker = self._labels[LABEL_OWNER]
         built = build_package_image(
             self._client,
@@ -203,7 +203,7 @@ class EnvironmentBuild:
             labels={LABEL_KIND: "tools", LABEL_MAKER: maker},
         )
         if not built:
-            self._on_progress("the mirror of Debian's packages does not answer: going on without")
+            self._on_progress("The mirror of Debian's packages does not answer: going on without.")
             self._name_images("")
         return self._packages or self._base
 

@@ -58,7 +58,7 @@ async def test_setup_lines_replace_detection_and_progress_is_reported(
     daemon.remove_image(image)
     daemon.remove_image(parent, force=True)
     assert run.output == "7 10001\n\n"
-    assert said == ["installing the dependencies", "installing the repository"]
+    assert said == ["Installing the dependencies.", "Installing the repository."]
     assert containers_of(daemon, run_id) == []
 
 
@@ -107,8 +107,8 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
             EnvironmentRequest(tree, setup=["true"]), on_progress=said.append
         )
         daemon.remove_image(image)
-    assert said[-1] == "installing the repository"
-    assert said.count("installing the dependencies") <= 1
+    assert said[-1] == "Installing the repository."
+    assert said.count("Installing the dependencies.") <= 1
 
 
 async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_two_at_once_build_once(
     )
     assert len(set(images)) == 1
     daemon.remove_image(images[0])
-    assert said.count("installing the repository") == 1
+    assert said.count("Installing the repository.") == 1
 
 
 async def test_cancelling_a_build_takes_its_container_along(
