@@ -23,6 +23,7 @@ from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.reproduction.advised import advise_command, show_command
+from pipeline.selection.scoring.ratios import explain_weights, load_shipped_ratios
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.types import Account, Selection, read_test_outcome
 from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
@@ -194,7 +195,7 @@ def _votes_section(selection: Selection, characters: int) -> str:
     )
     sure = (
         f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
-        f"{measured} was measured on public edits; the weight of the executions is an assumption."
+        f"{measured} was measured on public edits; {explain_weights(load_shipped_ratios())}"
     )
     if selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
