@@ -17,12 +17,13 @@ async def kill_session(
     read and thrown away: asyncio waits for the end of each pipe, and does not see it while a full
     buffer pauses the reading (https://github.com/python/cpython/issues/119710).
     """
-    if process.returncode is None:
+    runs = process.returncode is None
+    if runs:
         with suppress(ProcessLookupError):  # it has ended, and the loop does not know yet
             os.killpg(process.pid, signal.SIGKILL)
     for reader in readers:
         reader.cancel()
     if readers:
         await asyncio.wait(readers)
-    if process.returncode is None:
+    if runs:
         await process.communicate()

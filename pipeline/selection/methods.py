@@ -169,15 +169,17 @@ def _evidence(standings: Standings) -> list[SortKey]:
     ]
     groups = [_behaviour(standings, c) for c in range(len(standings.entries))]
     scores: dict[tuple[int, ...], float] = {}
+    priors: dict[tuple[int, ...], float] = {}
     for group, standing in zip(groups, standings.entries, strict=True):
         scores[group] = max(standing.score, scores.get(group, standing.score))
+        priors[group] = max(standing.prior, priors.get(group, standing.prior))
     return [
         (
             float(known and c in rewards),
             rewards.get(c, 0.0) if known else 0.0,
             round(scores[groups[c]], 9),
             alike[c],
-            *(_quality_among_alike(standings, c) if len(groups[c]) > 1 else ()),
+            *(_quality_among_alike(standings, c, priors[groups[c]]) if len(groups[c]) > 1 else ()),
         )
         for c in range(len(standings.entries))
     ]
@@ -191,8 +193,9 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
     return standing.behaves_as, int(standings.breaks(candidate))
 
 
-def _quality_among_alike(standings: Standings, candidate: int) -> SortKey:
-    likely = candidate in likeliest_alike(standings, candidate)
+def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:
+    """`highest`: the highest prior of those that behave alike."""
+    likely = standings.entries[candidate].prior >= highest - ALIKE_LOG_ODDS
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
     return likely, len(extent.companions), -extent.source, -extent.characters
 
