@@ -35,6 +35,8 @@ _FOLDER = 1.0
 _CHANGED = 10.0
 Keep = Callable[[Sequence[str]], Sequence[str]]
 _DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
+_MOST_AROUND = 10
+"""Of the functions and classes around a line, the innermost."""
 _COMMON_STARTS = {word[:5] for word in COMMON_STEMS | {"test", "tests", "src"}} | {""}
 
 
@@ -69,7 +71,7 @@ class NearFiles:
         Of all that are near, only those that `keep` returns are chosen from.
         """
         texts = await self._load()
-        files = parse_diff(diff)
+        files = await asyncio.to_thread(parse_diff, diff)
         changed = list(dict.fromkeys(p for file in files for p in (file.old, file.new) if p))
         gone = {file.old for file in files if file.old != file.new}
         evidence = Nearness(
@@ -119,17 +121,25 @@ class NearFiles:
         return count_together(found.decode("utf-8", "replace"), changed)
 
     async def _find_words(self, files: Sequence[FileDiff]) -> list[str]:
-        words: list[str] = []
+        words: Counter[str] = Counter()
         for file in files:
             text = await self._codebase.read_text(file.old) if file.old else None
-            lines = (text or "").split("\n")
-            for hunk in file.hunks:
-                place = hunk.start
-                for marker, _ in hunk.lines:
-                    if marker != " ":
-                        words += enclosing_names(lines, place)
-                    place += marker != "+"
-        return [word for word, _ in Counter(words).most_common(30)]
+            if text:
+                words.update(await asyncio.to_thread(_find_changed_names, file, text))
+        return [word for word, _ in words.most_common(30)]
+
+
+def _find_changed_names(file: FileDiff, text: str) -> list[str]:
+    """The functions and classes around each changed line."""
+    places: list[int] = []
+    for hunk in file.hunks:
+        place = hunk.start
+        for marker, _ in hunk.lines:
+            if marker != " ":
+                places.append(place)
+            place += marker != "+"
+    found = enclosing_names(text.split("\n"), places)
+    return [name for place in places for name in found[place]]
 
 
 def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
@@ -145,18 +155,25 @@ def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
     return dict(found)
 
 
-def enclosing_names(lines: Sequence[str], place: int) -> list[str]:
-    """The functions and classes around line `place`, counted from 1, innermost first."""
-    found: list[str] = []
-    limit = math.inf
-    for line in reversed(lines[: max(0, place)]):
-        match = _DEFINITION.match(line[:300])
-        if match and len(match[1]) < limit:
-            limit = len(match[1])
-            found.append(match[2])
-            if not limit:
-                break
-    return [name for name in found if len(name) > 2 and not name.startswith("__")]
+def enclosing_names(lines: Sequence[str], places: Iterable[int]) -> dict[int, list[str]]:
+    """By line of `places`, counted from 1: the functions and classes around it, innermost first.
+
+    It reads each line once, however many places there are.
+    """
+    found: dict[int, list[str]] = {}
+    open_ones: list[tuple[int, str]] = []
+    at = 0
+    for place in sorted(set(places)):
+        for line in lines[at : max(at, place)]:
+            if match := _DEFINITION.match(line[:300]):
+                indent = len(match[1])
+                while open_ones and open_ones[-1][0] >= indent:
+                    open_ones.pop()
+                open_ones.append((indent, match[2]))
+        at = max(at, place)
+        names = (name for _, name in open_ones[: -_MOST_AROUND - 1 : -1])
+        found[place] = [name for name in names if len(name) > 2 and not name.startswith("__")]
+    return found
 
 
 def rank_files(changed: Sequence[str], evidence: Nearness) -> list[str]:

@@ -86,4 +86,17 @@ def test_only_so_many_are_taken_and_the_nearest_always() -> None:
 
 @pytest.mark.parametrize(("place", "names"), [(3, ["settle", "Till"]), (1, ["Till"]), (0, [])])
 def test_a_line_is_known_by_its_function_and_class(place: int, names: list[str]) -> None:
-    assert enclosing_names(FILES["src/shop/till.py"].split("\n"), place) == names
+    assert enclosing_names(FILES["src/shop/till.py"].split("\n"), [place]) == {place: names}
+
+
+def test_many_lines_are_known_at_once() -> None:
+    methods = "    def one(self):\n        x\n    def two(self):\n        x\n"
+    text = f"class Many:\n{methods}def three():\n    x\n"
+    lines = [*text.split("\n"), *(f"def n{n:05}(): pass" for n in range(20_000))]
+    names = enclosing_names(lines, range(len(lines), 0, -1))
+    assert [names[at] for at in (3, 5, 7)] == [
+        ["one", "Many"],
+        ["two", "Many"],
+        ["three"],
+    ]
+    assert names[len(lines)] == ["n19999"]
