@@ -164,13 +164,13 @@ def enclosing_names(lines: Sequence[str], places: Iterable[int]) -> dict[int, li
     open_ones: list[tuple[int, str]] = []
     at = 0
     for place in sorted(set(places)):
-        for line in lines[at : max(at, place)]:
+        for line in lines[at:place]:
             if match := _DEFINITION.match(line[:300]):
                 indent = len(match[1])
                 while open_ones and open_ones[-1][0] >= indent:
                     open_ones.pop()
                 open_ones.append((indent, match[2]))
-        at = max(at, place)
+        at = place
         names = (name for _, name in open_ones[: -_MOST_AROUND - 1 : -1])
         found[place] = [name for name in names if len(name) > 2 and not name.startswith("__")]
     return found

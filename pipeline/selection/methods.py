@@ -98,8 +98,13 @@ def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
 def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
     """Of `behaving_alike`, those whose texts and agreement separate nothing from the likeliest."""
     group = behaving_alike(standings, candidate)
-    top = max(standings.entries[c].prior for c in group)
-    return tuple(c for c in group if standings.entries[c].prior >= top - ALIKE_LOG_ODDS)
+    highest = max(standings.entries[c].prior for c in group)
+    return tuple(c for c in group if _is_likely(standings, c, highest))
+
+
+def _is_likely(standings: Standings, candidate: int, highest: float) -> bool:
+    """`highest`: the highest prior of those that behave alike."""
+    return standings.entries[candidate].prior >= highest - ALIKE_LOG_ODDS
 
 
 def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tuple[int, ...]:
@@ -194,8 +199,7 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
 
 
 def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:
-    """`highest`: the highest prior of those that behave alike."""
-    likely = standings.entries[candidate].prior >= highest - ALIKE_LOG_ODDS
+    likely = _is_likely(standings, candidate, highest)
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
     return likely, len(extent.companions), -extent.source, -extent.characters
 

@@ -41,8 +41,8 @@ class Standings:
         return bool(self.entries[candidate].broken)
 
     def confidence(self, candidate: int) -> float:
-        """The probability, 0 to 1, that the candidate is right: text (fitted), executions (assumed)
-        and the repository's own history (fitted), if there is enough."""
+        """The probability, 0 to 1, that the candidate is right: text (fitted), executions (see
+        `ratios`) and the repository's own history (fitted), if there is enough."""
         weights = weights_for(self.repository)
         text = log_odds(self.text_evidence, weights, candidate)
         shift = self.recalibration.shift if self.recalibration else 0.0
