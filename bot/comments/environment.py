@@ -115,12 +115,20 @@ def _build_attempt(attempt: TriedAttempt) -> AttemptReport:
 
 def render_environment(record: EnvironmentRecord) -> str:
     """The section of `report.md` on the environment; empty where nobody looked at it."""
-    best, health = record.best, record.health
+    best, health, installed = record.best, record.health, record.installation
     if best is None or health is None:
         return ""
     parts = [f"## Environment\n\nIt {GRADES[health.grade]}. {prose(health.summary(), _LINE)}"]
     if health.command:
         parts.append(f"The repository's tests are run with {code(' '.join(health.command), 300)}.")
+    if installed and installed.left_out:
+        lacking = [
+            f"- {code(one.requirement, 200)}: {prose(one.reason, _LINE)}"
+            for one in installed.left_out[:MOST_LINES]
+        ]
+        more = len(installed.left_out) - len(lacking)
+        lacking += [f"- and {more} more"] if more else []
+        parts.append("What the tests ask for and could not be installed:\n\n" + "\n".join(lacking))
     lines = [f"- {prose(line, _LINE)}" for line in record.lines()[:MOST_LINES]]
     if len(lines) > 1:
         parts.append("What was tried:\n\n" + "\n".join(lines))

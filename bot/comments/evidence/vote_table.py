@@ -40,7 +40,7 @@ def render_vote_table(
     """Edits by tests, A first and `chosen` in bold; edits that do not apply are listed below.
 
     `standings` (one for each candidate) add, as far as they are known: which edits are the same
-    code, how many of the repository's tests break, the reward model's score, the log-odds.
+    code, how many of the repository's tests break, the reward model's score.
     `order` decides who is A; `reproduced` (one for each candidate) says how the reproduction test
     ends.
     """
@@ -148,7 +148,6 @@ def _columns(
         "same code as": [_list_equal(c, names, standings, rows) for c in range(len(standings))],
         "breaks": [None if s.broken is None else str(len(s.broken)) for s in standings],
         "reward": ["" if s.reward is None else f"{s.reward:.2f}" for s in standings],
-        "log-odds": [f"{s.score:+.2f}" for s in standings],
     }
     return {
         head: [_NO_RESULT.get(head, "not run") if cell is None else cell for cell in cells]

@@ -52,8 +52,19 @@ def test_the_report_says_which_attempt_serves_and_how_well() -> None:
     text = render_environment(RECORD)
     assert "It does not work." in text
     assert "<script>" not in text
+    assert "could not be installed:\n\n- `pylibmc`: it needs libmemcached\n" in text
     assert "\n- Python 3.8: not installed: " in text
     assert render_environment(EnvironmentRecord()) == ""
+
+
+def test_of_many_packages_that_are_lacking_some_are_named_and_the_rest_counted() -> None:
+    lacking = tuple(LeftOut(requirement=f"p{n}", reason=HOSTILE) for n in range(40))
+    installation = replace(RECORD.installation or Installation(), left_out=lacking)
+    text = render_environment(replace(RECORD, installation=installation))
+    assert "- `p11`: " in text
+    assert "- `p12`" not in text
+    assert "\n- and 28 more\n" in text
+    assert "<script>" not in text
 
 
 def test_an_honest_no_begins_with_the_environment_that_does_not_work() -> None:
