@@ -17,6 +17,8 @@ RunnerKind = Literal["pytest", "unittest", "django", "files"]
 
 QUIET = ("-q", "-p", "no:cacheprovider")
 """pytest's options in the sandbox alone; a person does without them."""
+SERIAL = ("--parallel", "1")
+"""The same for Django's own runner: one process, whose results can be recorded."""
 _PROBE = """import unittest
 
 
@@ -85,7 +87,7 @@ async def find_file_runners(
         argv = command.argv
         at = find_runner(argv)
         if command.kind == "labels":
-            serial = ("--parallel", "1") if argv[-1].endswith("runtests.py") else ()
+            serial = SERIAL if argv[-1].endswith("runtests.py") else ()
             found.append(FileRunner(kind="django", argv=(*argv, *serial), root=command.folder))
         elif command.kind == "files":
             found.append(FileRunner(kind="files", argv=argv))

@@ -59,7 +59,18 @@ def test_a_new_file_holds_nothing_but_the_test() -> None:
     assert advise_command(test) == f"python -m pytest {PATH}"
 
 
+def test_the_runner_of_django_takes_the_label_of_the_new_test() -> None:
+    method = "+\n+\n+class TillTest:\n+    def test_nothing(self):\n+        assert not total([])\n"
+    labels = ("python", "tests/runtests.py", "-v", "2", "--parallel", "1", "test_till")
+    said = "python tests/runtests.py -v 2 test_till.TillTest.test_nothing"
+    assert advise_command(build_test(method, *labels)) == said
+    elsewhere = (*labels[:-1], "till.tests")
+    assert advise_command(build_test(method, *elsewhere)) == (
+        "python tests/runtests.py -v 2 till.tests"
+    )
+
+
 def test_a_script_and_another_runner_are_as_they_ran() -> None:
     assert advise_command(build_test(ADDED, "python", PATH, rung="script file")) == f"python {PATH}"
     labels = ("python", "runtests.py", "--parallel", "1", "till.tests")
-    assert advise_command(build_test(ADDED, *labels)) == " ".join(labels)
+    assert advise_command(build_test(ADDED, *labels)) == "python runtests.py till.tests"
