@@ -65,6 +65,9 @@ class SuiteReport(Frozen):
     """How many tests pass without the edit, as far as known; 0 if not counted."""
     chosen: str = ""
     """Which tests ran, in our words; empty if all did."""
+    near: int = 0
+    """Of the tests that pass without the edit, those nearest to it, which ran by themselves before
+    the others; 0 if all ran together. Outputs are those of the others."""
     flaky: tuple[str, ...] = ()
     """Tests that seemed broken but do not always pass without the edit; excluded from the
     results."""

@@ -45,24 +45,24 @@ def reason_of(ceiling: Ceiling | None) -> NoFixReason:
 def describe_cut(report: SuiteReport) -> str:
     """That a time limit ended a run of the tests, and how far it came; empty if none did."""
     before, after = report.before.cut, report.after.cut
+    # Without an edit, all tests run where they are counted.
+    first = "test" if report.whole else "selected test"
     if before and after:
         return (
-            f"A time limit ended both runs: {_count_results(before)} ran without the edit"
-            f"{_count_skipped(before)}; {_count_results(after, short=True)} with it"
+            f"A time limit ended both runs: {_count_results(before, first)} ran without the edit"
+            f"{_count_skipped(before)}; {_count_results(after, 'selected test')} with it"
             f"{_count_skipped(after)}."
         )
-    cut, which = (before, "without") if before else (after, "with")
+    cut, which, noun = (before, "without", first) if before else (after, "with", "selected test")
     if not cut:
         return ""
-    counts = f"{_count_results(cut)} ran{_count_skipped(cut)}"
+    counts = f"{_count_results(cut, noun)} ran{_count_skipped(cut)}"
     return f"A time limit ended the run {which} the edit: {counts}."
 
 
-def _count_results(cut: CutShort, *, short: bool = False) -> str:
+def _count_results(cut: CutShort, noun: str) -> str:
     if cut.selected:
-        if short:
-            return f"{cut.ran:,} of {cut.selected:,}"
-        return f"{cut.ran:,} of {pluralize(cut.selected, 'selected test')}"
+        return f"{cut.ran:,} of {pluralize(cut.selected, noun)}"
     return pluralize(cut.ran, "test") if cut.ran else "no test"
 
 

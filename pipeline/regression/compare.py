@@ -9,7 +9,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.control import CONTROL, ControlTests
 from pipeline.regression.runner import TestRun, TestRunner
-from pipeline.types import SuiteReport, SuiteRun
+from pipeline.types import SuiteReport, SuiteRun, replace
 
 REPEATS = 2
 """The maximum of further runs, both with and without the edit."""
@@ -80,6 +80,71 @@ async def compare_runs(
         ),
         flaky=found.flaky,
     )
+
+
+def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
+    """Join what two runs of the same command say of an edit; the outputs are those of `rest`.
+
+    A test that breaks in one of them is broken.
+    """
+    flaky = {*near.flaky, *rest.flaky}
+    broken = {*near.broken, *rest.broken} - flaky
+    before = tuple(sorted({*near.before.passed, *rest.before.passed} - flaky))
+    passed = {*near.after.passed, *rest.after.passed} - broken - flaky
+    return replace(
+        rest,
+        before=_join_runs(near.before, rest.before, set(before)),
+        after=_join_runs(near.after, rest.after, passed),
+        flaky=tuple(sorted(flaky)),
+        chosen=f"{near.chosen}, and of the others {rest.chosen}",
+        near=len(near.before.passed),
+    )
+
+
+def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:
+    failed = {*near.failed, *rest.failed} - passed
+    return replace(
+        rest,
+        passed=tuple(sorted(passed)),
+        failed=tuple(sorted(failed)),
+        offline=tuple(sorted({*near.offline, *rest.offline} - passed)),
+        errors=tuple(sorted({*near.errors, *rest.errors} & failed)),
+        skipped=tuple(sorted({*near.skipped, *rest.skipped} - passed - failed)),
+    )
+
+
+def merge_runs(base: TestRun, more: TestRun) -> TestRun:
+    """Merge both runs into one with the first's clock. Functions are the first's, and the second's
+    under their own numbers."""
+    shift = len(base.names)
+    ran = {place: list(numbers) for place, numbers in base.ran.items()}
+    for place, numbers in more.ran.items():
+        ran.setdefault(place, []).extend(number + shift for number in numbers)
+    failed = {*base.suite.failed, *more.suite.failed}
+    passed = {*base.suite.passed, *more.suite.passed} - failed
+    suite = SuiteRun(
+        execution=base.suite.execution,
+        passed=tuple(sorted(passed)),
+        failed=tuple(sorted(failed)),
+        offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
+        errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
+        skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
+    )
+    counts = {"ran": _count_results(suite), "skipped": len(suite.skipped)}
+    cut = base.suite.cut and replace(base.suite.cut, **counts)
+    return replace(
+        base,
+        suite=replace(suite, cut=cut),
+        unfinished={**base.unfinished, **more.unfinished},
+        files={**base.files, **more.files},
+        seconds={**base.seconds, **more.seconds},
+        ran=ran,
+        names=base.names + more.names,
+    )
+
+
+def _count_results(suite: SuiteRun) -> int:
+    return len({*suite.passed, *suite.failed, *suite.offline, *suite.skipped})
 
 
 def choose_told(names: Collection[str], base: TestRun, after: TestRun) -> tuple[str, ...]:

@@ -7,9 +7,14 @@ import math
 from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_runnable
+from pipeline.codebase.git import GitFailed
+from pipeline.edits.added_tests import find_added_tests
+from pipeline.edits.patches import read_patched
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import choose_told, compare_runs
+from pipeline.regression.guest.record import is_named
 from pipeline.regression.near_files import NearFiles
 from pipeline.regression.runner import TestRun, TestRunner
 from pipeline.store import Store
@@ -88,6 +93,8 @@ class NearbyTests:
         names = base.suite.passed
         asked = wanted if base.ended else replace(wanted, tests=names)
         after = await runner.run(diff, asked)
+        if not base.ended:
+            after = await self._add_new_tests(runner, after, diff)
         names = choose_told(names, base, after)
         if after.suite.execution.exit_code is None and not base.ended:
             # Without the edit the run was cut off, too: only tests that began count.
@@ -102,6 +109,30 @@ class NearbyTests:
         if not base.ended and told < many:  # its time did not allow the others
             files = f"{told} of {files}"
         return replace(report, chosen=f"those in {files} nearest to what the edit touches")
+
+    async def _add_new_tests(self, runner: TestRunner, after: TestRun, diff: str) -> TestRun:
+        """Add what became of the tests that `diff` brings: in a choice by name they did not run."""
+        try:
+            patched = await read_patched(self._codebase, diff)
+        except GitFailed:
+            return after
+        named: dict[str, tuple[str, ...]] = {}
+        for path, file in patched.items():
+            if file is not None and is_runnable(path) and runner.command.covers([path]):
+                text = file.content.decode("utf-8", "replace")
+                # Without the class: others may inherit the test.
+                if names := find_added_tests(diff, path, text):
+                    named[path] = names
+        if not named:
+            return after
+        run = await runner.run(diff, RequestedTests(files=tuple(sorted(named)), named=named))
+        # A runner that takes files alone runs the other tests, too.
+        new = {test for test, path in run.files.items() if is_named(test, path, named)}
+        suite = after.suite
+        failed = {*suite.failed, *new.intersection(run.suite.failed)}
+        passed = {*suite.passed, *new.intersection(run.suite.passed)} - failed
+        added = replace(suite, passed=tuple(sorted(passed)), failed=tuple(sorted(failed)))
+        return replace(after, suite=added)
 
     async def _find_runners(self) -> list[TestRunner]:
         async with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.regression.runner import TestRun
@@ -30,9 +30,15 @@ class ChosenTests:
 
 
 def choose_tests(
-    base: TestRun, touched: TouchedCode, distances: Mapping[str, int], *, seconds: float
+    base: TestRun,
+    touched: TouchedCode,
+    distances: Mapping[str, int],
+    *,
+    seconds: float,
+    seen: Collection[str] = (),
 ) -> ChosenTests:
-    """Choose from the tests that pass on `base` those to run in at most `seconds`, in this order:
+    """Choose from the tests that pass on `base`, without those in `seen`, which ran already, those
+    to run in at most `seconds`, in this order:
 
     1. those that run a changed function, or, for changes outside of functions, any function of
        the file;
@@ -42,7 +48,8 @@ def choose_tests(
     Within each group, quick tests come first; the others run only while they take at most
     `OTHERS_SECONDS` in total. Tests in files that the edit removes are left out.
     """
-    passed = [n for n in base.suite.passed if base.files.get(n, "") not in touched.gone]
+    there = [n for n in base.suite.passed if base.files.get(n, "") not in touched.gone]
+    passed = [name for name in there if name not in seen] if seen else there
     running = tests_that_ran(base, touched)
     rank = {
         name: 0 if name in running else distances.get(base.files.get(name, ""), _FAR)
@@ -60,7 +67,7 @@ def choose_tests(
         chosen.append(name)
     return ChosenTests(
         tests=tuple(chosen),
-        whole=len(passed),
+        whole=len({*there, *seen}),
         description=_describe_choice(chosen, rank, passed),
     )
 

@@ -15,7 +15,7 @@ from pipeline.concurrency import gather_bounded
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
-from pipeline.regression.compare import REPEATS, choose_told, compare_runs
+from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
 from pipeline.regression.imports import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRun, TestRunner
@@ -105,7 +105,7 @@ class RegressionSuite:
         # time.
         left = self._time_left()
         if left >= LEAST_SECONDS and not (near and self._known is None and whole_seconds > left):
-            return await self._compare_whole(diff) or near
+            return await self._compare_whole(diff, near)
         self.problem = self.problem or reasons.NO_TIME
         return replace(near, chosen=f"{near.chosen}; {NO_MORE_TIME}") if near else None
 
@@ -125,28 +125,39 @@ class RegressionSuite:
         """Seconds of wall time that the suite may still take."""
         return self._clock.seconds_left("choice")
 
-    async def _compare_whole(self, diff: str) -> SuiteReport | None:
+    async def _compare_whole(self, diff: str, near: SuiteReport | None) -> SuiteReport | None:
+        """Compare tests of the whole suite; where not all of them can run, those that `near` does
+        not have, and both together."""
         known = await self._find_base()
         if known is None:
-            return None
+            return near
         runner, base = known
         touched, distances = await self._find_touched(diff)
-        base = await self._extend_base(runner, base, diff)
+        if near is None:
+            base = await self._extend_base(runner, base, diff)
         choice = self._choose_tests(runner, base, touched, distances)
+        told = near if near and near.command == runner.command.argv else None
+        if told and (choice.description or not base.ended):
+            seen = frozenset(told.before.passed)
+            choice = self._choose_tests(runner, base, touched, distances, seen)
+        else:
+            told = None
         if not choice.tests:
-            return None
+            return near
         left = max(LEAST_SECONDS, self._time_left())
         after = await runner.run(diff, _request_for(choice, base), wall=left)
         names = choose_told(choice.tests, base, after)
         if not names:
-            self.problem = self.problem or NO_RESULT
-            return None
+            if near is None:
+                self.problem = self.problem or NO_RESULT
+            return near
         words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
         )
-        return replace(report, whole=choice.whole, chosen=words)
+        report = replace(report, whole=choice.whole, chosen=words)
+        return join_reports(told, report) if told else report
 
     def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:
         """How often the files of the `broken` tests run again: not if the time ran out, or would.
@@ -162,13 +173,18 @@ class RegressionSuite:
         return 1 if seconds <= QUICK_SECONDS else 0
 
     def _choose_tests(
-        self, runner: TestRunner, base: TestRun, touched: TouchedCode, distances: dict[str, int]
+        self,
+        runner: TestRunner,
+        base: TestRun,
+        touched: TouchedCode,
+        distances: dict[str, int],
+        seen: frozenset[str] = frozenset(),
     ) -> ChosenTests:
-        """Choose the tests to run; all if the command cannot run a part."""
+        """The tests to run, without those in `seen`; all if the command cannot run a part."""
         if runner.command.kind == "other":
             return choose_tests(base, touched, distances, seconds=math.inf)
         seconds = min(EDIT_SECONDS, runner.seconds, self._time_left() / _slowness(base))
-        return choose_tests(base, touched, distances, seconds=seconds)
+        return choose_tests(base, touched, distances, seconds=seconds, seen=seen)
 
     async def _find_base(self) -> tuple[TestRunner, TestRun] | None:
         """Find the first command by which any test passes on the unedited code, with its
@@ -220,7 +236,7 @@ class RegressionSuite:
             return base
         wall = max(LEAST_SECONDS, self._time_left() / 2)
         more = await runner.run("", RequestedTests(files=near, functions=True), wall=wall)
-        return _merge_runs(base, more)
+        return merge_runs(base, more)
 
 
 def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> str:
@@ -258,40 +274,6 @@ def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
     files = {base.files.get(name, "") for name in choice.tests}
     known = None if "" in files else tuple(sorted(files))
     return RequestedTests(tests=tuple(sorted(choice.tests)), files=known)
-
-
-def _merge_runs(base: TestRun, more: TestRun) -> TestRun:
-    """Merge both runs into one with the first's clock. Functions are the first's, and the second's
-    under their own numbers."""
-    shift = len(base.names)
-    ran = {place: list(numbers) for place, numbers in base.ran.items()}
-    for place, numbers in more.ran.items():
-        ran.setdefault(place, []).extend(number + shift for number in numbers)
-    failed = {*base.suite.failed, *more.suite.failed}
-    passed = {*base.suite.passed, *more.suite.passed} - failed
-    suite = SuiteRun(
-        execution=base.suite.execution,
-        passed=tuple(sorted(passed)),
-        failed=tuple(sorted(failed)),
-        offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
-        errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
-        skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
-    )
-    counts = {"ran": _count_results(suite), "skipped": len(suite.skipped)}
-    cut = base.suite.cut and replace(base.suite.cut, **counts)
-    return replace(
-        base,
-        suite=replace(suite, cut=cut),
-        unfinished={**base.unfinished, **more.unfinished},
-        files={**base.files, **more.files},
-        seconds={**base.seconds, **more.seconds},
-        ran=ran,
-        names=base.names + more.names,
-    )
-
-
-def _count_results(suite: SuiteRun) -> int:
-    return len({*suite.passed, *suite.failed, *suite.offline, *suite.skipped})
 
 
 def _explain_no_pass(command: TestCommand, base: TestRun) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from pipeline.edits.added_tests import find_places_of_added_tests
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.regression.command import find_runner
 from pipeline.regression.scripts import to_label
-from pipeline.reproduction.added_tests import find_places_of_added_tests
 from pipeline.reproduction.runners import QUIET, SERIAL, select_tests
 from pipeline.types import Reproduction
 

@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.edits.added_tests import find_added_tests
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
-from pipeline.reproduction.added_tests import find_added_tests
 from pipeline.reproduction.red_green import (
     RedGreen,
     fails_elsewhere,

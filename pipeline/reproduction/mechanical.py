@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pipeline.codebase.conventions import is_runnable, is_test
 from pipeline.codebase.git import GitFailed
+from pipeline.edits.added_tests import find_added_tests
 from pipeline.edits.patches import create_patch, read_patched
 from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
-from pipeline.reproduction.added_tests import find_added_tests
 from pipeline.reproduction.red_green import (
     RedGreen,
     find_problem,

@@ -139,7 +139,9 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     verb = agree(before, "passes", "pass")
     text = f"{before:,} of this repository's tests {verb} before, {after:,} after; {words}"
     if suite.chosen:
-        whole = f"{suite.whole:,} {agree(suite.whole, 'passes', 'pass')} in all; "
+        verb = agree(suite.whole, "passes", "pass")
+        known = f"are known to {verb}" if suite.before.cut else f"{verb} in all"
+        whole = f"{suite.whole:,} {known}; "
         text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
     cut = describe_cut(suite)
     return f"{text}. {cut}" if cut else text

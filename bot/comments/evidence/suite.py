@@ -40,10 +40,18 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     if suite.flaky:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
-    log = block(shorten_failures(drop_progress(after.execution.output)), characters)
-    if after.cut:
-        log += f"\n\n{cut}"
-    return f"{text}\n\n{details('Output with the change', log)}"
+    return f"{text}\n\n{_render_output(suite, characters)}"
+
+
+def _render_output(suite: SuiteReport, characters: int) -> str:
+    run = suite.after
+    log = block(shorten_failures(drop_progress(run.execution.output)), characters)
+    if run.cut:
+        log += f"\n\n{describe_cut(suite)}"
+    title = "Output with the change"
+    if suite.near:
+        title += f", without that of the {suite.near:,} nearest tests, which ran before"
+    return details(title, log)
 
 
 def _describe_chosen(suite: SuiteReport) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.edits.patches import create_patch
+from pipeline.generation.near_tests import describe_near_tests
 from pipeline.options import Options
 from pipeline.outcomes import CutShort, SuiteReport, SuiteRun
 from pipeline.reasons import describe_cut
@@ -99,6 +101,46 @@ async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts
     assert len(own) == 1
 
 
+MIXED = """\
+class Mixed:
+    def test_old(self):
+        assert True
+
+class TestOne(Mixed):
+    wanted = 1
+
+class TestNone(Mixed):
+    pass
+
+def test_that_takes_long():
+    while True:
+        pass
+"""
+NEW_TEST = "    def test_new(self):\n        assert self.wanted == 1\n\n"
+
+
+async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_others(
+    tmp_path: Path,
+) -> None:
+    shop = await open_shop(tmp_path, {**FILES, "tests/test_till.py": MIXED})
+    options = Options(nearby_seconds=3)
+    near = NearbyTests(shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), options)
+    longer = MIXED.replace("class TestOne", f"{NEW_TEST}class TestOne")
+    diff = (await create_patch(shop.codebase, {"tests/test_till.py": longer.encode()})).diff
+    report = await near.compare(diff)
+    assert report is not None
+    assert report.before.cut is not None
+    assert report.broken == ()
+    new = [name for name in (*report.after.passed, *report.after.failed) if "test_new" in name]
+    assert new == [
+        "tests/test_till.py::TestOne::test_new",
+        "tests/test_till.py::TestNone::test_new",
+    ]
+    told = describe_near_tests(report, diff)
+    assert told.passed == ("tests/test_till.py::TestOne::test_new",)
+    assert told.failed == ("tests/test_till.py::TestNone::test_new",)
+
+
 def test_a_file_that_the_time_cut_short_is_no_control() -> None:
     base = replace(BASE, files={"a": "t.py", "b": "t.py", "c": "u.py"})
     assert list_quick_files(base, "abc", "") == ["t.py", "u.py"]
@@ -116,7 +158,11 @@ def test_how_far_both_runs_came_is_one_sentence() -> None:
 
     assert described(before, after) == (
         "A time limit ended both runs: 1,242 of 2,675 selected tests ran without the edit; "
-        "214 of 239 with it."
+        "214 of 239 selected tests with it."
+    )
+    every = SuiteReport(command=(), before=before, after=whole, whole=1242)
+    assert describe_cut(every) == (
+        "A time limit ended the run without the edit: 1,242 of 2,675 tests ran."
     )
     assert described(before, whole) == (
         "A time limit ended the run without the edit: 1,242 of 2,675 selected tests ran."

@@ -485,6 +485,25 @@ async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> 
     assert report.before.execution.exit_code is None
 
 
+async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
+    long = "def test_that_takes_long():\n    while True:\n        pass\n"
+    other = f"def test_quick():\n    pass\n\n\n{long}"
+    tests = {"tests/test_far.py": other, "tests/test_till.py": COUNT}
+    shop = await opened(tmp_path, tests)
+    report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
+    assert report is not None
+    assert report.before.passed == report.after.passed
+    assert report.before.passed == (
+        "tests/test_far.py::test_quick",
+        "tests/test_till.py::test_count",
+        "tests/test_till.py::test_total_of_nothing",
+    )
+    assert (report.near, report.whole) == (2, 3)
+    assert report.chosen.startswith(
+        "those in the file nearest to what the edit touches, and of the"
+    )
+
+
 async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:
     tests = {"tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)")}
     tests |= {"tests/test_far.py": "def test_far():\n    pass\n", "tests/test_till.py": COUNT}
