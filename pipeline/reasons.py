@@ -14,6 +14,9 @@ PLAIN_TEST = "So the edit was chosen by what had been done by then, and no model
 NOT_DESCRIBED = "The budget was spent before the model described this."
 UNPROVEN = "No test that can be committed shows the issue and the fix; the script below does."
 NO_WORDS = "The run ended before a model described this."
+OWN_TESTS_FAIL = (
+    "Tests that the edit adds to {path} fail with it. Mend or remove them before you merge."
+)
 OTHER_SUITE = "They were not run with this edit, or not to the end."
 NO_TIME = "The time for one run was over before this repository's tests could be run."
 NO_PLACE = "The settings of this repository (never_touch) allow no place for a new test file."

@@ -32,6 +32,8 @@ class RungResult(Frozen):
     reproduction: Reproduction | None = None
     problem: str = ""
     """Why it failed. May quote the repository: untrusted."""
+    failing: str = ""
+    """A test file to which the edit adds tests that do not pass with it; empty if there is none."""
 
 
 class WorkingRunners(Frozen):
@@ -79,12 +81,13 @@ async def use_own_tests(
     texts = await _read_texts(tests, files[:_MOST_OWN_FILES], resources)
     added = {path: find_added_tests(tests, path, text) for path, text in texts.items()}
     ways = [
-        (path, runner, runner.command(path, names))
+        (path, runner, names, runner.command(path, names))
         for path in texts
         for runner in runners
         for names in ([(), added[path]] if added[path] else [()])
     ]
-    for path, runner, command in ways:
+    fails: dict[str, bool] = {}
+    for path, runner, names, command in ways:
         if command is not None:
             runs = await run_red_green(
                 resources.sandbox, command, test=tests, edit=patch.diff,
@@ -98,7 +101,11 @@ async def use_own_tests(
                         before=runs.before, after=runs.after, rung="the edit's own tests",
                     )
                 )  # fmt: skip
-    return RungResult(problem=f"The edit's own tests do not show the issue: {problem}")
+            if names and (runs.after.passed or runs.after.exit_code == 1):
+                fails[path] = fails.get(path, True) and not runs.after.passed
+    failing = next((path for path, always in fails.items() if always), "")
+    problem = f"The edit's own tests do not show the issue: {problem}"
+    return RungResult(problem=problem, failing=failing)
 
 
 async def use_wrapped_script(

@@ -16,6 +16,7 @@ from pipeline.types import (
     SuiteReport,
     TestScript,
     VoteTable,
+    replace,
 )
 
 
@@ -87,3 +88,10 @@ class Judgement:
     def chosen(self) -> Candidate | None:
         at = self.verdict.chosen
         return None if at is None else self.table.candidates[at]
+
+    def with_note(self, note: str) -> Judgement:
+        """The same with a further note, if there is one, before the others."""
+        if not note:
+            return self
+        verdict = replace(self.verdict, notes=(note, *self.verdict.notes))
+        return Judgement(self.table, verdict)

@@ -111,6 +111,7 @@ class ReproductionStep:
         places = await self._find_places(issue, candidate, at)
         own = await self._use_own_tests(candidate, places, at)
         words, cut_short = _Words(f"Fix: {issue.title}"), ""
+        judged = judged.with_note(own.failing and reasons.OWN_TESTS_FAIL.format(path=own.failing))
         problems = [own.problem, places.working.problem]
         found = own.reproduction
         try:

@@ -79,6 +79,16 @@ async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_
     assert proof.command[-3:] == ("-k", "test_total_adds", path)
 
 
+async def test_tests_of_the_edit_that_fail_with_it_are_named(shop: Shop) -> None:
+    fails = OWN_TEST.replace("== 3", "== 4")
+    result, _ = await rung(shop, TEST_FILE, edit=GOOD_EDIT.removesuffix("</edit>") + fails)
+    assert result.evidence.reproduction.rung == "new file"
+    assert result.evidence.notes[0] == (
+        "Tests that the edit adds to tests/test_till.py fail with it. "
+        "Mend or remove them before you merge."
+    )
+
+
 async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_asked_for_again(
     shop: Shop,
 ) -> None:
@@ -94,7 +104,7 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     assert 'path="tests/test_till.py"' in said[0].text
     assert "passes without the edit" in said[2].text
     assert "The other blocks are kept." in said[2].text
-    assert result.evidence.title == "Add up"
+    assert (result.evidence.title, result.evidence.notes) == ("Add up", ())
     assert told[-1] == "writing the regression test"
 
 
