@@ -182,7 +182,8 @@ class EditingMachine(Machine[EditingState]):
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
-        if state.approved_ahead and _is_fixed_cleanly(state):
+        near = describe_near_tests(report, diff)
+        if state.approved_ahead and _is_fixed_cleanly(state) and not near.failed:
             return None
         return render(
             "editing/review",
@@ -192,7 +193,7 @@ class EditingMachine(Machine[EditingState]):
             broken=state.broken[-1][:_MOST_BROKEN],
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
-            near=describe_near_tests(report, diff),
+            near=near,
         )
 
     async def _run(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:

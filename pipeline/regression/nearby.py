@@ -93,8 +93,7 @@ class NearbyTests:
         names = base.suite.passed
         asked = wanted if base.ended else replace(wanted, tests=names)
         after = await runner.run(diff, asked)
-        if not base.ended:
-            after = await self._add_new_tests(runner, after, diff)
+        new = None if base.ended else await self._run_new_tests(runner, diff)
         names = choose_told(names, base, after)
         if after.suite.execution.exit_code is None and not base.ended:
             # Without the edit the run was cut off, too: only tests that began count.
@@ -104,18 +103,20 @@ class NearbyTests:
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1
         )
+        if new:
+            report = replace(report, after=_add_run(report.after, new))
         many, told = len(wanted.files or ()), len({base.files.get(name) for name in names})
         files = "the file" if many == 1 else f"the {many} files"
         if not base.ended and told < many:  # its time did not allow the others
             files = f"{told} of {files}"
         return replace(report, chosen=f"those in {files} nearest to what the edit touches")
 
-    async def _add_new_tests(self, runner: TestRunner, after: TestRun, diff: str) -> TestRun:
-        """Add what became of the tests that `diff` brings: in a choice by name they did not run."""
+    async def _run_new_tests(self, runner: TestRunner, diff: str) -> SuiteRun | None:
+        """Run the tests that `diff` brings: in a choice by name of others they do not run."""
         try:
             patched = await read_patched(self._codebase, diff)
         except GitFailed:
-            return after
+            return None
         named: dict[str, tuple[str, ...]] = {}
         for path, file in patched.items():
             if file is not None and is_runnable(path) and runner.command.covers([path]):
@@ -124,15 +125,15 @@ class NearbyTests:
                 if names := find_added_tests(diff, path, text):
                     named[path] = names
         if not named:
-            return after
+            return None
         run = await runner.run(diff, RequestedTests(files=tuple(sorted(named)), named=named))
         # A runner that takes files alone runs the other tests, too.
         new = {test for test, path in run.files.items() if is_named(test, path, named)}
-        suite = after.suite
-        failed = {*suite.failed, *new.intersection(run.suite.failed)}
-        passed = {*suite.passed, *new.intersection(run.suite.passed)} - failed
-        added = replace(suite, passed=tuple(sorted(passed)), failed=tuple(sorted(failed)))
-        return replace(after, suite=added)
+        return replace(
+            run.suite,
+            passed=tuple(name for name in run.suite.passed if name in new),
+            failed=tuple(name for name in run.suite.failed if name in new),
+        )
 
     async def _find_runners(self) -> list[TestRunner]:
         async with self._lock:
@@ -149,6 +150,17 @@ class NearbyTests:
                     if command.kind != "other"
                 ]
             return self._runners
+
+
+def _add_run(suite: SuiteRun, new: SuiteRun) -> SuiteRun:
+    """Add the results of the run of `new` tests; if some fail, its output is the one to show."""
+    failed = {*suite.failed, *new.failed}
+    return replace(
+        suite,
+        execution=new.execution if new.failed else suite.execution,
+        passed=tuple(sorted({*suite.passed, *new.passed} - failed)),
+        failed=tuple(sorted(failed)),
+    )
 
 
 async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[str, ...]:

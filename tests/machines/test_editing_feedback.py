@@ -148,3 +148,17 @@ async def test_an_approval_beside_an_edit_that_breaks_a_test_does_not_count(shop
     model = ScriptedModel(simple(both, GOOD_EDIT, APPROVE))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
     assert "These tests of the repository" in said(model)[2]
+
+
+async def test_an_approval_beside_an_edit_whose_own_test_fails_does_not_count(shop: Shop) -> None:
+    own = (
+        "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
+        "def test_total_adds():\n    assert total([1, 2]) == 4\n\n\ndef test_total_of_nothing():\n"
+        ">>>>>>> REPLACE\n</edit>"
+    )
+    model = ScriptedModel(
+        simple(f"{GOOD_EDIT.removesuffix('</edit>')}{own}\n<approve/>", GOOD_EDIT, APPROVE)
+    )
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    assert "fails: tests/test_till.py::test_total_adds" in said(model)[2]
+    assert "assert 3 == 4" in said(model)[2]

@@ -12,12 +12,13 @@ from pipeline.generation.exploring.state import ExploringState
 from pipeline.generation.task import EditTask
 from pipeline.machine import drive
 from pipeline.options import Options
+from pipeline.regression.nearby import NearbyTests
 from pipeline.resources import Resources
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from pipeline.types import Context, SourceFile
 from sandbox.program import NO_GIT
-from tests.support.data.solver_shop import FILES, GOOD_SCRIPT, ISSUE, Shop, open_shop
+from tests.support.data.solver_shop import FILES, GOOD_EDIT, GOOD_SCRIPT, ISSUE, Shop, open_shop
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel
 
 FIX = "sed -i 's/result -= price/result += price/' shop/till.py"
@@ -280,6 +281,25 @@ async def test_an_edit_may_be_submitted_in_the_same_reply(shop: Shop) -> None:
     assert "answer <submit/> again" in told[2]
     assert state.phase is Phase.APPROVED
     assert state.edited[-1].passed
+
+
+async def test_a_submission_whose_own_test_fails_is_sent_back_once(shop: Shop) -> None:
+    store = DirStore(shop.folder / "store")
+    own = (
+        "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
+        "def test_total_adds():\n    assert total([1, 2]) == 4\n\n\ndef test_total_of_nothing():\n"
+        ">>>>>>> REPLACE\n</edit>"
+    )
+    both = f"{GOOD_EDIT.removesuffix('</edit>')}{own}"
+    model = ScriptedModel({"exploring/0": [GOOD_SCRIPT, both, SUBMIT, SUBMIT]})
+    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
+    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
+    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
+    state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
+    assert state.phase is Phase.APPROVED
+    (told,) = [m.text for m in state.messages if "only with the edit" in m.text]
+    assert "fails: tests/test_till.py::test_total_adds" in told
+    assert "assert 3 == 4" in told
 
 
 async def test_it_ends_at_its_replies_or_its_share_of_the_money_and_keeps_its_edit(

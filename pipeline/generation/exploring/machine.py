@@ -15,6 +15,7 @@ from pipeline.edits.read import read_edit
 from pipeline.generation.exploring.elision import MOST_CHARACTERS, elide
 from pipeline.generation.exploring.named_tests import NamedTests
 from pipeline.generation.exploring.state import ExploringState
+from pipeline.generation.near_tests import describe_near_tests
 from pipeline.generation.task import EditTask
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
@@ -248,7 +249,9 @@ class ExploringMachine(Machine[ExploringState]):
         if script is not None:
             state.edited.append(script)
         state.broken.append(report.broken if report else ())
-        if not state.broken[-1] and (script is None or _is_fixed(state)):
+        near = describe_near_tests(report, state.diff)
+        clean = not state.broken[-1] and not near.failed
+        if clean and (script is None or _is_fixed(state)):
             return None
         return render(
             "exploring/check",
@@ -257,6 +260,7 @@ class ExploringMachine(Machine[ExploringState]):
             broken=state.broken[-1][:_MOST_BROKEN],
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
+            near=near,
         )
 
     async def _compare(self, state: ExploringState) -> SuiteReport | None:
