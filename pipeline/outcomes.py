@@ -81,6 +81,18 @@ class SuiteReport(Frozen):
         return not self.whole
 
 
+class FurtherScript(Frozen):
+    """A script that was written to tell finalists apart, and does: it passes with some of them."""
+
+    text: str
+    base: Execution
+    """On the unedited code."""
+    candidates: tuple[int, ...]
+    """The edits with which it ran, as indices into the vote table's candidates."""
+    runs: tuple[Execution, ...]
+    """One execution for each of `candidates`."""
+
+
 class Standing(Frozen):
     """The evidence about one candidate relative to the others."""
 

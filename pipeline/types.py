@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NewType
 
 from pipeline.options import Recalibration as Recalibration
+from pipeline.outcomes import FurtherScript as FurtherScript
 from pipeline.outcomes import Standing as Standing
 from pipeline.outcomes import SuiteReport as SuiteReport
 from pipeline.outcomes import SuiteRun as SuiteRun
@@ -165,6 +166,8 @@ class Evidence(Frozen):
     """Indices into `votes.candidates`, most votes first."""
     selection_rounds: int
     """How many tests the selection machine wrote to distinguish the finalists."""
+    further: tuple[FurtherScript, ...] = ()
+    """Those of them that count."""
     reproduction: Reproduction
     suite: SuiteReport | None
     """None if no tests of the repository could be found and run."""

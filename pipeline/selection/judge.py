@@ -140,6 +140,7 @@ class Judge:
             finalists=pool,
             decided_by=decision.by,
             rounds=decision.rounds,
+            further=decision.further,
             notes=(*notes, *decision.notes),
         )
         return await self._gate(standings, verdict, reproduced=reproduced)

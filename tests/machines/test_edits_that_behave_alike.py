@@ -140,6 +140,10 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     assert looked.count("def total") == 2
     assert "<choice>" not in looked  # no script has run yet
     assert chosen.evidence.selection_rounds == 1
+    assert (
+        "A model chose edit A among the best 2 after one more script, which A passes and B fails."
+        in why(chosen)
+    )
     first = model.conversations["selecting"][0].text
     assert "Candidate A:" in first
     assert "Candidate B:" in first

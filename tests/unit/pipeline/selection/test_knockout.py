@@ -98,3 +98,13 @@ async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
     referee = Referee({"AB": ("A", ["A"])}, failing="C")
     settled = await referee.settle("ABC")
     assert (settled.chosen, referee.asked) == (0, ["AB"])
+    (script,) = settled.further
+    ends = [run.exit_code for run in script.runs]
+    assert (script.text, script.candidates, ends) == ("AB 0", (0, 1, 2), [0, 2, 2])
+
+
+async def test_scripts_that_tell_nothing_apart_are_not_kept() -> None:
+    referee = Referee({"AB": ("A", ["AB"]), "BA": ("A", ["B", ""])})
+    settled = await referee.settle("AB")
+    assert (settled.rounds, [script.text for script in settled.further]) == (3, ["BA 0"])
+    assert settled.further[0].candidates == (1, 0)
