@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.codebase.text import agree, join_names
 from pipeline.concurrency import gather_all
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
@@ -87,7 +88,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         one, other, *rest = left
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
-            pair = _pick(finalists, order)
+            pair = _pick(finalists, order, rest)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)
             if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
@@ -106,14 +107,26 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations))
 
 
-def _pick(finalists: Finalists, positions: Sequence[int]) -> Finalists:
-    """Only these, in this order; each keeps its letter."""
+def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]) -> Finalists:
+    """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing."""
+    later = [finalists.letters[at] for at in waiting]
     return dataclasses.replace(
         finalists,
         indices=[finalists.indices[at] for at in positions],
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
+        missing=[*_describe_waiting(later), *finalists.missing],
     )
+
+
+def _describe_waiting(letters: Sequence[str]) -> list[str]:
+    if not letters:
+        return []
+    meet, them = agree(len(letters), "meets", "meet"), agree(len(letters), "it", "them")
+    return [
+        f"{join_names(letters)} {meet} the winner; the scripts that decide between these two are "
+        f"run on {them}, too."
+    ]
 
 
 def _is_carried(state: DiscriminatingState) -> bool:

@@ -28,10 +28,12 @@ class Referee:
         """Finalists with which a script that is run on them alone reports the issue."""
         self.asked: list[str] = []
         self.ran: list[tuple[str, int]] = []
+        self.missing: list[Sequence[str]] = []
 
     async def ask(self, pair: Finalists) -> DiscriminatingState:
         order = "".join(pair.letters)
         self.asked.append(order)
+        self.missing.append(pair.missing)
         chosen, scripts = self._talks[order]
         rounds = [
             Round(
@@ -92,6 +94,13 @@ async def test_the_winner_meets_the_next() -> None:
     assert (await referee.settle("ABC")).chosen == 2
     assert referee.asked == ["AB", "BC"]
     assert referee.ran == [("AB 0", 2)]
+
+
+async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
+    referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
+    await referee.settle("ABC")
+    waiting = "C meets the winner; the scripts that decide between these two are run on it, too."
+    assert referee.missing == [[waiting], []]
 
 
 async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
