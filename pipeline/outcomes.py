@@ -1,4 +1,5 @@
-"""The results of test runners: of one test file, and of the repository's own tests."""
+"""The results of test runners: of one test file, and of the repository's own tests; and how the
+edits stand by them."""
 
 from __future__ import annotations
 
@@ -76,3 +77,50 @@ class SuiteReport(Frozen):
     def broken(self) -> tuple[str, ...]:
         """Tests that pass on the unedited code but not with the edit."""
         return tuple(sorted(set(self.before.passed) - set(self.after.passed)))
+
+    @property
+    def is_near(self) -> bool:
+        """Whether only the tests near the edit ran."""
+        return not self.whole
+
+
+class FurtherScript(Frozen):
+    """A script that was written to tell finalists apart, and does: it passes with some of them."""
+
+    text: str
+    base: Execution
+    """On the unedited code."""
+    candidates: tuple[int, ...]
+    """The edits with which it ran, as indices into the vote table's candidates."""
+    runs: tuple[Execution, ...]
+    """One execution for each of `candidates`."""
+
+
+class Standing(Frozen):
+    """The evidence about one candidate relative to the others."""
+
+    votes: int
+    """Tests passed, all tests counted."""
+    passes: int
+    """Voting tests passed."""
+    support: int
+    """How many candidates equal it after normalisation, itself included."""
+    same_as: int
+    """The first candidate that equals it after normalisation, possibly itself."""
+    behaves_as: int
+    """The first candidate with which every test ended in the same way."""
+    execution: float
+    """The evidence of the executions, in log-odds (`pipeline.selection.scoring.execution`)."""
+    prior: float
+    """The evidence of its text among the others': the fitted ranking, in log-odds."""
+    broken: tuple[str, ...] | None = None
+    """The repository's own tests that it breaks; None if they did not run with it."""
+    near: int | None = None
+    """How many of the tests near it it breaks, where these are all that ran with it; else None."""
+    reward: float | None = None
+    """The reward model's score; None if it gave none."""
+
+    @property
+    def score(self) -> float:
+        """The total in log-odds; only differences within one contest are meaningful."""
+        return self.prior + self.execution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.errors import BudgetSpent, Ceiling, TimeSpent
 from pipeline.outcomes import CutShort
 from pipeline.types import NoFix, NoFixReason, SuiteReport
@@ -43,6 +43,19 @@ def explain_spent(spent: BudgetSpent) -> NoFix:
 def reason_of(ceiling: Ceiling | None) -> NoFixReason:
     """What a run lacked that reached `ceiling`."""
     return "out of time" if ceiling == "time" else "out of budget"
+
+
+def count_near(report: SuiteReport) -> str:
+    """What a comparison of the tests near an edit counts, in sentences."""
+    count, broken = len(report.before.passed), len(report.broken)
+    mended = len(set(report.before.failed) & set(report.after.passed))
+    verb = agree(count, "passes", "pass")
+    text = f"{pluralize(count, 'test')} of the repository near the edit {verb} without it; with it "
+    text += f"{broken:,} of them {agree(broken, 'does', 'do')} not." if broken else "none breaks."
+    if mended:
+        fails, passes = agree(mended, "fails", "fail"), agree(mended, "passes", "pass")
+        text += f" {mended:,} that {fails} without it {passes} with it."
+    return text
 
 
 def describe_cut(report: SuiteReport) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal, NewType
 
 from pipeline.options import Recalibration as Recalibration
+from pipeline.outcomes import FurtherScript as FurtherScript
+from pipeline.outcomes import Standing as Standing
 from pipeline.outcomes import SuiteReport as SuiteReport
 from pipeline.outcomes import SuiteRun as SuiteRun
 from pipeline.outcomes import TestOutcome as TestOutcome
@@ -130,34 +132,6 @@ class VoteTable(Frozen):
         return list(distinct.values())[:count]
 
 
-class Standing(Frozen):
-    """The evidence about one candidate relative to the others."""
-
-    votes: int
-    """Tests passed, all tests counted."""
-    passes: int
-    """Voting tests passed."""
-    support: int
-    """How many candidates equal it after normalisation, itself included."""
-    same_as: int
-    """The first candidate that equals it after normalisation, possibly itself."""
-    behaves_as: int
-    """The first candidate with which every test ended in the same way."""
-    execution: float
-    """The evidence of the executions, in log-odds (`pipeline.selection.scoring.execution`)."""
-    prior: float
-    """The evidence of its text among the others': the fitted ranking, in log-odds."""
-    broken: tuple[str, ...] | None = None
-    """The repository's own tests that it breaks; None if they did not run with it."""
-    reward: float | None = None
-    """The reward model's score; None if it gave none."""
-
-    @property
-    def score(self) -> float:
-        """The total in log-odds; only differences within one contest are meaningful."""
-        return self.prior + self.execution
-
-
 Rung = Literal[
     "the edit's own tests", "extension", "new file", "wrapped script", "script file", "none"
 ]
@@ -192,6 +166,8 @@ class Evidence(Frozen):
     """Indices into `votes.candidates`, most votes first."""
     selection_rounds: int
     """How many tests the selection machine wrote to distinguish the finalists."""
+    further: tuple[FurtherScript, ...] = ()
+    """Those of them that count."""
     reproduction: Reproduction
     suite: SuiteReport | None
     """None if no tests of the repository could be found and run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments.context import render_context
+from bot.comments.evidence.further import render_further
 from bot.comments.evidence.opening import (
     describe_test,
     failure_words,
@@ -204,8 +205,9 @@ def _votes_section(selection: Selection, characters: int) -> str:
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
     folded = details("Edits × scripts", shown)
+    further = render_further(proof.further, table, proof.order, characters)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
-    return "\n\n".join(filter(None, [text, sure, notes, folded, diffs]))
+    return "\n\n".join(filter(None, [text, sure, notes, folded, further, diffs]))
 
 
 def _has_equal(selection: Selection) -> bool:

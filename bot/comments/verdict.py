@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bot.comments.evidence.further import render_further
 from bot.comments.evidence.vote_table import render_vote_table
 from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
@@ -32,6 +33,7 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
 }
 
 
+_SCRIPT_CHARACTERS: Final = 4000
 _LIMIT: Final = (
     "Tests share a process with the edit they judge. I run controls that must fail, but an edit "
     "written to deceive both can: read it before you merge it."
@@ -56,6 +58,8 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
         taken = None if no else judged.chosen
         shown = render_vote_table(table, taken, standings, order=judged.verdict.order)
         parts.append(details("Edits × tests", shown))
+        further, order = judged.verdict.further, judged.verdict.order
+        parts.append(render_further(further, table, order, _SCRIPT_CHARACTERS))
     parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]
     return "\n\n".join(filter(None, parts))
 

@@ -67,7 +67,7 @@ def render_decision(chosen: Selection) -> str:
         "support": "equal to most other edits",
         "reward model": "the reward model",
         "model": f"the selection machine, after "
-        f"{pluralize(chosen.evidence.selection_rounds, 'further script')}",
+        f"{pluralize(len(chosen.evidence.further), 'further script')}",
         "person": "a person chose it",
     }[chosen.decided_by]
     lines = [

@@ -10,7 +10,15 @@ from bot.markdown import make_visible
 from pipeline.codebase.text import pluralize
 from pipeline.reproduction.advised import advise_command
 from pipeline.selection.letters import get_votes, rank_result, to_letter
-from pipeline.types import NoFix, Reproduction, Selection, TestOutcome, VoteTable, read_test_outcome
+from pipeline.types import (
+    NoFix,
+    Reproduction,
+    Selection,
+    Standing,
+    TestOutcome,
+    VoteTable,
+    read_test_outcome,
+)
 from prompts.text import drop_index_lines, shorten
 from sandbox.base import Ending, Execution
 
@@ -71,6 +79,8 @@ class RunEdit(NamedTuple):
     reproduction: Cell
     broken: tuple[str, ...] | None
     """Tests of the repository that it breaks; None if they did not run with it."""
+    near: int | None = None
+    """How many of the tests near it it breaks, where these are all that ran; else None."""
     maker: str = ""
     """Which machine and model wrote it; empty if it is not known."""
 
@@ -163,7 +173,7 @@ def _show_edit(
     facts = (
         f"passes {votes.votes(c)} of {pluralize(len(votes.tests), 'script')}",
         _OUTCOMES[known[c]] if known else "",
-        "" if broken is None else f"breaks {pluralize(len(broken), 'test')} of the repository",
+        _describe_broken(standings[c]) if standings else "",
     )
     maker = ", ".join(filter(None, (candidate.machine, candidate.model)))
     return RunEdit(
@@ -178,8 +188,17 @@ def _show_edit(
         ),
         reproduction=_show_outcome(known[c] if known else None),
         broken=None if broken is None else tuple(make_visible(one[:300]) for one in broken[:50]),
+        near=standings[c].near if standings else None,
         maker=make_visible(candidate.source or maker)[:120],
     )
+
+
+def _describe_broken(standing: Standing) -> str:
+    if standing.near is not None:
+        return f"breaks {standing.near} of the repository's tests near it"
+    if standing.broken is None:
+        return ""
+    return f"breaks {pluralize(len(standing.broken), 'test')} of the repository"
 
 
 def _show_script(votes: VoteTable, t: int, text: _Text) -> Script:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _BOMS = {
@@ -23,6 +23,11 @@ def pluralize(number: int, thing: str) -> str:
 def agree(number: int, singular: str, plural: str) -> str:
     """The verb for so many: `1 test passes`, `2 tests pass`."""
     return singular if number == 1 else plural
+
+
+def join_names(names: Sequence[str]) -> str:
+    """`A`, `A and B`, `A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 @dataclass(frozen=True)

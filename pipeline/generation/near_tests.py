@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.codebase.conventions import is_runnable
-from pipeline.codebase.text import agree, pluralize
 from pipeline.edits.unified_diff import list_paths
-from pipeline.reasons import describe_cut
+from pipeline.reasons import count_near, describe_cut
 from pipeline.types import SuiteReport
 
 MOST_NAMED = 5
@@ -34,20 +33,8 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     known = {*before.passed, *before.failed, *before.offline, *before.skipped, *report.flaky}
     passed = sorted(set(after.passed) - known)
     failed = sorted(set(after.failed) - known)
-    sentences = [_count(report), describe_cut(report)]
+    sentences = [count_near(report), describe_cut(report)]
     if not passed and not failed and any(is_runnable(path) for path in list_paths(diff)):
         sentences.append(_NO_NEW)
     text = " ".join(filter(None, sentences))
     return NearTests(text, tuple(passed[:MOST_NAMED]), tuple(failed[:MOST_NAMED]))
-
-
-def _count(report: SuiteReport) -> str:
-    count, broken = len(report.before.passed), len(report.broken)
-    mended = len(set(report.before.failed) & set(report.after.passed))
-    verb = agree(count, "passes", "pass")
-    text = f"{pluralize(count, 'test')} of the repository near the edit {verb} without it; with it "
-    text += f"{broken:,} of them {agree(broken, 'does', 'do')} not." if broken else "none breaks."
-    if mended:
-        fails, passes = agree(mended, "fails", "fail"), agree(mended, "passes", "pass")
-        text += f" {mended:,} that {fails} without it {passes} with it."
-    return text

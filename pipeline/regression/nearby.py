@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -50,6 +51,23 @@ class NearbyTests:
         The repository's own test command runs them; there is no result if it cannot run a part of
         the tests. With the edit, only tests run that pass without it in time.
         """
+        report = await self._compare(diff)
+        if report:
+            await self._store.save(self._key(diff), report)
+        return report
+
+    async def load(self, diff: str) -> SuiteReport | None:
+        """What `compare` found for `diff` earlier in this run, if anything; runs nothing."""
+        return await self._store.load(self._key(diff), SuiteReport)
+
+    def _key(self, diff: str) -> str:
+        options = self._options
+        command = "\0".join(options.test_command)
+        parts = (diff, command, "\0".join(options.exclude), f"{options.nearby_seconds:g}")
+        text = "\0\0".join(parts).encode("utf-8", "surrogatepass")
+        return f"near/{hashlib.sha256(text).hexdigest()[:32]}"
+
+    async def _compare(self, diff: str) -> SuiteReport | None:
         for runner in await self._find_runners():
             files = await self.find_files(diff, runner)
             for some in dict.fromkeys((files, files[:FEWER])) if files else ():

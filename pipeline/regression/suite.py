@@ -109,6 +109,10 @@ class RegressionSuite:
         self.problem = self.problem or reasons.NO_TIME
         return replace(near, chosen=f"{near.chosen}; {NO_MORE_TIME}") if near else None
 
+    async def load_near(self, diff: str) -> SuiteReport | None:
+        """The saved comparison of the tests near `diff`; runs nothing."""
+        return await self._near.load(diff) if self._options.nearby_seconds else None
+
     async def run_brought_tests(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
         """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
         if self._time_left() < LEAST_SECONDS:

@@ -15,7 +15,7 @@ from pipeline.on_budget import drive_on_budget
 from pipeline.options import Options, SelectionMethod
 from pipeline.selection.edited_files import read_edited_files
 from pipeline.selection.finalists import Finalists, describe_finalists
-from pipeline.selection.knockout import settle
+from pipeline.selection.knockout import FurtherScripts, settle
 from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
 from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
 from pipeline.selection.methods import behaving_alike, best_candidates, rank_candidates
@@ -23,7 +23,7 @@ from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
 from pipeline.store import Store
-from pipeline.types import DecidedBy, Issue, SourceFile, VoteTable
+from pipeline.types import DecidedBy, FurtherScript, Issue, SourceFile, VoteTable
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 
@@ -43,6 +43,8 @@ class Decision:
     by: DecidedBy
     rounds: int = 0
     """How many further tests were written before the choice."""
+    further: tuple[FurtherScript, ...] = ()
+    """Those of them that count."""
     notes: tuple[str, ...] = ()
     """Why no model decided, if the method asks one."""
 
@@ -116,7 +118,10 @@ class Decider:
             else decider_without_model(standings, self._options.selection)
         )
         chosen = finalists.indices[state.chosen]
-        return Decision(chosen, by, len(state.rounds), _reason_without_decision(state))
+        scripts = FurtherScripts()
+        scripts.add(state.rounds, finalists.indices)
+        rounds = len(state.rounds)
+        return Decision(chosen, by, rounds, scripts.list(), _reason_without_decision(state))
 
     async def _settle_pairs(
         self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
@@ -134,7 +139,7 @@ class Decider:
         settled = await settle(finalists, ask, run)
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
         notes = dict.fromkeys(chain.from_iterable(map(_reason_without_decision, settled.states)))
-        return Decision(settled.chosen, by, settled.rounds, tuple(notes))
+        return Decision(settled.chosen, by, settled.rounds, settled.further, tuple(notes))
 
     def _machine(
         self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codebase.text import agree, pluralize
+from pipeline.codebase.text import agree, join_names, pluralize
+from pipeline.selection.letters import name_edits
 from pipeline.selection.methods import behaving_alike, likeliest_alike
 from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
-from pipeline.types import VoteTable
+from pipeline.types import FurtherScript, VoteTable
 from prompts.text import shorten, strip_ansi
 from sandbox.base import Execution
 
 _MAX_TESTS_NAMED = 10
 _OUTPUT = 1500
+_NO_VERDICT = ("ends without a verdict", "end without a verdict")
+_ENDS = {0: ("passes", "pass"), 2: ("fails", "fail"), None: _NO_VERDICT}
+"""The verbs for one edit and for several, by the script's exit code."""
 _METHODS = {
     "voting": "The chosen edit passes the most tests.",
     "exec": "The chosen edit is among those that pass their test and break nothing.",
@@ -31,7 +35,7 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
     chosen = verdict.order[0]
     alike = _describe_alike(standings, chosen) if verdict.method == "evidence" else ""
     described = _describe_evidence(standings, chosen, alike=alike)
-    return " ".join(filter(None, (_describe_decision(verdict), alike, described)))
+    return " ".join(filter(None, (_describe_decision(standings.table, verdict), alike, described)))
 
 
 def _describe_evidence(standings: Standings, candidate: int, *, alike: str) -> str:
@@ -144,22 +148,55 @@ def _is_favoured_by_agreement(standings: Standings, candidate: int) -> bool:
     return fewer and len(likely) > 1 and codes == {standings.entries[candidate].same_as}
 
 
-def _describe_decision(verdict: Verdict) -> str:
+def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
     among = len(verdict.finalists)
+    names = name_edits(table, verdict.order)
+    chosen = verdict.order[0]
+    name = names[chosen] if table.candidates[chosen].source else f"edit {names[chosen]}"
     match verdict.decided_by:
         case "only one":
             return "It was the only edit left to choose from."
         case "model" if verdict.rounds:
-            more = "one more script" if verdict.rounds == 1 else f"{verdict.rounds} more scripts"
-            return f"A model chose it among the best {among} after running {more} on them."
+            how = _describe_further(verdict.further, chosen, names)
+            return f"A model chose {name} among the best {among}{how}."
         case "model":
-            return f"A model chose it among {among} by reading them."
+            return f"A model chose {name} among {among} by reading them."
         case "reward model":
             return (
                 f"{_METHODS[verdict.method]} Of those that were equal, a reward model put it first."
             )
         case _:
             return _METHODS.get(verdict.method, _METHODS["voting"])
+
+
+def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequence[str]) -> str:
+    """How the scripts ended that count, as the end of a sentence."""
+    if not further:
+        return "; no further script told them apart"
+    if len(further) == 1:
+        return f" after one more script, which {join_names(describe_ends(further[0], names))}"
+    ran = [dict(zip(one.candidates, one.runs, strict=True)) for one in further]
+    ends = [runs[chosen].passed for runs in ran if chosen in runs]
+    passed = str(sum(ends) or "none")
+    if ends and all(ends) and len(ends) > 1:
+        passed = "both" if passed == "2" else f"all {passed}"
+    ran_with = f"{len(ends) or 'none'} ran with it; " if len(ends) < len(further) else ""
+    return f" after {len(further)} more scripts, of which {ran_with}it passes {passed}"
+
+
+def describe_ends(script: FurtherScript, names: Sequence[str]) -> list[str]:
+    """With which edits `script` passes and fails: `A passes`, `B and C fail`.
+
+    `names`: of each candidate of the table.
+    """
+    groups: dict[tuple[str, str], list[str]] = {verbs: [] for verbs in _ENDS.values()}
+    for c, run in zip(script.candidates, script.runs, strict=True):
+        groups[_ENDS.get(run.exit_code, _NO_VERDICT)].append(names[c])
+    return [
+        f"{join_names(sorted(those))} {agree(len(those), *verbs)}"
+        for verbs, those in groups.items()
+        if those
+    ]
 
 
 def vote_sentences(table: VoteTable) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.reasons import describe_cut
+from pipeline.codebase.text import join_names
+from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed
 from pipeline.selection.letters import assign_letters
 from pipeline.selection.methods import behaving_alike
@@ -66,20 +67,39 @@ def describe_finalists(
         indices=pool,
         letters=[letters[c] for c in pool],
         files=files,
-        suite=[_suite_sentence(one) for one in saved] if any(saved) else (),
+        suite=_suite_sentences(saved, [letters[c] for c in pool]) if any(saved) else (),
         missing=_missing_sentences(standings, pool, letters),
     )
 
 
-def _suite_sentence(saved: SavedSuiteReport | None) -> str:
+def _suite_sentences(saved: Sequence[SavedSuiteReport | None], letters: Sequence[str]) -> list[str]:
+    """`letters` name the edits of `saved`."""
+    counts = {
+        letter: len(one.report.before.passed)
+        for one, letter in zip(saved, letters, strict=True)
+        if one and one.report and not one.report.is_near
+    }
+    return [_suite_sentence(one, counts) for one in saved]
+
+
+def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -> str:
+    """`counts`: by edit with which not only the tests near it ran, how many tests these were."""
     if saved is None:
         return "The repository's own tests were not run with it."
-    if saved.report is None:
+    report = saved.report
+    if report is None:
         return f"The repository's own tests could not be run with it. {saved.problem}".rstrip()
-    broken = saved.report.broken
-    text = f"Of the repository's own tests that were run, {len(saved.report.after.passed)} pass"
+    broken = report.broken
+    if report.is_near:
+        named = f"It breaks {_some(broken)}." if broken else ""
+        more = [at for at, count in counts.items() if count > len(report.before.passed)]
+        only = (
+            f"More of the repository's tests were run with {join_names(more)} only." if more else ""
+        )
+        return " ".join(filter(None, (count_near(report), named, describe_cut(report), only)))
+    text = f"Of the repository's own tests that were run, {len(report.after.passed)} pass"
     which = f"{len(broken)}: {_some(broken)}" if broken else "none"
-    return f"{text} with it, and it breaks {which}. {describe_cut(saved.report)}".rstrip()
+    return f"{text} with it, and it breaks {which}. {describe_cut(report)}".rstrip()
 
 
 def _missing_sentences(

@@ -8,7 +8,6 @@ Independent of how the edits were written and of what happens with the verdict.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -29,7 +28,8 @@ from pipeline.selection.own_tests import find_self_serving
 from pipeline.selection.reward import score_candidates
 from pipeline.selection.scoring.execution import voting_tests
 from pipeline.selection.scoring.standings import Standings, build_standings
-from pipeline.selection.verdict import Judgement, SavedSuiteReport, SelectionQuestion, Verdict
+from pipeline.selection.suite_results import SuiteResults
+from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
 from pipeline.store import Store
 from pipeline.types import (
@@ -37,7 +37,6 @@ from pipeline.types import (
     Issue,
     NoFixReason,
     SourceFile,
-    SuiteReport,
     TestScript,
     VoteTable,
     replace,
@@ -73,7 +72,7 @@ class Judge:
         self._options = options
         self._reward = reward
         self._suite = RegressionSuite(codebase, sandbox, store, options, clock, report)
-        self._reports: dict[str, SavedSuiteReport] = {}
+        self._results = SuiteResults(self._suite, store, options)
 
     @classmethod
     def of(cls, resources: Resources, *, reward: Reward | None) -> Judge:
@@ -127,8 +126,10 @@ class Judge:
             standings = await compare_by_brought_tests(standings, self._suite, self._store)
         standings, notes = await self._add_rewards(issue, standings)
         pool = shortlist(method, standings, self._options.finalists)
+        if method == "evidence":
+            await self._results.load_near(table)
         decision = await self._decider.decide(
-            issue, standings, pool, files=files, reports=self._reports
+            issue, standings, pool, files=files, reports=self._results.list_known()
         )
         verdict = Verdict(
             method=method,
@@ -139,6 +140,7 @@ class Judge:
             finalists=pool,
             decided_by=decision.by,
             rounds=decision.rounds,
+            further=decision.further,
             notes=(*notes, *decision.notes),
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
@@ -195,7 +197,7 @@ class Judge:
             if not new:
                 return standings
             asked.update(new)
-            reports = await self._run_suite(standings.table, new)
+            reports = await self._results.run(standings.table, new)
             broken = {c: found.broken for c, found in zip(new, reports, strict=True) if found}
             standings = standings.with_results(broken=broken)
 
@@ -223,22 +225,26 @@ class Judge:
             if reproduced and not standings.reproduces(candidate):
                 skipped[candidate] = ()
                 continue
-            (report,) = await self._run_suite(standings.table, [candidate])
+            (report,) = await self._results.run(standings.table, [candidate])
             if report:
                 standings = standings.with_results(broken={candidate: report.broken})
             if report and report.broken:
                 skipped[candidate] = report.broken
                 reason = "edits break tests"
                 continue
-            problem = self._reports[standings.table.candidates[candidate].patch.diff].problem
+            problem = self._results.reports[
+                standings.table.candidates[candidate].patch.diff
+            ].problem
             so_far = replace(so_far, suite=report, suite_problem=problem)
+            standings = self._results.mark_near(standings)
             return await self._save_verdict(
                 standings.table, _final_verdict(standings, so_far, candidate, skipped)
             )
-        fields: dict[str, object] = {"reason": reason, "standings": standings.entries}
+        fields: dict[str, object] = {"reason": reason}
+        fields["standings"] = self._results.mark_near(standings).entries
         if so_far.order:
             best = so_far.order[0]
-            known = self._reports.get(standings.table.candidates[best].patch.diff)
+            known = self._results.reports.get(standings.table.candidates[best].patch.diff)
             fields["confidence"] = standings.confidence(best)
             fields["recalibration"] = standings.recalibration
             fields["suite"] = known.report if known else None
@@ -254,31 +260,6 @@ class Judge:
         verdict = replace(verdict, flaky=table.flaky)
         await self._store.save(f"verdict/{verdict.method}", verdict)
         return Judgement(table, verdict)
-
-    async def _run_suite(
-        self, table: VoteTable, candidates: Sequence[int]
-    ) -> list[SuiteReport | None]:
-        """Run the repository's own tests with each of `candidates`; None if there is no result.
-
-        Saves each report, so that a verdict can be recomputed without running anything.
-        """
-        diffs = [table.candidates[c].patch.diff for c in candidates]
-        for diff in dict.fromkeys(diffs):
-            saved = await self._store.load(self._report_key(diff), SavedSuiteReport)
-            if saved and diff not in self._reports:
-                self._reports[diff] = saved
-        new = [diff for diff in dict.fromkeys(diffs) if diff not in self._reports]
-        for diff, report in zip(new, await self._suite.compare_all(new), strict=True):
-            problem = "" if report else self._suite.problem
-            self._reports[diff] = SavedSuiteReport(report=report, problem=problem)
-            await self._store.save(self._report_key(diff), self._reports[diff])
-        return [self._reports[diff].report for diff in diffs]
-
-    def _report_key(self, diff: str) -> str:
-        options = self._options
-        parts = [diff, *options.test_command, f"{options.suite_seconds:g}"]
-        text = "\0".join(parts).encode("utf-8", "surrogatepass")
-        return f"reports/{hashlib.sha256(text).hexdigest()[:32]}"
 
 
 def _final_verdict(

@@ -7,14 +7,16 @@ section 3.3), so where no run carries a choice, the pair is asked about again in
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.codebase.text import agree, join_names
 from pipeline.concurrency import gather_all
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
+from pipeline.types import FurtherScript
 from sandbox.base import Execution
 
 REPORTS_ISSUE = 2
@@ -32,6 +34,8 @@ class Settled:
     """A candidate of the table."""
     rounds: int
     """How many scripts were written."""
+    further: tuple[FurtherScript, ...]
+    """Those of them that count."""
     states: tuple[DiscriminatingState, ...]
     """The conversations as they ended."""
 
@@ -41,6 +45,37 @@ class Settled:
         return all(state.phase is Phase.APPROVED for state in self.states)
 
 
+class FurtherScripts:
+    """Collects the scripts that count, each with the edits with which it ran."""
+
+    def __init__(self) -> None:
+        self._base: dict[str, Execution] = {}
+        self._runs: dict[str, dict[int, Execution]] = {}
+
+    def add(self, rounds: Sequence[Round], candidates: Sequence[int]) -> None:
+        """`candidates` of the table are the finalists of `rounds`, in their order."""
+        for one in rounds:
+            if one.separates:
+                self._base.setdefault(one.script, one.base)
+                self.add_runs(one.script, dict(zip(candidates, one.runs, strict=True)))
+
+    def add_runs(self, script: str, runs: Mapping[int, Execution]) -> None:
+        """Add further `runs`, by candidate, of a script that was added."""
+        self._runs.setdefault(script, {}).update(runs)
+
+    def list(self) -> tuple[FurtherScript, ...]:
+        """The scripts, in the order in which they were written."""
+        return tuple(
+            FurtherScript(
+                text=text,
+                base=self._base[text],
+                candidates=tuple(runs),
+                runs=tuple(runs.values()),
+            )
+            for text, runs in self._runs.items()
+        )
+
+
 async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     """Compare the first two of `finalists`; the winner meets the next, until one is left.
 
@@ -48,29 +83,50 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     """
     left: list[int] = list(range(len(finalists.indices)))
     conversations: list[DiscriminatingState] = []
+    further = FurtherScripts()
     while len(left) > 1:
         one, other, *rest = left
-        had = [await ask(_pick(finalists, (one, other)))]
-        if not _is_carried(had[0]) and had[0].phase is not Phase.OUT_OF_BUDGET:
-            had.append(await ask(_pick(finalists, (other, one))))
+        had: list[DiscriminatingState] = []
+        for order in ((one, other), (other, one)):
+            pair = _pick(finalists, order, rest)
+            had.append(await ask(pair))
+            further.add(had[-1].rounds, pair.indices)
+            if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
+                break
         conversations += had
         winner, decided_by = _decide(had)
         left = [(one, other)[winner]]
         for at in rest:
-            if not await _reports_issue(run, decided_by, finalists.indices[at]):
+            candidate = finalists.indices[at]
+            runs = await gather_all(run(script, candidate) for script in decided_by)
+            for script, done in zip(decided_by, runs, strict=True):
+                further.add_runs(script, {candidate: done})
+            if not any(done.exit_code == REPORTS_ISSUE for done in runs):
                 left.append(at)
     rounds = sum(len(state.rounds) for state in conversations)
-    return Settled(finalists.indices[left[0]], rounds, tuple(conversations))
+    return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations))
 
 
-def _pick(finalists: Finalists, positions: Sequence[int]) -> Finalists:
-    """Only these, in this order; each keeps its letter."""
+def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]) -> Finalists:
+    """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing."""
+    later = [finalists.letters[at] for at in waiting]
     return dataclasses.replace(
         finalists,
         indices=[finalists.indices[at] for at in positions],
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
+        missing=[*_describe_waiting(later), *finalists.missing],
     )
+
+
+def _describe_waiting(letters: Sequence[str]) -> list[str]:
+    if not letters:
+        return []
+    meet, them = agree(len(letters), "meets", "meet"), agree(len(letters), "it", "them")
+    return [
+        f"{join_names(letters)} {meet} the winner; the scripts that decide between these two are "
+        f"run on {them}, too."
+    ]
 
 
 def _is_carried(state: DiscriminatingState) -> bool:
@@ -107,9 +163,3 @@ def _count_passed(rounds: Sequence[Round]) -> tuple[int, int]:
     """How many of the scripts that count each of the two passes."""
     counting = [one.runs for one in rounds if one.separates]
     return sum(runs[0].passed for runs in counting), sum(runs[1].passed for runs in counting)
-
-
-async def _reports_issue(run: Run, scripts: Sequence[str], candidate: int) -> bool:
-    """Whether one of `scripts` reports the issue with `candidate`."""
-    runs = await gather_all(run(script, candidate) for script in scripts)
-    return any(done.exit_code == REPORTS_ISSUE for done in runs)

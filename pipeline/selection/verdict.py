@@ -9,6 +9,7 @@ from pipeline.types import (
     Candidate,
     DecidedBy,
     Frozen,
+    FurtherScript,
     Issue,
     NoFixReason,
     Recalibration,
@@ -61,6 +62,8 @@ class Verdict(Frozen):
     """The explanation, in our own words; the names of tests in it are untrusted."""
     rounds: int = 0
     """How many tests were written to distinguish the finalists."""
+    further: tuple[FurtherScript, ...] = ()
+    """Those of them that count."""
     confidence: float = 0.0
     """The probability that the chosen candidate is right; without a choice, that of the first in
     order."""

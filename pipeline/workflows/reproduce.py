@@ -270,6 +270,7 @@ def _build_selection(
         votes=judged.table,
         finalists=verdict.finalists,
         selection_rounds=verdict.rounds,
+        further=verdict.further,
         reproduction=reproduction,
         suite=verdict.suite,
         suite_problem=verdict.suite_problem,

@@ -140,6 +140,10 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     assert looked.count("def total") == 2
     assert "<choice>" not in looked  # no script has run yet
     assert chosen.evidence.selection_rounds == 1
+    assert (
+        "A model chose edit A among the best 2 after one more script, which A passes and B fails."
+        in why(chosen)
+    )
     first = model.conversations["selecting"][0].text
     assert "Candidate A:" in first
     assert "Candidate B:" in first
@@ -176,3 +180,10 @@ async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differentl
     finalists = model.conversations["selecting"][0].text
     assert "Candidate B:" in finalists
     assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 2
+    # The suite ran with the edit that was the only finalist before; with both, the tests near it.
+    assert "The repository's own tests were not run with it." not in finalists
+    assert "2 tests of the repository near the edit pass without it; with it none breaks." in (
+        finalists
+    )
+    with_suite, near = sorted(chosen.evidence.standings, key=lambda one: one.broken is None)
+    assert (with_suite.near, near.near) == (None, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bot.markdown import block, code, details, prose
-from pipeline.codebase.text import agree, pluralize
+from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.reasons import describe_cut
 from pipeline.selection.letters import name_edits, rank_edits, to_letter
 from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
@@ -24,7 +24,6 @@ _WIDER_TEST = (
     "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
     "❌ there does not show that another edit is wrong."
 )
-# Tests may have run with an edit that was not chosen, for the model that wrote it.
 _NO_RESULT: Mapping[str, str] = {"breaks": "not compared"}
 _OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
 
@@ -109,8 +108,7 @@ def _equal_words(names: Sequence[str]) -> str:
     """That the edits of these names are the same as the one before; empty if there are none."""
     if not names:
         return ""
-    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"; {listed} {agree(len(names), 'is', 'are')} the same code"
+    return f"; {join_names(names)} {agree(len(names), 'is', 'are')} the same code"
 
 
 def _rank_rows(table: VoteTable, order: Sequence[int]) -> list[int]:
@@ -146,7 +144,7 @@ def _columns(
     known = {
         "reproduction test": [outcome and _OUTCOMES[outcome] for outcome in reproduced],
         "same code as": [_list_equal(c, names, standings, rows) for c in range(len(standings))],
-        "breaks": [None if s.broken is None else str(len(s.broken)) for s in standings],
+        "breaks": [_count_broken(s) for s in standings],
         "reward": ["" if s.reward is None else f"{s.reward:.2f}" for s in standings],
     }
     return {
@@ -154,6 +152,13 @@ def _columns(
         for head, cells in known.items()
         if any(cells)
     }
+
+
+def _count_broken(standing: Standing) -> str | None:
+    """How many of the repository's tests it breaks; None if it was not compared by any."""
+    if standing.near is not None:
+        return f"{standing.near} (tests near it)"
+    return None if standing.broken is None else str(len(standing.broken))
 
 
 def _fails_with_another(

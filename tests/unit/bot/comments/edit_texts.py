@@ -19,6 +19,7 @@ from pipeline.types import (
     Candidate,
     Context,
     Findings,
+    FurtherScript,
     NoFix,
     Patch,
     RejectedEdit,
@@ -31,6 +32,7 @@ from pipeline.types import (
 )
 from tests.support.data.publishing import (
     ACCOUNTS,
+    BREAKS,
     FAILS,
     FIX,
     PASSES,
@@ -169,6 +171,16 @@ LIVE = replace(ACCOUNTS[0], model="qwen")
 UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" for n in range(12))
 FREE = "qwen runs on a server of one's own: free."
 
+FURTHER = tuple(
+    FurtherScript(text=text, base=FAILS, candidates=(1, 0), runs=runs)
+    for text, runs in (
+        (
+            "from shop import total\n\nraise SystemExit(0 if total(1, -1) == 0 else 2)\n",
+            (PASSES, FAILS),
+        ),
+        ("import shop\n", (PASSES, BREAKS)),
+    )
+)
 PULLS: Mapping[str, str] = {
     "pull request": pull_request.pull_body(READ, CHOSEN, ACCOUNTS),
     "without a suite": pull_request.pull_body(
@@ -180,6 +192,7 @@ PULLS: Mapping[str, str] = {
             suite=SUITE,
             context=FOUND,
             notes=("The reward model was left out: it cannot be reached.",),
+            further=FURTHER,
             cut_short="Money ended after 4 of 10 edits.",
             standings=STANDINGS,
             votes=replace(CHOSEN.evidence.votes, flaky=(1,)),

@@ -11,7 +11,7 @@ from bot.server.run_edits import (
     MAX_SCRIPTS,
     build_edit_table,
 )
-from pipeline.types import Candidate, JudgedEdits, NoFix, Patch, TestScript, VoteTable
+from pipeline.types import Candidate, JudgedEdits, NoFix, Patch, Standing, TestScript, VoteTable
 from sandbox.frozen import replace
 from tests.support.data.publishing import BREAKS, FAILS, FIX, HANGS, PASSES, selection_of_three
 
@@ -39,6 +39,20 @@ def test_what_was_not_run_is_no_zero() -> None:
     assert table is not None
     assert [(edit.broken, edit.reproduction.kind) for edit in table.edits] == [(None, "")] * 3
     assert build_edit_table(NoFix(reason="no edit")) is None
+
+
+def test_an_edit_with_which_only_near_tests_ran_has_their_result() -> None:
+    chosen = selection_of_three()
+    none = Standing(votes=0, passes=0, support=1, same_as=0, behaves_as=0, execution=0.0, prior=0.0)
+    known = (none, replace(none, broken=()), replace(none, near=2))
+    table = build_edit_table(replace(chosen, evidence=replace(chosen.evidence, standings=known)))
+    assert table is not None
+    assert [(edit.broken, edit.near) for edit in table.edits] == [
+        ((), None),
+        (None, 2),
+        (None, None),
+    ]
+    assert table.edits[1].passed.endswith("breaks 2 of the repository's tests near it")
 
 
 def test_a_test_runner_that_fails_with_1_did_not_break_off() -> None:

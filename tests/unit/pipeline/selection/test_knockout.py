@@ -28,10 +28,12 @@ class Referee:
         """Finalists with which a script that is run on them alone reports the issue."""
         self.asked: list[str] = []
         self.ran: list[tuple[str, int]] = []
+        self.missing: list[Sequence[str]] = []
 
     async def ask(self, pair: Finalists) -> DiscriminatingState:
         order = "".join(pair.letters)
         self.asked.append(order)
+        self.missing.append(pair.missing)
         chosen, scripts = self._talks[order]
         rounds = [
             Round(
@@ -94,7 +96,24 @@ async def test_the_winner_meets_the_next() -> None:
     assert referee.ran == [("AB 0", 2)]
 
 
+async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
+    referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
+    await referee.settle("ABC")
+    waiting = "C meets the winner; the scripts that decide between these two are run on it, too."
+    assert referee.missing == [[waiting], []]
+
+
 async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
     referee = Referee({"AB": ("A", ["A"])}, failing="C")
     settled = await referee.settle("ABC")
     assert (settled.chosen, referee.asked) == (0, ["AB"])
+    (script,) = settled.further
+    ends = [run.exit_code for run in script.runs]
+    assert (script.text, script.candidates, ends) == ("AB 0", (0, 1, 2), [0, 2, 2])
+
+
+async def test_scripts_that_tell_nothing_apart_are_not_kept() -> None:
+    referee = Referee({"AB": ("A", ["AB"]), "BA": ("A", ["B", ""])})
+    settled = await referee.settle("AB")
+    assert (settled.rounds, [script.text for script in settled.further]) == (3, ["BA 0"])
+    assert settled.further[0].candidates == (1, 0)

@@ -27,7 +27,7 @@ from pipeline.selection.scoring.execution import (
 from pipeline.selection.scoring.ratios import load_shipped_ratios
 from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.verdict import SavedSuiteReport
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
+from pipeline.types import Candidate, Patch, SuiteReport, SuiteRun, TestScript, VoteTable
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
@@ -229,3 +229,28 @@ def test_who_chooses_is_told_of_which_edit_the_repositorys_tests_say_nothing() -
         "The repository's own tests were not run with it.",
     ]
     assert not describe_finalists(standings, (0, 1), (0, 1), {}, ()).suite
+
+
+def compared(count: int, *, whole: int = 0, broken: int = 0) -> SavedSuiteReport:
+    names = tuple(f"t{number}" for number in range(count))
+    report = SuiteReport(
+        command=(),
+        before=SuiteRun(execution=ran(0), passed=names, failed=()),
+        after=SuiteRun(execution=ran(0), passed=names[broken:], failed=names[:broken]),
+        whole=whole,
+    )
+    return SavedSuiteReport(report=report)
+
+
+def test_an_edit_with_which_only_near_tests_ran_is_told_with_their_results() -> None:
+    standings = known(table([ONE, TWO, THREE], ["0", "0", "0"], "2"))
+    reports = {ONE: compared(90, whole=90), TWO: compared(6), THREE: compared(6, broken=1)}
+    near = "6 tests of the repository near the edit pass without it; with it "
+    wider = "More of the repository's tests were run with A only."
+    assert describe_finalists(standings, (0, 1, 2), (0, 1, 2), reports, ()).suite == [
+        "Of the repository's own tests that were run, 90 pass with it, and it breaks none.",
+        f"{near}none breaks. {wider}",
+        f"{near}1 of them does not. It breaks t0. {wider}",
+    ]
+    few = {ONE: compared(6, whole=6), TWO: compared(6)}
+    assert describe_finalists(standings, (0, 1), (0, 1), few, ()).suite[1] == f"{near}none breaks."

@@ -1,0 +1,37 @@
+"""The scripts that told the finalists apart, each with how it ended with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.markdown import block, code, details
+from pipeline.codebase.text import pluralize
+from pipeline.selection.explain import describe_ends
+from pipeline.selection.letters import name_edits
+from pipeline.types import FurtherScript, VoteTable
+from sandbox.base import Execution
+
+MAX_SCRIPTS = 5
+
+
+def render_further(
+    further: Sequence[FurtherScript], table: VoteTable, order: Sequence[int], characters: int
+) -> str:
+    """Each script folded, cut to `characters`; empty if there is none. `order` decides who is A."""
+    named = zip(table.candidates, name_edits(table, order), strict=True)
+    names = [code(name, 80) if candidate.source else name for candidate, name in named]
+    parts: list[str] = []
+    for number, script in enumerate(further[:MAX_SCRIPTS], 1):
+        which = f" {number} of {len(further)}" if len(further) > 1 else ""
+        text = f"{_describe_base(script.base)}\n\n{block(script.text, characters, 'python')}"
+        ends = "; ".join(describe_ends(script, names))
+        parts.append(details(f"Script{which} that told the best edits apart: {ends}", text))
+    if len(further) > MAX_SCRIPTS:
+        parts.append(f"And {pluralize(len(further) - MAX_SCRIPTS, 'further script')}.")
+    return "\n\n".join(parts)
+
+
+def _describe_base(run: Execution) -> str:
+    if run.exit_code in (0, 2):
+        return f"On the original code it {'passes' if run.passed else 'fails'}."
+    return "On the original code it comes to no verdict."

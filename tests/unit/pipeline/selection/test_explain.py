@@ -1,0 +1,71 @@
+"""How a choice is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pipeline.selection.explain import explain_choice
+from pipeline.selection.scoring.standings import build_standings
+from pipeline.selection.verdict import Verdict
+from pipeline.types import Candidate, FurtherScript, Patch, VoteTable
+from sandbox.base import Ending, Execution
+from tests.support.data.diffs import diff_of
+
+
+def ran(code: int) -> Execution:
+    return Execution(ending=Ending.EXIT, exit_code=code, output="", seconds=0.1)
+
+
+def explain(*scripts: Mapping[int, int], source: str = "") -> str:
+    """The first of three edits, chosen by a model; `scripts`: exit codes by edit."""
+    candidates = tuple(
+        Candidate(
+            sample=n, patch=Patch(diff=diff_of("a = 0\n", f"a = {n + 1}\n", "a.py")), source=source
+        )
+        for n in range(3)
+    )
+    table = VoteTable(candidates=candidates, tests=(), base=(), runs=((), (), ()))
+    further = tuple(
+        FurtherScript(
+            text="", base=ran(2), candidates=tuple(codes), runs=tuple(map(ran, codes.values()))
+        )
+        for codes in scripts
+    )
+    verdict = Verdict(
+        method="evidence",
+        chosen=0,
+        order=(0, 1, 2),
+        finalists=(1, 0, 2),
+        decided_by="model",
+        rounds=4,
+        further=further,
+    )
+    return explain_choice(build_standings(table, issue=""), verdict)
+
+
+FOUGHT = {0: 0, 1: 2, 2: 2}
+CASES: list[tuple[list[Mapping[int, int]], str]] = [
+    ([], "; no further script told them apart."),
+    ([FOUGHT], " after one more script, which A passes and B and C fail."),
+    (
+        [{0: 0, 1: 2, 2: 1}],
+        " after one more script, which A passes, B fails and C ends without a verdict.",
+    ),
+    ([FOUGHT, {0: 0, 1: 2}], " after 2 more scripts, of which it passes both."),
+    ([FOUGHT, FOUGHT, FOUGHT], " after 3 more scripts, of which it passes all 3."),
+    ([FOUGHT, {0: 2, 1: 0}], " after 2 more scripts, of which it passes 1."),
+    ([FOUGHT, {1: 0, 2: 2}], " after 2 more scripts, of which 1 ran with it; it passes 1."),
+]
+
+
+@pytest.mark.parametrize(("scripts", "end"), CASES)
+def test_a_choice_by_a_model_says_how_the_scripts_ended_that_count(
+    scripts: list[Mapping[int, int]], end: str
+) -> None:
+    assert f"A model chose edit A among the best 3{end}" in explain(*scripts)
+
+
+def test_an_edit_from_outside_has_its_own_name() -> None:
+    assert "A model chose #12 among the best 3" in explain(FOUGHT, source="#12")
