@@ -136,7 +136,7 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     answers["selecting"].insert(0, "<bash>\ncat shop/till.py; rm -r shop\n</bash>")
     chosen, model = await chosen_by(shop, "evidence", answers, samples=3)
     assert asked(model, "selecting") == 3  # the run carries the choice, whichever order it is in
-    looked = model.conversations["selecting"][2].text
+    looked = model.conversations["selecting"][3].text
     assert looked.count("def total") == 2
     assert "<choice>" not in looked  # no script has run yet
     assert chosen.evidence.selection_rounds == 1
@@ -144,7 +144,9 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
         "A model chose edit A among the best 2 after one more script, which A passes and B fails."
         in why(chosen)
     )
-    first = model.conversations["selecting"][0].text
+    shared, first = (m.text for m in model.conversations["selecting"][:2])
+    assert "Candidate" not in shared  # so that the other order can read it from the cache
+    assert "def total" in shared
     assert "Candidate A:" in first
     assert "Candidate B:" in first
     assert "Candidate C:" not in first
@@ -177,7 +179,7 @@ async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differentl
     }
     chosen, model = await chosen_by(shop, "evidence", answers, samples=2)
     assert asked(model, "selecting") == 2
-    finalists = model.conversations["selecting"][0].text
+    finalists = model.conversations["selecting"][1].text
     assert "Candidate B:" in finalists
     assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 2
     # The suite ran with the edit that was the only finalist before; with both, the tests near it.

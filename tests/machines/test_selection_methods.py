@@ -89,7 +89,7 @@ async def test_a_reader_that_names_no_candidate_leaves_the_first(shop: Shop, met
 async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(shop: Shop) -> None:
     answers = {**FOUR, "selecting": [SHARP_SCRIPT, "<choice>2</choice>"]}
     selection, model = await chosen_by(shop, "machine", answers)
-    first, *_, last = (m.text for m in model.conversations["selecting"] if m.role == "user")
+    _, first, *_, last = (m.text for m in model.conversations["selecting"] if m.role == "user")
     assert "| unedited |" not in first
     assert "a script that was written to reproduce the issue" in first
     assert last.count("<output>") == 4
@@ -105,7 +105,7 @@ async def test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_
     selection, model = await chosen_by(
         shop, "machine", answers, samples=5, finalists=5, adaptive=False
     )
-    first = model.conversations["selecting"][0].text
+    first = model.conversations["selecting"][1].text
     assert first.count("<diff>") == len(selection.evidence.finalists) == 5
     assert selection.decided_by == "model"
 

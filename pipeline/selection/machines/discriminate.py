@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipeline.concurrency import gather_all
 from pipeline.machine import Machine
-from pipeline.models.base import Model
+from pipeline.models.base import Message, Model
 from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.selection.finalists import Finalists
@@ -104,16 +104,17 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         ]
         test = table.candidates[self._finalists.indices[0]].test or next(iter(table.tests), None)
         show_votes = self._show_votes and bool(table.tests)
+        # Another order of the same candidates, and other pairs of them, share this prefix.
+        context = render("selecting/context", issue=self._issue, files=self._finalists.files)
         pending = render(
             "selecting/write",
-            issue=self._issue,
-            files=self._finalists.files,
             missing=self._finalists.missing,
             candidates=candidates,
             base=[_cell_text(run) for run in table.base] if show_votes else [],
             script=test.text if test else "",
         )
-        return DiscriminatingState(pending=pending)
+        first = Message(role="user", text=context)
+        return DiscriminatingState(messages=[first], pending=pending)
 
     async def read(self, state: DiscriminatingState, reply: str) -> ReplyKind | Malformed:
         allowed = ["script"]
