@@ -48,6 +48,8 @@ class Findings(Frozen):
     """Tokens searched: those that the scout read, or those of all source without a scout."""
     unknown: int = 0
     """Files without a readable verdict of the scout: shown last if there is room."""
+    listed: int = 0
+    """How many files the solver was asked to rank; 0 where it was not asked, and in old records."""
     invented: int = 0
     """Paths in the solver's orders that were in no list, and were dropped."""
     meaning: str = ""
