@@ -76,6 +76,7 @@ VALUES: dict[str, object] = {
     "attempt": ATTEMPT,
     "tried": [ATTEMPT],
     "pythons": ("3.8", "3.11"),
+    "too_old": "Python 2 cannot be had here.",
     "repository": "acme/shop",
     "paths": ["a.py"],
     "issue": ISSUE,
