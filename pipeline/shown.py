@@ -127,6 +127,9 @@ class Context(Frozen):
     not_read: tuple[str, ...] = ()
     """How many files were left out unread, and why, in sentences."""
     findings: Findings | None = None
+    numbered_entries: str = ""
+    """Where the models were told to write no entry of the changelog: the folder of its entries,
+    which the issue's number names; it is not known."""
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
 
@@ -156,3 +159,10 @@ class Habits(Frozen):
             _ISSUE_NUMBER.search(file.text) or _NUMBERED_FILE.search(file.path)
             for file in self.newest
         )
+
+    @property
+    def numbered_folder(self) -> str:
+        """The folder of the entries if issue numbers are their files' names; else empty."""
+        if not self.newest or not all(_NUMBERED_FILE.search(file.path) for file in self.newest):
+            return ""
+        return self.newest[0].path.rpartition("/")[0]

@@ -22,6 +22,7 @@ from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.edits.suspicious import find_suspicious
+from pipeline.edits.unified_diff import list_paths
 from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.selection.scoring.ratios import explain_weights, load_shipped_ratios
 from pipeline.selection.scoring.recalibration import explain_recalibration
@@ -227,6 +228,8 @@ def _limits_section(selection: Selection) -> str:
         text.append("I ran none of the repository's own tests.")
     if unseen := _unseen_sentence(selection):
         text.append(unseen)
+    if unnoted := _changelog_sentence(selection):
+        text.append(unnoted)
     if reached_for := _network_sentence(find_blocked_in_selection(selection)):
         text.append(reached_for)
     return "\n".join(f"- {sentence}" for sentence in text)
@@ -245,6 +248,18 @@ def _unseen_sentence(selection: Selection) -> str:
             "commands in the repository, by which it could read them and any other."
         )
     return f"The model that wrote the edit did not see {files}."
+
+
+def _changelog_sentence(selection: Selection) -> str:
+    """That the changelog lacks an entry, if its writer was told to write none; else empty."""
+    folder, candidate = selection.evidence.context.numbered_entries, selection.candidate
+    paths = list_paths(candidate.patch.diff)
+    if not folder or candidate.source or any(path.startswith(f"{folder}/") for path in paths):
+        return ""
+    return (
+        f"The changelog lacks an entry: those in {code(folder)} are named by issue number, and "
+        "this issue's number is not known."
+    )
 
 
 def _network_sentence(found: BlockedHosts) -> str:

@@ -287,6 +287,11 @@ def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
     assert known.rstrip().endswith("Entries there name issues; the number of this one is 7.")
     unknown = render("editing/context", issue=ISSUE, **values)
     assert "The number of this one is not known: do not make one up." in unknown
+    assert unknown.rstrip().endswith("\nWrite the entry without it.")
+    own = (SourceFile(path="changelog/12.bugfix.rst", text="It adds up.\n", tokens=0),)
+    fragments = replace(HABITS, newest=own)
+    alone = render("editing/context", issue=ISSUE, files=FILES, habits=fragments)
+    assert alone.rstrip().endswith("\nWrite no entry, as its file would bear that number.")
     plain = render("editing/context", issue=ISSUE, files=FILES, habits=HABITS)
     assert "Entries there" not in plain
 
