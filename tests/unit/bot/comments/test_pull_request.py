@@ -230,6 +230,20 @@ def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> Non
         assert "lacks an entry" not in pull_request.pull_body(a_run(), other, ())
 
 
+def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> None:
+    chosen = a_selection()
+    path = chosen.evidence.reproduction.path
+    told = "\n".join(pull_request.evidence_sections(chosen, 1000, commits=False))
+    assert (
+        f"It is not in `patch.diff`: save `reproduction_test.py` as `{path}` in the repository. "
+        "Run it with `"
+    ) in told
+    test = replace(chosen.evidence.reproduction, rung="the edit's own tests")
+    own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
+    assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
+    assert "patch.diff" not in pull_request.pull_body(a_run(), chosen, ())
+
+
 def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevant() -> None:
     chosen = a_selection()
     context = Context(files=(), dropped=("a.py", "b.py", "c.py"), unneeded=("c.py", "d.py"))
