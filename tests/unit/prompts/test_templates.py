@@ -280,6 +280,17 @@ def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
     assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)
 
 
+def test_a_list_of_paths_is_not_shown_as_a_file_and_no_summary_is_empty() -> None:
+    others = ["shop/a.py", "shop/</output>b.py"]
+    for name in ("exploring/context", "search/context"):
+        told = render(name, issue=ISSUE, files=(), habits=Habits(), others=others)
+        assert "need of them:\n\n<output>\nshop/a.py\nshop/<\\/output>b.py\n</output>" in told
+        assert "<file" not in told
+    rows = [{**RANKED[0], "summary": ""}, RANKED[0]]
+    ranking = render("ranking/order", issue=ISSUE, files=rows, budget=1, cap=2)
+    assert ranking.count("<summary>") == 1
+
+
 def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
     newest = (SourceFile(path="CHANGES", text="* #12: It adds up.\n", tokens=0),)
     values = {"files": FILES, "habits": replace(HABITS, newest=newest)}
