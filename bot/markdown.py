@@ -19,21 +19,34 @@ _SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^([^\S\n]*)([-+=]+|\d+[.)])(?=\s|$)", 
 
 
 def plain_text(text: str, limit: int = 4000) -> str:
-    """Without escape codes, control and direction characters and HTML comments; cut at `limit`."""
+    """Without escape codes, control and direction characters and HTML comments; cut between words
+    to at most `limit` characters."""
     text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
     # First: what is no comment as long as a control character is in it would be one without it.
     text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
     text = _COMMENT.sub("", text)
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    return _cut(text, limit)
 
 
+_LONG_WORD = 40
+"""Characters of a word that is cut inside, so that not too much is lost."""
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def line(text: str, limit: int = 200) -> str:
     """One line of plain text, for titles and commit messages, which are not Markdown."""
     joined = _SKIP_CI.sub(r"(\1)", " ".join(plain_text(text, limit * 4).split()))
-    return _defuse(joined if len(joined) <= limit else joined[: limit - 1].rstrip() + "…")
+    return _defuse(_cut(joined, limit))
+
+
+def _cut(text: str, limit: int) -> str:
+    """`text`, or its beginning: up to the last word that fits, unless the next one is very long."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    near = max(0, len(head) - min(_LONG_WORD, limit // 4))
+    space = max(text.rfind(one, near, limit) for one in " \n\t")
+    return (head[:space] if space > 0 else head).rstrip() + "…"
 
 
 def prose(text: str, limit: int = 4000) -> str:

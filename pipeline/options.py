@@ -118,8 +118,8 @@ class Options(SharedOptions):
     agreement: int = Field(default=3, ge=2, le=100)
     """Independent samples that must agree before no more are started, when `adaptive`."""
     approaches: bool = True
-    """Draw a different approach for each sample but the plain ones, the first and the fifth, from
-    the issue and the ranked files. The paper draws none."""
+    """Draw a different approach for each sample but the plain ones, the first and the fifth, and
+    the informed ones, from the issue and the ranked files. The paper draws none."""
     informed: float = Field(default=0.3, ge=0, le=1)
     """The share of samples, rounded down, that see what finished samples tried and must differ;
     never the plain ones. The paper has none."""

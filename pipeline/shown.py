@@ -48,6 +48,8 @@ class Findings(Frozen):
     """Tokens searched: those that the scout read, or those of all source without a scout."""
     unknown: int = 0
     """Files without a readable verdict of the scout: shown last if there is room."""
+    listed: int = 0
+    """How many files the solver was asked to rank; 0 where it was not asked, and in old records."""
     invented: int = 0
     """Paths in the solver's orders that were in no list, and were dropped."""
     meaning: str = ""
@@ -125,6 +127,9 @@ class Context(Frozen):
     not_read: tuple[str, ...] = ()
     """How many files were left out unread, and why, in sentences."""
     findings: Findings | None = None
+    numbered_entries: str = ""
+    """Where the models were told to write no entry of the changelog: the folder of its entries,
+    which the issue's number names; it is not known."""
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
 
@@ -154,3 +159,10 @@ class Habits(Frozen):
             _ISSUE_NUMBER.search(file.text) or _NUMBERED_FILE.search(file.path)
             for file in self.newest
         )
+
+    @property
+    def numbered_folder(self) -> str:
+        """The folder of the entries if issue numbers are their files' names; else empty."""
+        if not self.newest or not all(_NUMBERED_FILE.search(file.path) for file in self.newest):
+            return ""
+        return self.newest[0].path.rpartition("/")[0]

@@ -78,7 +78,7 @@ class Solver:
             return reasons.explain_spent(spent)
         if isinstance(context, NoFix):
             return context
-        await self._resources.report("samples", "writing a test that reproduces it")
+        await self._resources.report("samples", "writing a script that reproduces it")
         return await plan(issue, context, self._resources)
 
     async def _solve(self, issue: Issue) -> Selection | NoFix:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.comments.search import render_search
 from bot.markdown import code, details, prose
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.types import Account, Context, Findings, SearchRecord, ShownFile
 
 _STAGES = ("embedding", "relevance", "ranking")
@@ -20,6 +20,12 @@ _METHOD_SENTENCES = {
     "issue.",
     "words": "No scout model is configured: files were chosen by the words that they share with "
     "the issue, and ranked by the solver model.",
+}
+_UNLISTED_REASONS = {
+    "scout": "irrelevant to the scout, or behind those that were listed",
+    "words, then scout": "not read by the scout, irrelevant to it, or behind those that "
+    "were listed",
+    "words": "less in common with the issue than those that were listed",
 }
 
 _EXPLORED = (
@@ -108,6 +114,12 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
             f"The solver model left {pluralize(len(unneeded), 'file')} out of its ranking as not "
             "needed."
         )
+    if found.listed and found.files > found.listed:
+        number = found.files - found.listed
+        sentences.append(
+            f"{pluralize(number, 'file')} {agree(number, 'was', 'were')} not listed for the "
+            f"ranking: {_UNLISTED_REASONS[found.way]}."
+        )
     if found.invented:
         sentences.append(
             f"Removed from the rankings: {pluralize(found.invented, 'nonexistent path')}."
@@ -116,7 +128,7 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
         sentences.append(prose(found.meaning, 300))
     sentences += [prose(sentence, 300) for sentence in context.not_read]
     how = "chosen for" if explored else "shown to"
-    title = f"Files: {len(found.shown)} of {found.files} {how} the model"
+    title = f"Files: {len(found.shown)} of {found.files:,} {how} the model"
     section = details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
     return f"{section}\n\n{render_search(context.search)}" if context.search else section
 

@@ -7,17 +7,10 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from bot.markdown import block, code, prose
-from pipeline.environment.health import Grade
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 
 MOST_LINES: Final = 12
 _LINE: Final = 700
-GRADES: Final = {
-    Grade.HEALTHY: "works",
-    Grade.UNTESTED: "imports; there are no tests to judge it by",
-    Grade.USABLE: "works, but some tests fail in it without any edit",
-    Grade.BROKEN: "does not work",
-}
 
 
 class AttemptReport(BaseModel):
@@ -118,7 +111,7 @@ def render_environment(record: EnvironmentRecord) -> str:
     best, health, installed = record.best, record.health, record.installation
     if best is None or health is None:
         return ""
-    parts = [f"## Environment\n\nIt {GRADES[health.grade]}. {prose(health.summary(), _LINE)}"]
+    parts = [f"## Environment\n\nIt {health.works}. {prose(health.summary(), _LINE)}"]
     if health.command:
         parts.append(f"The repository's tests are run with {code(' '.join(health.command), 300)}.")
     if installed and installed.left_out:

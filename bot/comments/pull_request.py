@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bot.comments.context import render_context
 from bot.comments.evidence.further import render_further
+from bot.comments.evidence.limits import render_limits
 from bot.comments.evidence.opening import (
     describe_test,
     failure_words,
@@ -22,12 +23,10 @@ from bot.comments.status import pull_marker
 from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
-from pipeline.edits.suspicious import find_suspicious
 from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.selection.scoring.ratios import explain_weights, load_shipped_ratios
 from pipeline.selection.scoring.recalibration import explain_recalibration
-from pipeline.types import Account, Selection, read_test_outcome
-from pipeline.workflows.blocked_hosts import BlockedHosts, find_blocked_in_selection
+from pipeline.types import Account, Reproduction, Selection, read_test_outcome
 from sandbox.base import Execution
 
 BODY_CHARACTERS = 65_536
@@ -131,7 +130,8 @@ def evidence_sections(
 ) -> tuple[str, ...]:
     """The executions and their results; each log is cut to `characters`.
 
-    `commits`: whether the test is a separate commit, as in a pull request.
+    `commits`: whether the test is a separate commit, as in a pull request; else it may lie in a
+    file beside the report.
     """
     shown = (
         _reproduction_section(selection, characters, commits=commits)
@@ -142,7 +142,7 @@ def evidence_sections(
         f"## Evidence\n\n{shown}",
         _votes_section(selection, characters),
         render_suite(selection.evidence, characters),
-        f"## Limits\n\n{_limits_section(selection)}",
+        f"## Limits\n\n{render_limits(selection)}",
     )
 
 
@@ -161,17 +161,25 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     advised = advise_command(test)
     ran = show_command(test.command)
     whole = " The outputs below are of all tests in this file." if advised != ran else ""
+    beside = "" if commits or test.rung == "the edit's own tests" else _where_to_save(test)
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
             f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
-            f"Run it with {code(advised, 500)}.{whole}",
+            f"{beside}Run it with {code(advised, 500)}.{whole}",
             _log("Before: it fails", test.before, characters),
             details(
                 "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
             ),
         ]
+    )
+
+
+def _where_to_save(test: Reproduction) -> str:
+    return (
+        f"It is not in `patch.diff`: save `reproduction_test.py` as {code(test.path)} in the "
+        "repository. "
     )
 
 
@@ -215,53 +223,6 @@ def _has_equal(selection: Selection) -> bool:
     proof, patch = selection.evidence, selection.candidate.patch
     pairs = zip(proof.votes.candidates, proof.standings, strict=False)  # there may be no standings
     return any(stands.support > 1 for one, stands in pairs if one.patch == patch)
-
-
-def _limits_section(selection: Selection) -> str:
-    text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
-    if not selection.candidate.source:
-        text[0] += " The same kind of model wrote the test and the edit."
-    if selection.evidence.cut_short:
-        text.append(selection.evidence.cut_short)
-    for words in find_suspicious(selection.candidate.patch.diff):
-        text.append(f"The edit {prose(words, 300)}")
-    if selection.evidence.suite is None:
-        text.append("I ran none of the repository's own tests.")
-    if unseen := _unseen_sentence(selection):
-        text.append(unseen)
-    if reached_for := _network_sentence(find_blocked_in_selection(selection)):
-        text.append(reached_for)
-    return "\n".join(f"- {sentence}" for sentence in text)
-
-
-def _unseen_sentence(selection: Selection) -> str:
-    """The files that the writer of the edit was not shown for lack of room; empty if there are
-    none, or if it is not one of our own machines."""
-    unseen, candidate = selection.evidence.context.without_room, selection.candidate
-    if not unseen or candidate.source:
-        return ""
-    files = f"{pluralize(len(unseen), 'file')} that may be relevant, for lack of room"
-    if candidate.machine == "explore":
-        return (
-            f"The model that wrote the edit was not given {files}. It ran "
-            "commands in the repository, by which it could read them and any other."
-        )
-    return f"The model that wrote the edit did not see {files}."
-
-
-def _network_sentence(found: BlockedHosts) -> str:
-    """The hosts that tests tried to reach, according to their output; empty if there are none."""
-    no_network = "the sandbox has no network. I cannot tell whether this affects their results."
-    if found.hosts:
-        named = ", ".join(code(host, 100) for host in found.hosts)
-        more = f" and {found.more} more" if found.more else ""
-        return f"According to their output, the tests could not reach {named}{more}: {no_network}"
-    if found.nameless:
-        return (
-            "According to their output, the tests could not reach a host that the output does not "
-            f"name: {no_network}"
-        )
-    return ""
 
 
 def models_note(accounts: Sequence[Account]) -> str:

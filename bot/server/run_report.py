@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from bot.comments.code_destinations import destinations_note, external_hosts
-from bot.comments.environment import GRADES
 from bot.markdown import make_visible
 from bot.server.run_edits import EditTable, build_edit_table
 from bot.server.timeline import StageRow, build_timeline
@@ -165,7 +164,7 @@ def _show_environment(record: EnvironmentRecord | None) -> EnvironmentShown | No
         return None
     health = record.health
     return EnvironmentShown(
-        verdict=f"It {GRADES[health.grade]}." if health else "",
+        verdict=f"It {health.works}." if health else "",
         summary=make_visible(health.summary()[:_LINE]) if health else "",
         python=make_visible(health.python[:60]) if health else "",
         command=make_visible(" ".join(health.command)[:300]) if health else "",

@@ -50,6 +50,8 @@ class _Ranking:
     invented: int = 0
     from_solver: bool = False
     """Whether it is the solver's."""
+    listed: int = 0
+    """How many files the solver was offered."""
     left_out: tuple[str, ...] = ()
     """The files that the solver was offered and left out."""
 
@@ -185,10 +187,10 @@ class ContextFinder:
         ]
         invented = sum(state.invented for state in states)
         if not merged:
-            return _Ranking(paths, invented)
+            return _Ranking(paths, invented, listed=len(paths))
         taken = frozenset(merged)
         left_out = tuple(path for path in paths if path not in taken)
-        return _Ranking(merged, invented, from_solver=True, left_out=left_out)
+        return _Ranking(merged, invented, from_solver=True, listed=len(paths), left_out=left_out)
 
     async def _run_ranking(
         self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, cap: int, number: int
@@ -250,6 +252,7 @@ def _findings(
         read=len(found.read),
         read_tokens=sum(file.tokens for file in searched),
         unknown=sum(verdict.answer == "unknown" for verdict in found.verdicts),
+        listed=ranking.listed,
         invented=ranking.invented,
         meaning=found.meaning,
         shown=tuple(

@@ -34,6 +34,14 @@ class Grade(IntEnum):
     """It imports, tests pass and none fails."""
 
 
+_WORKS: Final = {
+    Grade.HEALTHY: "works",
+    Grade.UNTESTED: "imports; there are no tests to judge it by",
+    Grade.USABLE: "works, but some tests fail in it without any edit",
+    Grade.BROKEN: "does not work",
+}
+
+
 class ImportedPackage(Frozen):
     """One top-level package of the repository."""
 
@@ -97,6 +105,13 @@ class Health(Frozen):
         if not self.failed and self.imports and not self.problem:
             return Grade.HEALTHY
         return Grade.USABLE if self._is_tolerable() else Grade.BROKEN
+
+    @property
+    def works(self) -> str:
+        """The grade as the verb of a sentence."""
+        if self.grade is Grade.BROKEN and self.passed:
+            return "works only in part"
+        return _WORKS[self.grade]
 
     def _is_tolerable(self) -> bool:
         sampled = self.passed + self.failed

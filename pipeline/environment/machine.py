@@ -41,9 +41,9 @@ _RECIPES: Final = re.compile(
 """Files that show how others install and test the repository."""
 _LOCKS: Final = re.compile(r"(.*/)?((uv|poetry|pdm)\.lock|[^/]*lock[^/]*\.(json|yaml))|PKG-INFO")
 _PYTHON: Final = re.compile(r"3\.\d{1,2}")
-_TOO_OLD: Final = (
-    f"Python 2 and Python 3 before 3.{MINORS[0]} are not to be had here. Send all blocks again "
-    "with a newer <python>, or only a <give_up> block."
+_TOO_OLD: Final = f"Python 2 and Python 3 before 3.{MINORS[0]} cannot be had here."
+_SEND_NEWER: Final = (
+    f"{_TOO_OLD} Send all blocks again with a newer <python>, or only a <give_up> block."
 )
 
 Build = Callable[[Sequence[str], str], Awaitable[TriedAttempt]]
@@ -118,11 +118,11 @@ class EnvironmentMachine(Machine[EnvironmentState]):
 def refuse_python(python: str) -> Malformed | None:
     """Why no environment can have that `python`; None if one may, or if none is named."""
     if re.match(r"2\b", python):
-        return Malformed(_TOO_OLD)
+        return Malformed(_SEND_NEWER)
     if python and not _PYTHON.fullmatch(python):
         return Malformed("<python> takes a version such as 3.8. Send all blocks again.")
     if python and int(python.removeprefix("3.")) < MINORS[0]:
-        return Malformed(_TOO_OLD)
+        return Malformed(_SEND_NEWER)
     return None
 
 
@@ -161,6 +161,7 @@ async def render_question(
         files=files,
         tried=tried,
         pythons=next((attempt.pythons for attempt in tried if attempt.pythons), ()),
+        too_old=_TOO_OLD,
     )
 
 

@@ -285,10 +285,9 @@ class _Ladder:
         if best.grade > Grade.BROKEN:
             await self._memory.save(best)
         elif best.health:
-            works = "works only in part" if best.health.passed else "does not work"
             self._report(
-                f"The environment {works}, and I found no better one; I go on and say so to the "
-                "model."
+                f"The environment {best.health.works}, and I found no better one; I go on and say "
+                "so to the model."
             )
         return record
 

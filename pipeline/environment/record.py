@@ -139,10 +139,9 @@ class EnvironmentRecord(Frozen):
         if health is None or health.grade is not Grade.BROKEN:
             return ""
         why = f" The model gave up: {self.given_up}" if self.given_up else ""
-        works = "works only in part" if health.passed else "does not work"
-        return (
-            f"The repository {works} in the environment that I could make: "
-            f"{health.summary()}{why} Say in `setup` how it is installed."
+        return (  # the advice before what may be long: a long text is cut at its end
+            f"The repository {health.works} in the environment that I could make. Say in `setup` "
+            f"how it is installed. {health.summary()}{why}"
         )
 
 

@@ -18,6 +18,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.edits.unified_diff import parse_diff
 from pipeline.errors import BudgetSpent
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
+from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.shown import Located
 from pipeline.store import Store
@@ -35,11 +36,13 @@ _MOST_OTHERS = 6
 _DIFF = 8000
 """Characters of each of them."""
 _PLAIN = (0, 4)
+"""Samples without an approach and without a sight of other edits: in the first and the second wave.
+"""
 _BULLETS = "0123456789.-*•) \t"
 
 
 class Approaches(Frozen):
-    """Approaches to the issue, one for each sample that is not plain; possibly fewer."""
+    """Approaches to the issue, one for each sample that starts from one; possibly fewer."""
 
     lines: tuple[str, ...] = ()
 
@@ -71,21 +74,20 @@ class Direction(Frozen):
         return "This is one of the edits you were shown. Send one that differs in what it does."
 
 
-def is_plain(sample: int) -> bool:
-    """Whether a sample gets no approach and sees no other edits: two of them, in the first and the
-    second wave."""
-    return sample in _PLAIN
-
-
 async def draw_approaches(
-    model: Model, opening: ModelRequest, samples: int, store: Store
+    model: Model, opening: ModelRequest, options: Options, store: Store
 ) -> dict[int, str]:
-    """Draw different approaches in one call, save them, and assign them to samples.
+    """Draw different approaches in one call, save them, and assign them to the samples that are
+    neither plain nor informed.
 
     `opening`: what every editing machine is told first, so that the provider caches it once; the
     files that they see are in view. Empty if the answer is malformed, refused or too expensive.
     """
-    takers = [sample for sample in range(samples) if not is_plain(sample)]
+    takers = [
+        sample
+        for sample in range(options.samples)
+        if sample not in _PLAIN and not is_informed(sample, options.informed)
+    ]
     saved = await store.load(APPROACHES_KEY, Approaches)
     if saved is None and takers:
         question = Message(role="user", text=render("approaches/write", count=len(takers)))
@@ -119,7 +121,7 @@ def is_informed(sample: int, share: float) -> bool:
     """Whether a sample sees the others' edits: `share` of them, evenly, never a plain one."""
     # Rounded down: a share of 0.3 makes one of four and three of ten.
     due = int(share * (sample + 1) + 1e-9) > int(share * sample + 1e-9)
-    return due and not is_plain(sample)
+    return due and sample not in _PLAIN
 
 
 class FinishedSample(NamedTuple):

@@ -19,6 +19,8 @@ _NEAR = 2
 """The least nearness at which a file is extended: named after the edited module (and importing it,
 if the name is common), imports it by its package, or an import together with a common history."""
 _MOST_HISTORY = 2
+_CHANGED = 5 + _MOST_HISTORY
+"""The nearness of a test file that the edit changes: above all others."""
 _SOURCE_FOLDERS = ("src", "lib")
 """Above the packages: no import names them."""
 _COMMON_WORDS = frozenset({"test", "tests", "testing", "src", "lib"})
@@ -30,14 +32,16 @@ def rank_test_files(
 ) -> list[tuple[str, int]]:
     """Rank the test files that concern the `changed` paths, with their nearness, nearest first.
 
-    `texts` are the test files' texts by path. Names and imports count most, then how often both
-    changed together, then the words that both paths share (`tests/auth_tests/test_forms.py` for
-    `contrib/auth/forms.py`), the order of `changed`, and how close the folders are.
+    `texts` are the test files' texts by path. Those that are `changed` themselves come first. Of
+    the others, names and imports count most, then how often both changed together, then the words
+    that both paths share (`tests/auth_tests/test_forms.py` for `contrib/auth/forms.py`), the order
+    of `changed`, and how close the folders are.
     """
     sources = [path for path in changed if not is_test(path)]
     rated: list[tuple[tuple[int, ...], int, str]] = []
     for path, text in texts.items():
         near, words, order = _rate_nearness(path, text, sources)
+        near = _CHANGED if path in changed else near
         together = min(_MOST_HISTORY, count_changes_together(history, sources, path))
         if near or together:
             key = (near + together, words, order, together, _count_shared_folders(path, sources))
@@ -52,11 +56,12 @@ def choose_extension(
     codebase: Codebase,
     never_touch: Sequence[str],
 ) -> str | None:
-    """The test file to extend; None if none is near enough, untouched by the edit, and editable."""
+    """The test file to extend; None if none is near enough and editable, or if the edit changes the
+    nearest: a new file beside that is nearer than any other."""
     for path, near in ranked:
-        if near < _NEAR:
+        if near < _NEAR or path in touched:
             return None
-        if path not in touched and refusal(path, codebase.files, never_touch) is None:
+        if refusal(path, codebase.files, never_touch) is None:
             return path
     return None
 
@@ -136,13 +141,11 @@ def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
 def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, int, int]:
     """Rate how closely the test file `test` concerns the nearest of the `changed` paths.
 
-    First 0 not at all, 5 changed itself, 4 named after it and imports it by three parts of its
+    First 0 not at all, 4 named after it and imports it by three parts of its
     path, 3 one of the two, 2 imports it by its package, 1 by its name; then how many words both
     paths share, and minus the path's index. A common name counts only with an import of the whole
     path.
     """
-    if test in changed:
-        return 5, 0, 0
     own = _words_of(test)
     return max(
         (

@@ -12,7 +12,7 @@ from pipeline.codebase.history import PastCommit, read_history
 from pipeline.codebase.text import agree
 from pipeline.reproduction.places import rank_test_files
 from pipeline.shown import Habits
-from pipeline.types import Context, SourceFile
+from pipeline.types import Context, Issue, SourceFile, replace
 from pipeline.workflows.excerpts import show_beginning, show_newest
 
 _FILE = re.compile(
@@ -42,7 +42,7 @@ async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[st
     """Read the habits of `codebase`; `context` holds what the model sees besides, and paths that
     match `exclude` are not shown."""
     history = await read_history(codebase)
-    code = [commit for commit in history if any(map(_is_code, commit.paths))]
+    code = _find_code(history)
     changelog, newest = await _read_changelog(codebase, history, code)
     return Habits(
         changelog=changelog,
@@ -50,6 +50,16 @@ async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[st
         tests=_describe_tests(code),
         nearest=await _read_nearest(codebase, context, history, exclude),
     )
+
+
+async def note_numbered_entries(issue: Issue, context: Context, codebase: Codebase) -> Context:
+    """`context`; where the models were told to write no entry of the changelog, it says so."""
+    if issue.number is not None:
+        return context
+    history = await read_history(codebase)
+    changelog, newest = await _read_changelog(codebase, history, _find_code(history))
+    folder = Habits(changelog=changelog, newest=newest).numbered_folder
+    return replace(context, numbered_entries=folder)
 
 
 async def _read_changelog(
@@ -119,6 +129,10 @@ async def _read_nearest(
                 return None
             return show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
     return None
+
+
+def _find_code(history: Sequence[PastCommit]) -> list[PastCommit]:
+    return [commit for commit in history if any(map(_is_code, commit.paths))]
 
 
 def _is_code(path: str) -> bool:

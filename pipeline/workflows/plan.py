@@ -107,7 +107,7 @@ def samples_sentence(estimate: CostEstimate, options: Options) -> str:
     """What is about to be written and its approximate cost, in words."""
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
-    what = "a test and an edit" if number == "1" else f"{number} tests and edits"
+    what = "a script and an edit" if number == "1" else f"{number} scripts and edits"
     price = f"; all of it costs about ${estimate.dollars:.2f}" if estimate.dollars else ""
     return f"writing {what}{price}{assumption(estimate) if price else ''}"
 

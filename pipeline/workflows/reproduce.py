@@ -59,6 +59,7 @@ from pipeline.types import (
     VoteTable,
 )
 from pipeline.workflows.abstain import abstain
+from pipeline.workflows.habits import note_numbered_entries
 
 _MOST_SHOWN = 60_000
 """Characters shown of the test file to extend; of a longer one, the beginning and the end."""
@@ -108,6 +109,7 @@ class ReproductionStep:
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
         at, script = verdict.chosen, _pick_script(table, verdict.chosen)
+        context = await note_numbered_entries(issue, context, self._codebase)
         places = await self._find_places(issue, candidate, at)
         own = await self._use_own_tests(candidate, places, at)
         words, cut_short = _Words(f"Fix: {issue.title}"), ""

@@ -123,7 +123,7 @@ class Sampler:
         if not self._options.approaches or self._starts[0].located:
             return {}
         shared = opening(self._options, issue, context, self._habits)
-        return await draw_approaches(self._model, shared, self._options.samples, self._store)
+        return await draw_approaches(self._model, shared, self._options, self._store)
 
     async def _find_starts(self, context: Context) -> Sequence[_Start]:
         if context.search is None or not context.search.located:
@@ -168,7 +168,6 @@ class Sampler:
             if not is_informed(sample.number, share):
                 return sample
             direction = Direction(
-                approach=approaches.get(sample.number, ""),
                 others=to_tried_edits(finished),
                 agree=samples_agree(finished),
             )

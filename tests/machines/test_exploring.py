@@ -122,11 +122,11 @@ async def test_the_likeliest_file_is_shown_even_if_it_leaves_no_room_for_others(
     sizes = {"shop/till.py": 25_000, "shop/__init__.py": 300, "README.md": 90_000}
     opening = machine_shown(shop, ScriptedModel({}), sizes, {}).start().messages[0].text
     assert '<file path="shop/till.py">' in opening
-    assert "\nshop/__init__.py\nREADME.md\n</file>" in opening
+    assert "\nshop/__init__.py\nREADME.md\n</output>" in opening
     largest_first = {"README.md": 90_000, **sizes}
     opening = machine_shown(shop, ScriptedModel({}), largest_first, {}).start().messages[0].text
     assert '<file path="shop/__init__.py">' in opening
-    assert "\nREADME.md\nshop/till.py\n</file>" in opening
+    assert "\nREADME.md\nshop/till.py\n</output>" in opening
 
 
 TWO_FILES = """<bash>

@@ -225,3 +225,12 @@ async def test_a_repositorys_own_script_runs_the_extended_file_by_its_label(tmp_
     assert proof.command[-1] == "till.tests"
     assert "AssertionError: -3 != 3" in proof.before.output
     assert " ".join(proof.command) in model.conversations["reproduction"][0].text
+
+
+async def test_an_entry_of_the_changelog_that_needs_an_unknown_number_is_told_of(
+    tmp_path: Path,
+) -> None:
+    shop = await open_shop(tmp_path, {**FILES, "changelog/12.bugfix.rst": "It subtracts.\n"})
+    result, model = await rung(shop, EXTENSION)
+    assert "Write no entry" in model.conversations["editing/0"][0].text
+    assert result.evidence.context.numbered_entries == "changelog"

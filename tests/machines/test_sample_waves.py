@@ -71,6 +71,15 @@ async def test_each_sample_gets_an_approach_after_the_shared_opening(shop: Shop)
     assert "result -= price" in str(model.conversations["approaches"])
 
 
+async def test_as_many_approaches_are_asked_for_as_are_handed_out(shop: Shop) -> None:
+    model = ScriptedModel(samples(*[GOOD_EDIT] * 4, approaches=[DRAWN]))
+    await shop.solver(model, samples=4).solve(ISSUE)
+    assert [(await state_of(shop, n)).approach for n in range(3)] == ["", "Add them.", "Use sum()."]
+    asked = str(model.conversations["approaches"])
+    assert "Name up to 2\\napproaches" in asked
+    assert "some from none" in asked
+
+
 async def test_a_long_approach_is_cut_between_words(shop: Shop) -> None:
     drawn = f"<approaches>\nAdd.\n{'Mend the caller ' * 60}\n</approaches>"
     model = ScriptedModel(samples(*[GOOD_EDIT] * 4, approaches=[drawn]))

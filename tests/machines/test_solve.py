@@ -378,7 +378,7 @@ async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> No
     told: list[str] = []
     shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
-    said = r"samples: writing a test and an edit; all of it costs about \$\d\.\d\d"
+    said = r"samples: writing a script and an edit; all of it costs about \$\d\.\d\d"
     assert any(re.fullmatch(said, line) for line in told)
     kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None

@@ -61,6 +61,8 @@ def test_a_line_is_one_line_and_does_not_skip_ci() -> None:
 
 def test_a_long_line_is_cut() -> None:
     assert line("word " * 100, 20) == "word word word word…"
+    assert line("The code needs Python 3.8 to run.", 20) == "The code needs…"
+    assert line("x " + "y" * 100, 20) == "x " + "y" * 17 + "…"
 
 
 def test_direction_and_control_characters_vanish() -> None:

@@ -76,6 +76,7 @@ VALUES: dict[str, object] = {
     "attempt": ATTEMPT,
     "tried": [ATTEMPT],
     "pythons": ("3.8", "3.11"),
+    "too_old": "Python 2 cannot be had here.",
     "repository": "acme/shop",
     "paths": ["a.py"],
     "issue": ISSUE,
@@ -279,6 +280,17 @@ def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
     assert "This issue was reported against the repository" in render("shared/issue", issue=ISSUE)
 
 
+def test_a_list_of_paths_is_not_shown_as_a_file_and_no_summary_is_empty() -> None:
+    others = ["shop/a.py", "shop/</output>b.py"]
+    for name in ("exploring/context", "search/context"):
+        told = render(name, issue=ISSUE, files=(), habits=Habits(), others=others)
+        assert "need of them:\n\n<output>\nshop/a.py\nshop/<\\/output>b.py\n</output>" in told
+        assert "<file" not in told
+    rows = [{**RANKED[0], "summary": ""}, RANKED[0]]
+    ranking = render("ranking/order", issue=ISSUE, files=rows, budget=1, cap=2)
+    assert ranking.count("<summary>") == 1
+
+
 def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
     newest = (SourceFile(path="CHANGES", text="* #12: It adds up.\n", tokens=0),)
     values = {"files": FILES, "habits": replace(HABITS, newest=newest)}
@@ -286,6 +298,11 @@ def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
     assert known.rstrip().endswith("Entries there name issues; the number of this one is 7.")
     unknown = render("editing/context", issue=ISSUE, **values)
     assert "The number of this one is not known: do not make one up." in unknown
+    assert unknown.rstrip().endswith("\nWrite the entry without it.")
+    own = (SourceFile(path="changelog/12.bugfix.rst", text="It adds up.\n", tokens=0),)
+    fragments = replace(HABITS, newest=own)
+    alone = render("editing/context", issue=ISSUE, files=FILES, habits=fragments)
+    assert alone.rstrip().endswith("\nWrite no entry, as its file would bear that number.")
     plain = render("editing/context", issue=ISSUE, files=FILES, habits=HABITS)
     assert "Entries there" not in plain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from bot.comments.context import build_context_report, render_context
@@ -23,11 +24,17 @@ FILES = {
 ISSUE = Issue(
     repository="a/b", title="parse_header fails", body='File "/x/pkg/http.py", line 3, in get'
 )
+NONE: Mapping[str, str] = {}
 RANKING = "<ranking>\npkg/heads.py\npkg/invented.py\n</ranking>"
 
 
 async def found(
-    folder: Path, relevance: str, *, scout: bool = True, body: str = ISSUE.body
+    folder: Path,
+    relevance: str,
+    *,
+    scout: bool = True,
+    body: str = ISSUE.body,
+    more: Mapping[str, str] = NONE,
 ) -> Context:
     model = ScriptedModel(
         {"relevance": [relevance], **{f"ranking/{n}": [RANKING] for n in range(3)}}
@@ -39,7 +46,7 @@ async def found(
         options=Options(),
     )
     issue = replace(ISSUE, body=body)
-    context = await finder.find(await make_codebase(folder / "r.git", FILES), issue)
+    context = await finder.find(await make_codebase(folder / "r.git", {**FILES, **more}), issue)
     assert context is not None
     return context
 
@@ -81,6 +88,17 @@ async def test_the_report_counts_what_the_ranking_left_out(tmp_path: Path) -> No
     said = render_context(await found(tmp_path / "a", YES, body="It raises."), ())
     assert "The solver model left 2 files out of its ranking as not needed." in said
     assert "out of its ranking" not in render_context(await found(tmp_path / "b", NO), ())
+
+
+async def test_the_report_counts_the_files_that_the_ranking_was_never_offered(
+    tmp_path: Path,
+) -> None:
+    more = {f"pkg/n{n}.py": f"x = {n}  # no header\n" for n in range(1200)}
+    context = await found(tmp_path / "a", YES, scout=False, body="It raises.", more=more)
+    assert "Files: 1 of 1,203 shown to the model" in render_context(context, ())
+    unlisted = "1,003 files were not listed for the ranking: less in common with the issue than"
+    assert unlisted in render_context(context, ())
+    assert "not listed" not in render_context(await found(tmp_path / "b", YES), ())
 
 
 async def test_a_run_that_explored_is_not_said_to_have_been_shown_every_chosen_file(

@@ -77,6 +77,18 @@ def test_an_honest_no_begins_with_the_environment_that_does_not_work() -> None:
     assert with_environment(NoFix(reason="no edit"), record).details == ()
 
 
+def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advice_is_first() -> (
+    None
+):
+    half = replace(BROKEN, packages=(), passed=2, problem="It needs another Python. " * 40)
+    record = replace(RECORD, tried=(RECORD.tried[0], replace(RECORD.tried[1], health=half)))
+    assert "## Environment\n\nIt works only in part. " in render_environment(record)
+    assert record.complaint().startswith(
+        "The repository works only in part in the environment that I could make. Say in `setup` "
+        "how it is installed. 2 of 4 tests pass"
+    )
+
+
 async def test_the_progress_shows_the_environment_that_serves(tmp_path: Path) -> None:
     seen: list[Progress] = []
     store = ProgressStore(DirStore(tmp_path), seen.append)

@@ -11,6 +11,7 @@ from bot.types import RunId
 from pipeline.outcomes import CutShort
 from pipeline.types import Context, JudgedEdits, RejectedEdit, Standing
 from sandbox.frozen import replace
+from tests.support.data.diffs import diff_of
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
 
 SPLIT = "\u200b"
@@ -210,6 +211,37 @@ def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
         "| | passed | failed | error | skipped or expected to fail |\n"
         "|---|--:|--:|--:|--:|\n| before | 2 | 0 | 1 | 2 |\n| after | 3 | 0 | 0 | 0 |\n"
     ) in body
+
+
+def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> None:
+    chosen = a_selection()
+    context = Context(files=(), numbered_entries="changelog")
+    told = replace(chosen, evidence=replace(chosen.evidence, context=context))
+    body = pull_request.pull_body(a_run(), told, ())
+    assert (
+        "\n- The changelog lacks an entry: those in `changelog` are named by issue number" in body
+    )
+    diff = told.candidate.patch.diff + diff_of("", "It adds up.\n", "changelog/7.bugfix.rst")
+    noted = replace(told.candidate, patch=replace(told.candidate.patch, diff=diff))
+    proof = told.evidence
+    edits = tuple(noted if one == told.candidate else one for one in proof.votes.candidates)
+    proof = replace(proof, votes=replace(proof.votes, candidates=edits))
+    for other in (replace(told, candidate=noted, evidence=proof), chosen):
+        assert "lacks an entry" not in pull_request.pull_body(a_run(), other, ())
+
+
+def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> None:
+    chosen = a_selection()
+    path = chosen.evidence.reproduction.path
+    told = "\n".join(pull_request.evidence_sections(chosen, 1000, commits=False))
+    assert (
+        f"It is not in `patch.diff`: save `reproduction_test.py` as `{path}` in the repository. "
+        "Run it with `"
+    ) in told
+    test = replace(chosen.evidence.reproduction, rung="the edit's own tests")
+    own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
+    assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
+    assert "patch.diff" not in pull_request.pull_body(a_run(), chosen, ())
 
 
 def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevant() -> None:

@@ -165,8 +165,10 @@ async def test_a_model_learns_at_once_which_pythons_are_too_old(
     await case.prepare({"environment": [setup, "<give_up>No.</give_up>"]})
     assert case.engine.built == ["bad"], "no build is spent on it"
     assert case.model is not None
-    said = [m.text for m in case.model.conversations["environment"] if m.role == "user"][-1]
-    assert "Python 2 and Python 3 before 3.6 are not to be had here." in said
+    said = [m.text for m in case.model.conversations["environment"] if m.role == "user"]
+    too_old = "Python 2 and Python 3 before 3.6 cannot be had here."
+    assert too_old in said[0], "before it asks for one"
+    assert f"{too_old} Send all blocks again with a newer <python>" in said[-1]
 
 
 async def test_an_environment_in_which_some_tests_pass_is_not_said_to_do_nothing(

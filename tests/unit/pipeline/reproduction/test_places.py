@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.reproduction.places import rank_test_files
+from pathlib import Path
+
+from pipeline.reproduction.places import choose_extension, rank_test_files
+from tests.support.data.repositories import make_codebase
 
 FORMS = "from django.contrib.auth.models import User\n"
 TEXTS = {
@@ -52,6 +55,24 @@ def test_a_file_that_imports_the_module_comes_before_one_that_only_shares_a_comm
     changed = ["django/contrib/sessions/backends/base.py"]
     ranked = rank_test_files(changed, texts, [])
     assert ranked[0] == ("tests/sessions_tests/tests.py", 3)
+
+
+async def test_a_test_file_that_the_edit_changes_is_nearest_and_no_other_is_extended(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "tests/backends/base/test_base.py": "from django.db.backends.base.base import Wrapper\n",
+        "tests/sessions_tests/tests.py": "import unittest\n",
+    }
+    codebase = await make_codebase(tmp_path / "r.git", texts)
+    source = "django/contrib/sessions/backends/base.py"
+    changed = [source, "tests/sessions_tests/tests.py"]
+    ranked = rank_test_files(changed, texts, [])
+    assert ranked[0][0] == "tests/sessions_tests/tests.py"
+    assert choose_extension(ranked, frozenset(changed), codebase, ()) is None
+    alone = rank_test_files([source], texts, [])
+    other = choose_extension(alone, frozenset([source]), codebase, ())
+    assert other == "tests/backends/base/test_base.py"
 
 
 def test_a_test_named_after_a_module_of_a_common_name_is_near_if_it_imports_it() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.shown import Habits
-from pipeline.types import Context, SourceFile
-from pipeline.workflows.habits import read_habits
+from pipeline.types import Context, Issue, SourceFile, replace
+from pipeline.workflows.habits import note_numbered_entries, read_habits
 from tests.support.data.local_git import committed, repository
 
 TEST = b"def test_total():\n    assert total() == 1\n"
@@ -148,6 +148,22 @@ async def test_fragments_are_shown_one_by_one_and_cut_between_lines(tmp_path: Pa
     assert "in files of their own in changelog." in told.changelog
     assert [file.path for file in told.newest] == [f"changelog/{n}.bugfix.rst" for n in (4, 3, 2)]
     assert all(f.text.endswith("A fix.\n[... more is not shown ...]\n") for f in told.newest)
+
+
+async def test_where_numbers_name_the_fragments_an_issue_without_one_has_no_entry(
+    tmp_path: Path,
+) -> None:
+    sha = repository(tmp_path / "git", {"changelog/1.bugfix.rst": b"Old.\n", "src/a.py": b""})
+    codebase = await Codebase.open(tmp_path / "git" / ".git", sha)
+    issue = Issue(repository="acme/shop", title="It subtracts", body="")
+    context = Context(files=())
+    noted = await note_numbered_entries(issue, context, codebase)
+    assert noted.numbered_entries == "changelog"
+    numbered = replace(issue, number=7)
+    assert await note_numbered_entries(numbered, context, codebase) == context
+    sha = committed(tmp_path / "git", {"changelog/+.bugfix.rst": b"Newer, without a number.\n"})
+    codebase = await Codebase.open(tmp_path / "git" / ".git", sha)
+    assert await note_numbered_entries(issue, context, codebase) == context
 
 
 async def test_too_few_commits_tell_nothing_and_excluded_tests_are_not_shown(
