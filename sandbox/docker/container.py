@@ -29,6 +29,16 @@ HIDDEN_PATHS: Final = {
 GVISOR: Final = "runsc"
 THREADS_EACH, THREADS_OF_GVISOR = 4, 256
 """How many threads of the host gVisor needs for one process in it, and for itself."""
+HOSTNAME: Final = "sandbox"
+NO_NETWORK: Final[Mapping[str, Any]] = {
+    "network_mode": "none",
+    "extra_hosts": {HOSTNAME: "127.0.0.1"},
+    "dns": ["127.0.0.1"],
+    "dns_search": ["."],
+}
+"""Only the loopback. Tests start servers under the names of this machine, so Docker shall write
+/etc/hosts, which it does not where the network is disabled altogether; that it writes the host's
+name servers and domains into /etc/resolv.conf is prevented."""
 OWN_PROCESSES: Final = 8
 """Processes for process 1 and its helpers, in addition to those of the program under test."""
 OWN_MEMORY_MB: Final = 32
@@ -123,7 +133,7 @@ def create_cold_container(
     owner = f"uid={UID},gid={UID}"
     host = client.create_host_config(
         **common_limits(limits, runtime),
-        network_mode="none",
+        **NO_NETWORK,
         read_only=True,
         tmpfs={
             CHECKOUT: f"exec,nosuid,nodev,{size},{owner},mode=0755",
@@ -136,10 +146,9 @@ def create_cold_container(
         client.create_container(
             image,
             user=USER,
-            hostname="sandbox",
+            hostname=HOSTNAME,
             working_dir="/",
             stdin_open=True,
-            network_disabled=True,
             use_config_proxy=False,
             host_config=host | HIDDEN_PATHS,
             labels={**labels, LABEL_KIND: "execution"},
@@ -168,7 +177,7 @@ def create_warm_container(
     owner = f"uid={UID},gid={UID},mode=0700"
     host = client.create_host_config(
         **settings,
-        network_mode="none",
+        **NO_NETWORK,
         read_only=True,
         auto_remove=True,
         tmpfs={
@@ -185,10 +194,9 @@ def create_warm_container(
             image,
             entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR_CODE],
             user=USER,
-            hostname="sandbox",
+            hostname=HOSTNAME,
             working_dir="/",
             stdin_open=True,
-            network_disabled=True,
             use_config_proxy=False,
             host_config=host,
             labels={**labels, LABEL_KIND: "lane"},

@@ -98,8 +98,7 @@ PROTECTIONS: Final = (
         "network of a warm container",
         "warm",
         (
-            (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
-            (CONTAINER, "network_disabled=True", "network_disabled=False"),
+            (CONTAINER, '"network_mode": "none"', '"network_mode": "bridge"'),
             (INSIDE, "    | kernel.CLONE_NEWNET\n", ""),
             (WORLD, "    enable_loopback()\n", ""),
         ),

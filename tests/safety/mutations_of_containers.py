@@ -173,10 +173,7 @@ FIRST: Final = (
     Protection(
         "no network",
         "cold",
-        (
-            (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
-            (CONTAINER, "network_disabled=True", "network_disabled=False"),
-        ),
+        ((CONTAINER, '"network_mode": "none"', '"network_mode": "bridge"'),),
         ("test_host_access.py::test_no_network_answers",),
     ),
     Protection(

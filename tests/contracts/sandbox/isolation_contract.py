@@ -34,6 +34,25 @@ socket.create_connection(server.getsockname()); print("loopback works")
     assert run.output == "True\nTrue\nTrue\nTrue\nno names\nloopback works\n"
 
 
+async def test_servers_can_be_started_under_the_names_of_this_machine(
+    sandbox: SandboxSession,
+) -> None:
+    run = await sandbox.run(
+        python_script("""
+import socket
+for name in ("localhost", socket.gethostname()):
+    server = socket.socket()
+    server.bind((name, 0))
+    server.listen()
+    socket.create_connection((name, server.getsockname()[1]), timeout=10)
+    print("connected")
+""")
+    )
+    assert run.output == "connected\nconnected\n"
+    run = await sandbox.run(python_script("print(open('/etc/resolv.conf').read())"))
+    assert run.output.split() in ([], ["nameserver", "127.0.0.1"])  # nothing of the host's
+
+
 async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
     run = await sandbox.run(python_script("import os, json; print(json.dumps(dict(os.environ)))"))
     assert json.loads(run.output) == {
