@@ -72,6 +72,8 @@ class Candidate(Frozen):
     """The kind of machine that wrote it, `fixed` or `explore`; empty if it is not known."""
     model: str = ""
     """The model that wrote it, as the service names it; empty if it is not known. Untrusted."""
+    informed_by: tuple[int, ...] = ()
+    """The samples whose edits its machine was shown before it wrote this one."""
 
     @property
     def origin(self) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ class EditingState(State):
             test=test,
             machine=self.machine,
             model=self.models[-1] if self.models else "",
+            informed_by=self.informed_by,
         )
 
 

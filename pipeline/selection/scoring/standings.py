@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, we
 from pipeline.selection.scoring.execution import script_odds, suite_odds, voting_tests
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
 from pipeline.selection.voting import reproducing_tests, run_outcome
-from pipeline.types import Standing, VoteTable, replace
+from pipeline.types import Candidate, Standing, VoteTable, replace
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def build_standings(
     """
     tests = voting_tests(table, all_tests=all_tests)
     forms = [normalise(candidate.patch.diff) for candidate in table.candidates]
-    sources = [candidate.origin for candidate in table.candidates]
+    sources = _find_sources(table.candidates, [form.key for form in forms])
     text = compute_independent_evidence(forms, sources, issue)
     prior = ranking(text, weights_for(repository))
     odds = script_odds(table, tests)
@@ -108,6 +108,24 @@ def build_standings(
         for c in range(len(table.candidates))
     )
     return Standings(table, standings, tests, text, repository, recalibration)
+
+
+def _find_sources(candidates: Sequence[Candidate], keys: Sequence[str]) -> list[Hashable]:
+    """What tells independent sources apart, for each candidate; `keys` are the same for equal code.
+
+    Where all have the same origin, each sample is a source. One that was shown an edit and wrote
+    the same code does not agree with it: it is no further source.
+    """
+    origins: list[Hashable] = [candidate.origin for candidate in candidates]
+    if len(set(origins)) < 2:
+        origins = list(range(len(candidates)))
+    places = {candidate.sample: c for c, candidate in enumerate(candidates)}
+    for c, candidate in enumerate(candidates):
+        shown = (places[sample] for sample in candidate.informed_by if sample in places)
+        same = next((other for other in shown if keys[other] == keys[c]), None)
+        if same is not None:
+            origins[c] = origins[same]
+    return origins
 
 
 def _first_with_same_behaviour(table: VoteTable) -> list[int]:

@@ -131,6 +131,18 @@ def test_standings_say_what_is_equal_and_what_behaves_alike() -> None:
     assert [s.passes for s in found] == [1, 2, 1, 0]
 
 
+def test_an_edit_written_with_the_same_one_in_view_is_no_agreement() -> None:
+    votes = table([ONE, TWO, ONE], ["0", "0", "0"], "2")
+    *first, last = votes.candidates
+    seen = replace(votes, candidates=(*first, replace(last, informed_by=(0, 1))))
+    alone = table([ONE, TWO], ["0", "0"], "2")
+    assert known(seen).confidence(0) == known(seen).confidence(2)
+    assert known(seen).confidence(0) < known(votes).confidence(0)
+    assert known(seen).entries[0].prior == known(alone).entries[0].prior
+    other = replace(votes, candidates=(*first, replace(last, informed_by=(1,))))
+    assert known(other).confidence(0) == known(votes).confidence(0)
+
+
 def test_what_is_learnt_of_one_edit_holds_for_all_with_its_diff() -> None:
     before = known(table([ONE, TWO, ONE], ["0", "0", "0"], "2"))
     after = before.with_results(broken={0: ("t",), 1: ()}, rewards={2: 0.5})
