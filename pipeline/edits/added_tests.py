@@ -9,7 +9,7 @@ from tree_sitter import Node
 from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.edits.unified_diff import FileDiff, Hunk, parse_diff
 
-_FUNCTION, _CLASS = "function_definition", "class_definition"
+_FUNCTION = "function_definition"
 
 
 def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
@@ -19,12 +19,6 @@ def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
     Code in a string is no test, nor is a function within a function: no runner finds them. None if
     `text` is not what `diff` leaves.
     """
-    places = find_places_of_added_tests(diff, path, text)
-    return tuple(dict.fromkeys(place.rpartition(".")[2] for place in places))
-
-
-def find_places_of_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
-    """The same tests, each behind the names of its classes, as in `TillTest.test_total`."""
     grammar = grammar_of(path)
     if grammar is None or grammar.name != "python":
         return ()
@@ -34,12 +28,9 @@ def find_places_of_added_tests(diff: str, path: str, text: str) -> tuple[str, ..
     tree = parse_code(grammar, text.encode("utf-8", "replace")) if added else None
     if tree is None:
         return ()
-    found = (
-        ".".join((*classes, name))
-        for node, classes in _list_functions(tree.root_node)
-        if node.start_point.row in added and (name := _read_name(node)).startswith("test")
-    )
-    return tuple(dict.fromkeys(found))
+    functions = (node for node in _list_functions(tree.root_node) if node.start_point.row in added)
+    names = (_read_name(node) for node in functions)
+    return tuple(dict.fromkeys(name for name in names if name.startswith("test")))
 
 
 def _list_added(file: FileDiff) -> Iterator[tuple[int, str]]:
@@ -59,18 +50,17 @@ def _find_start(hunk: Hunk) -> int:
     return hunk.start - 1 if any(marker != "+" for marker, _ in hunk.lines) else hunk.start
 
 
-def _list_functions(root: Node) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """The functions at the top and the methods of classes, in order, each with its classes."""
-    nodes: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
+def _list_functions(root: Node) -> Iterator[Node]:
+    """The functions at the top and the methods of classes, in order."""
+    nodes = [root]
     while nodes:
-        node, classes = nodes.pop()
+        node = nodes.pop()
         if node.type == _FUNCTION:
-            yield node, classes
+            yield node
         else:
-            inner = (*classes, _read_name(node)) if node.type == _CLASS else classes
-            nodes += [(child, inner) for child in reversed(node.named_children)]
+            nodes += reversed(node.named_children)
 
 
-def _read_name(definition: Node) -> str:
-    name = definition.child_by_field_name("name")
+def _read_name(function: Node) -> str:
+    name = function.child_by_field_name("name")
     return name.text.decode("utf-8", "replace") if name is not None and name.text else ""

@@ -127,7 +127,8 @@ class NearbyTests:
         files = "the file" if many == 1 else f"the {many} files"
         if not base.ended and told < many:  # its time did not allow the others
             files = f"{told} of {files}"
-        return replace(report, chosen=f"those in {files} nearest to what the edit touches")
+        which = "those" if base.ended else "those that the time allowed"
+        return replace(report, chosen=f"{which} in {files} nearest to what the edit touches")
 
     async def _run_new_tests(self, runner: TestRunner, diff: str) -> SuiteRun | None:
         """Run the tests that `diff` brings: in a choice by name of others they do not run."""

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.reproduction.runners import QUIET
-from pipeline.types import Reproduction, Rung
+from pipeline.types import Reproduction, Rung, replace
 from sandbox.base import Execution
 
 PATH = "tests/test_till.py"
@@ -59,15 +59,19 @@ def test_a_new_file_holds_nothing_but_the_test() -> None:
     assert advise_command(test) == f"python -m pytest {PATH}"
 
 
-def test_the_runner_of_django_takes_the_label_of_the_new_test() -> None:
-    method = "+\n+\n+class TillTest:\n+    def test_nothing(self):\n+        assert not total([])\n"
+@pytest.mark.parametrize("place", ["test_till.TillTest", "test_till.TillTest.test_nothing"])
+def test_the_runner_of_django_takes_the_label_of_the_new_test_that_ran(place: str) -> None:
     labels = ("python", "tests/runtests.py", "-v", "2", "--parallel", "1", "test_till")
+    test = build_test(ADDED, *labels)
+    # It may stand in a class that only others inherit: what ran counts.
+    output = f"test_nothing ({place})\nSays why ... FAIL\ntest_old (test_till.TillTest) ... ok\n"
+    ran = replace(test, before=replace(RUN, output=output))
     said = "python tests/runtests.py -v 2 test_till.TillTest.test_nothing"
-    assert advise_command(build_test(method, *labels)) == said
-    elsewhere = (*labels[:-1], "till.tests")
-    assert advise_command(build_test(method, *elsewhere)) == (
-        "python tests/runtests.py -v 2 till.tests"
-    )
+    assert advise_command(ran) == said
+    assert advise_command(test) == "python tests/runtests.py -v 2 test_till"
+    many = "".join(f"test_nothing (test_till.Till{n}) ... FAIL\n" for n in range(9))
+    ran = replace(test, before=replace(RUN, output=many))
+    assert advise_command(ran) == "python tests/runtests.py -v 2 test_till"
 
 
 def test_a_script_and_another_runner_are_as_they_ran() -> None:
