@@ -1,10 +1,11 @@
-"""`python -m tests.benchmarks [--only NAME,NAME]`: run, print the table, write build/bench.json."""
+"""`python -m tests.benchmarks [--only NAME,NAME]`: run, print tables, write build/bench.json."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
@@ -65,12 +66,22 @@ def main() -> int:
     parser.add_argument("--only", type=_names, default=[*BENCHMARKS], help="names, with commas")
     only: list[str] = parser.parse_args().only
     rows: list[Row] = []
+    failed: list[str] = []
     for name in only:
         sys.stderr.write(f"bench: {name}\n")
-        rows += asyncio.run(BENCHMARKS[name]())
-    sys.stdout.write(render(rows) + "\n")
-    write(rows, Path("build/bench.json"))
-    return 0
+        try:
+            measured = asyncio.run(BENCHMARKS[name]())
+        except Exception:  # noqa: BLE001 - the others are measured all the same
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        sys.stdout.write(render(measured) + "\n")
+        sys.stdout.flush()
+        rows += measured
+        write(rows, Path("build/bench.json"))
+    if failed:
+        sys.stderr.write(f"bench: {', '.join(failed)} failed; see above.\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
