@@ -26,9 +26,9 @@ LARGEST: Final = 8 * 1024 * 1024
 MOST_FILES: Final = 2_000
 _TOO_LARGE: Final = f"It is larger than {LARGEST // 1024 // 1024} MiB."
 _TOO_MANY: Final = f"It changes more than {MOST_FILES:,} files."
-_CONTENT: Final = 64 * 1024 * 1024
+MOST_CONTENT: Final = 64 * 1024 * 1024
 """Bytes of the files that an edit changes, before and after together."""
-_CONTENT_TOO_LARGE: Final = f"The files that it changes are larger than {_CONTENT >> 20} MiB."
+_CONTENT_TOO_LARGE: Final = f"The files that it changes are larger than {MOST_CONTENT >> 20} MiB."
 _APPLY_MEMORY: Final = 512 * 1024 * 1024
 """Bytes that git may use to apply a diff: a binary part unpacks to a thousand times its size."""
 _COMPARE_SECONDS: Final = 120.0
@@ -90,8 +90,12 @@ async def import_edits(
     return ImportedEdits(candidates=tuple(candidates), rejected=tuple(rejected), notes=tuple(notes))
 
 
-async def diff_commits(git_dir: Path, old: str, new: str, name: str) -> ExternalEdit:
+async def diff_commits(
+    git_dir: Path, old: str, new: str, name: str, *, content: int = LARGEST
+) -> ExternalEdit:
     """The diff from commit `old` to commit `new`; the blobs are measured before the diff is made.
+
+    `content`: how many bytes the files that differ may have, before and after together.
 
     Raises:
         GitFailed: a commit is missing.
@@ -101,7 +105,7 @@ async def diff_commits(git_dir: Path, old: str, new: str, name: str) -> External
             blobs = await _list_changed_blobs(git_dir, old, new)
             if len(blobs) > 2 * MOST_FILES:
                 return ExternalEdit(name, b"", _TOO_MANY)
-            if await _measure(git_dir, blobs) > LARGEST:
+            if await _measure(git_dir, blobs) > content:
                 return ExternalEdit(name, b"", _TOO_LARGE)
             diff = await git(
                 git_dir, "diff-tree", "-p", "--binary", "--full-index", "--no-renames",
@@ -109,6 +113,8 @@ async def diff_commits(git_dir: Path, old: str, new: str, name: str) -> External
             )  # fmt: skip
     except TimeoutError:
         return ExternalEdit(name, b"", _TOO_SLOW)
+    if len(diff) > LARGEST:
+        return ExternalEdit(name, b"", _TOO_LARGE)
     return ExternalEdit(name, diff)
 
 
@@ -178,7 +184,7 @@ async def _check_size(scratch: Path, changes: Sequence[_Change]) -> None:
     if len(changes) > MOST_FILES:
         raise UnfitEdit(_TOO_MANY)
     blobs = [blob for change in changes for blob in change.blobs if blob.strip("0")]
-    if await _measure(scratch, blobs) > _CONTENT:
+    if await _measure(scratch, blobs) > MOST_CONTENT:
         raise UnfitEdit(_CONTENT_TOO_LARGE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.history import FETCHED_COMMITS
 from pipeline.concurrency import gather_all
-from pipeline.edits.external import diff_commits
+from pipeline.edits.external import MOST_CONTENT, diff_commits
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.program import python_script, repeat_environment
@@ -42,6 +43,7 @@ class Lineage:
         self._sandbox = sandbox
         self._seconds = seconds
         self._diffs: dict[int, str | None] = {}
+        self._lock = asyncio.Lock()
         self._findings: dict[tuple[str, int, int], Finding] = {}
         self.commits: tuple[Ancestor, ...] = ()
 
@@ -127,9 +129,13 @@ class Lineage:
 
     async def _diff_to(self, at: int) -> str | None:
         """The difference from the codebase's commit to the one at `at`; None if it is too large."""
-        if at not in self._diffs:
-            old = self.commits[at].commit
-            edit = await diff_commits(self._codebase.git_dir, self._codebase.commit, old, "")
-            diff = edit.diff.decode("utf-8", "surrogateescape")
-            self._diffs[at] = None if edit.problem else diff
-        return self._diffs[at]
+        async with self._lock:  # one at a time: git holds all that differs in memory
+            if at not in self._diffs:
+                old = self.commits[at].commit
+                # Of large files that many commits touch, the differences are small.
+                edit = await diff_commits(
+                    self._codebase.git_dir, self._codebase.commit, old, "", content=MOST_CONTENT
+                )
+                diff = edit.diff.decode("utf-8", "surrogateescape")
+                self._diffs[at] = None if edit.problem else diff
+            return self._diffs[at]

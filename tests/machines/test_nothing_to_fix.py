@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import git
+from pipeline.edits.external import LARGEST
 from pipeline.types import NoFix, Selection
 from pipeline.workflows.lineage import Lineage
 from tests.support.data.repositories import add_commit
@@ -61,6 +63,19 @@ async def test_a_fix_is_found_by_bisecting_and_nothing_but_tests_is_paid(shop: S
     assert "3 of 3 scripts" in result.details[0]
     assert "5 commits ago" in result.details[1]
     assert {call.split("/")[0] for call, _ in model.asked} == {"testing"}
+
+
+async def test_many_changes_of_large_files_do_not_hide_the_commit(shop: Shop) -> None:
+    git_dir = shop.codebase.git_dir
+    lines = "# filler\n" * (LARGEST // 18)  # before and after together, more than may be compared
+    for number, till in enumerate((FILES[TILL], FILES[TILL], FIXED, FIXED)):
+        await add_commit(git_dir, {TILL: till, "large.py": f"x = {number}\n{lines}"}, "Change")
+    head = (await git(git_dir, "rev-parse", "HEAD")).decode().strip()
+    codebase = await Codebase.open(git_dir, head)
+    lineage = Lineage(codebase, SubprocessSandbox(await codebase.build_tree()), 100)
+    await lineage.read()
+    text = GOOD_SCRIPT.partition("<script>\n")[2].partition("</script>")[0]
+    assert await lineage.find_fix(text) == 1
 
 
 async def test_commits_on_which_the_script_does_not_run_are_passed_over(shop: Shop) -> None:
