@@ -79,6 +79,28 @@ class SuiteReport(Frozen):
         return tuple(sorted(set(self.before.passed) - set(self.after.passed)))
 
     @property
+    def passed_after(self) -> tuple[str, ...]:
+        """Tests with a result without the edit that pass with it."""
+        return tuple(sorted(set(self.after.passed) & self._known))
+
+    @property
+    def passed_only_after(self) -> tuple[str, ...]:
+        """Tests without a result without the edit that pass with it: those that it brings."""
+        return tuple(sorted(set(self.after.passed) - self._known))
+
+    @property
+    def failed_only_after(self) -> tuple[str, ...]:
+        """Tests without a result without the edit that fail with it."""
+        return tuple(sorted(set(self.after.failed) - self._known))
+
+    @property
+    def _known(self) -> set[str]:
+        before = self.before
+        return {
+            *before.passed, *before.failed, *before.offline, *before.skipped, *self.flaky
+        }  # fmt: skip
+
+    @property
     def is_near(self) -> bool:
         """Whether only the tests near the edit ran."""
         return not self.whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bot.comments.context import render_context
 from bot.comments.evidence.further import render_further
@@ -34,6 +34,11 @@ BODY_CHARACTERS = 65_536
 LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
 """How much of each log is shown: the first size with which the body fits."""
 RECORDED = "recorded answers"
+_STAGES: Mapping[str, str] = {
+    "testing": "testing (scripts)",
+    "reproduction": "reproduction (test and description)",
+}
+"""Names of stages that do not say what was written."""
 NEXT_STEPS = (
     "Comment on a line or request changes, and I will revise. If you push to the branch, it is "
     "yours: I will not change it any more. I never approve or merge."
@@ -197,14 +202,11 @@ def _votes_section(selection: Selection, characters: int) -> str:
         "every script on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
-    measured = (
-        "often agreeing edits are correct"
-        if _has_equal(selection)
-        else "likely such an edit is to be correct"
-    )
+    edits = "agreeing edits" if _has_equal(selection) else "such edits"
     sure = (
-        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. How "
-        f"{measured} was measured on public edits; {explain_weights(load_shipped_ratios())}"
+        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. That "
+        f"rests on how often {edits} were right among public ones whose correctness is known; "
+        f"{explain_weights(load_shipped_ratios())}"
     )
     if selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
@@ -247,8 +249,9 @@ def render_cost(accounts: Sequence[Account]) -> str:
     for account in accounts:
         usage = account.usage
         read = usage.input + usage.cache_read + usage.cache_write
+        stage = _STAGES.get(account.stage) or line(account.stage, 40)
         rows.append(
-            f"| {line(account.stage, 40)} | {model_name(account.model)} | {account.calls} "
+            f"| {stage} | {model_name(account.model)} | {account.calls} "
             f"| {read:,} | {usage.output:,} | ${account.dollars:.4f} |"
         )
     dollars = sum(account.dollars for account in accounts)

@@ -85,7 +85,7 @@ def _choice_sentence(judged: Judgement) -> str:
     if verdict.suite is None:
         problem = prose(verdict.suite_problem, 300)
         return f"{text}\n\nI could not run the repository's own tests with it. {problem}".rstrip()
-    after = len(verdict.suite.after.passed)
+    after = len(verdict.suite.passed_after)
     own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
     return f"{text}\n\n{own}, and every test that passes without it still passes."
 

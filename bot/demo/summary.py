@@ -79,7 +79,7 @@ def render_decision(chosen: Selection) -> str:
         verb = agree(before, "passes", "pass")
         lines.append(
             f"The package's own tests: {before} {verb} without the edit, "
-            f"{len(suite.after.passed)} with it; {len(suite.broken)} broken by it."
+            f"{len(suite.passed_after)} with it; {len(suite.broken)} broken by it."
         )
     test = chosen.evidence.reproduction
     lines.append(

@@ -29,12 +29,9 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     """What `report`, if there is one, says of the edit `diff`."""
     if report is None:
         return NearTests(_NOT_RUN)
-    before, after = report.before, report.after
-    known = {*before.passed, *before.failed, *before.offline, *before.skipped, *report.flaky}
-    passed = sorted(set(after.passed) - known)
-    failed = sorted(set(after.failed) - known)
+    passed, failed = report.passed_only_after, report.failed_only_after
     sentences = [count_near(report), describe_cut(report)]
     if not passed and not failed and any(is_runnable(path) for path in list_paths(diff)):
         sentences.append(_NO_NEW)
     text = " ".join(filter(None, sentences))
-    return NearTests(text, tuple(passed[:MOST_NAMED]), tuple(failed[:MOST_NAMED]))
+    return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED])

@@ -97,7 +97,7 @@ def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -
             f"More of the repository's tests were run with {join_names(more)} only." if more else ""
         )
         return " ".join(filter(None, (count_near(report), named, describe_cut(report), only)))
-    text = f"Of the repository's own tests that were run, {len(report.after.passed)} pass"
+    text = f"Of the repository's own tests that were run, {len(report.passed_after)} pass"
     which = f"{len(broken)}: {_some(broken)}" if broken else "none"
     return f"{text} with it, and it breaks {which}. {describe_cut(report)}".rstrip()
 

@@ -133,11 +133,11 @@ def _counts(run: Execution) -> str:
 def _describe_suite(suite: SuiteReport | None) -> str:
     if suite is None:
         return "not run; the reason is below."
-    before, after = len(suite.before.passed), len(suite.after.passed)
-    broken = len(suite.broken)
+    before, broken = len(suite.before.passed), len(suite.broken)
     words = f"**{broken:,} broken**" if broken else "none broken"
     verb = agree(before, "passes", "pass")
-    text = f"{before:,} of this repository's tests {verb} before, {after:,} after; {words}"
+    after = _count_passed_after(suite)
+    text = f"{before:,} of this repository's tests {verb} before, {after}; {words}"
     if suite.chosen:
         verb = agree(suite.whole, "passes", "pass")
         known = f"are known to {verb}" if suite.before.cut else f"{verb} in all"
@@ -145,6 +145,12 @@ def _describe_suite(suite: SuiteReport | None) -> str:
         text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
     cut = describe_cut(suite)
     return f"{text}. {cut}" if cut else text
+
+
+def _count_passed_after(suite: SuiteReport) -> str:
+    """How many of the repository's tests pass with the edit; those that it brings apart."""
+    text, more = f"{len(suite.passed_after):,} after", len(suite.passed_only_after)
+    return f"{text} (and {more:,} more that ran only then)" if more else text
 
 
 def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:

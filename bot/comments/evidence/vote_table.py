@@ -24,6 +24,8 @@ _WIDER_TEST = (
     "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
     "❌ there does not show that another edit is wrong."
 )
+_HOW: Mapping[str, str] = {"explore": "exploring", "fixed": "fixed context"}
+"""How an edit was made, by its machine."""
 _NO_RESULT: Mapping[str, str] = {"breaks": "not compared"}
 _OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
 
@@ -187,7 +189,8 @@ def _makers(table: VoteTable) -> dict[str, list[str]]:
     makers: dict[str, list[str]] = {}
     for one in table.candidates:
         if one.machine:
-            makers.setdefault(one.patch.diff, []).append(f"{one.machine}, {code(one.model, 60)}")
+            how = _HOW.get(one.machine, one.machine)
+            makers.setdefault(one.patch.diff, []).append(f"{how}, {code(one.model, 60)}")
     named = {diff: "; ".join(dict.fromkeys(found)) for diff, found in makers.items()}
     return {"made by": [named.get(one.patch.diff, "") for one in table.candidates]}
 
@@ -273,10 +276,11 @@ def suite_sentence(edits: JudgedEdits) -> str:
 
 
 def _count_sentence(suite: SuiteReport) -> str:
-    before, after = len(suite.before.passed), len(suite.after.passed)
+    before = len(suite.before.passed)
     verb = agree(before, "passes", "pass")
     text = (
-        f"Of this repository's own tests, {before:,} {verb} without edit A and {after:,} with it; "
+        f"Of this repository's own tests, {before:,} {verb} without edit A and "
+        f"{len(suite.passed_after):,} with it; "
         f"it breaks {len(suite.broken)}."
     )
     return f"{text} {describe_cut(suite)}".rstrip()

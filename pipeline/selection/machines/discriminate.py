@@ -15,7 +15,7 @@ from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.separation import Separation
 from pipeline.state import ReplyKind, State
-from pipeline.types import Frozen, Issue
+from pipeline.types import Frozen, Issue, TestScript, VoteTable
 from prompts.templates import render
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script, shell_command
@@ -102,7 +102,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             }
             for letter, c, suite in _rows(self._finalists)
         ]
-        test = table.candidates[self._finalists.indices[0]].test or next(iter(table.tests), None)
+        number, test, separates = _find_script(table, self._finalists.indices)
         show_votes = self._show_votes and bool(table.tests)
         # Another order of the same candidates, and other pairs of them, share this prefix.
         context = render("selecting/context", issue=self._issue, files=self._finalists.files)
@@ -112,6 +112,8 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             candidates=candidates,
             base=[_cell_text(run) for run in table.base] if show_votes else [],
             script=test.text if test else "",
+            number=number + 1,
+            separates=show_votes and separates,
         )
         first = Message(role="user", text=context)
         return DiscriminatingState(messages=[first], pending=pending)
@@ -198,6 +200,22 @@ def _pick_by_counting(rounds: Sequence[Round]) -> int:
         if one.separates:
             passed.update(at for at, run in enumerate(one.runs) if run.passed)
     return max(range(len(rounds[0].runs)), key=lambda at: (passed[at], -at))
+
+
+def _find_script(table: VoteTable, finalists: Sequence[int]) -> tuple[int, TestScript | None, bool]:
+    """The script to show, its index first; whether some finalists pass it and others do not.
+
+    Without one that separates them, it is that of the first finalist.
+    """
+    for at, test in enumerate(table.tests):
+        counts = at not in (*table.flaky, *table.self_serving)
+        if counts and len({table.runs[c][at].passed for c in finalists}) == 2:
+            return at, test, True
+    own = table.candidates[finalists[0]].test
+    for at, test in enumerate(table.tests):
+        if test == own:
+            return at, test, False
+    return 0, next(iter(table.tests), own), False
 
 
 def _rows(finalists: Finalists) -> list[tuple[str, int, str]]:

@@ -83,8 +83,8 @@ def load_shipped_ratios() -> FittedRatios:
 def explain_weights(ratios: FittedRatios) -> str:
     """Where the weight of executions comes from, as the end of a sentence."""
     if not ratios.fitted:
-        return "the weight of the executions is an assumption."
+        return "how much running tests tells is an assumption."
     return (
-        f"the weight of the executions was counted on {ratios.edits} of them that were run, and "
-        "assumes that half of all scripts tell nothing."
+        f"how much running tests tells was counted on {ratios.edits} of them, with the "
+        "assumption that half of all scripts tell nothing."
     )

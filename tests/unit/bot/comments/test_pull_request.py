@@ -31,7 +31,7 @@ def test_the_body_holds_the_evidence_in_order() -> None:
         "| before | 2 | 1 |\n| after | 3 | 0 |",
         "## Limits",
         "Models: recorded answers. Recorded answers were saved beforehand",
-        "| testing | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
+        "| testing (scripts) | recorded answers | 3 | 1,500 | 200 | $0.0123 |",
         pull_marker(RunId("r1")),
     ]
     places = [body.index(part) for part in wanted]
@@ -73,7 +73,7 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
     assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
-    assert "How often agreeing edits are correct was measured" in body
+    assert "how often agreeing edits were right among public ones" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
     edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
@@ -87,7 +87,7 @@ def test_nothing_is_said_of_agreeing_edits_where_none_agrees() -> None:
     alone = Standing(votes=2, passes=2, support=1, same_as=0, behaves_as=0, execution=0, prior=0)
     evidence = replace(selection.evidence, standings=(alone, replace(alone, same_as=1)))
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
-    assert "85%. How likely such an edit is to be correct was measured on public edits;" in body
+    assert "85%. That rests on how often such edits were right among public ones" in body
     assert "agreeing" not in body
 
 
@@ -309,7 +309,8 @@ def test_one_test_is_counted_as_one() -> None:
     assert suite is not None
     before = replace(suite.before, passed=("a",))
     body = body_with_suite(before=before, whole=1, chosen="the nearest")
-    assert "1 of this repository's tests passes before, 3 after" in body
+    counts = "1 of this repository's tests passes before, 2 after (and 1 more that ran only then)"
+    assert counts in body
     assert "(1 passes in all; I ran the nearest)" in body
     near = body_with_suite(whole=0, chosen="those in 2 files nearest to what the edit touches")
     assert "none broken (I ran those in 2 files nearest to what the edit touches)" in near

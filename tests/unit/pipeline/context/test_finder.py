@@ -285,5 +285,5 @@ async def test_a_ranking_is_greedy_and_knows_target_and_maximum(tmp_path: Path) 
     question = asked.conversations["ranking/0"][-1].text
     assert "about 60000 tokens of files in all; 90000 is the maximum" in question
     system = " ".join(asked.systems["ranking/0"].split())
-    assert "What you leave out cannot be seen" in system
+    assert "What you leave out may never be seen" in system
     assert "include every file that might need an edit" in system

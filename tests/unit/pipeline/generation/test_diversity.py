@@ -46,10 +46,10 @@ def test_finished_edits_are_reported_once_each_with_how_they_fared() -> None:
         (4, "d"),
         (5, "e"),
     ]
-    assert "exits with code 0: the issue is fixed. Tests" in others[0].how
+    assert "passes (exit code 0). Tests" in others[0].how
     assert others[0].how.endswith("breaks: 2.")
-    assert "not fixed" in others[1].how
-    assert "script is broken" in others[2].how
+    assert "fails (exit code 2)" in others[1].how
+    assert "ends without a verdict (exit code 1)" in others[2].how
     assert "did not end" in others[3].how
     assert "not run" in others[4].how
 
