@@ -15,7 +15,7 @@ FILES = {
         "from shop.till import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
     ),
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
-    ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\n",
+    ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\n",
 }
 SCRIPT = """\
 <script>
