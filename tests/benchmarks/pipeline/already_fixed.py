@@ -9,13 +9,14 @@ instances, `execution` with those that can run).
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -121,8 +122,9 @@ async def measure() -> list[Row]:
                 except SandboxError as error:
                     sys.stderr.write(f"  {row.instance_id}: {error}\n")
                     return
-            sys.stderr.write(f"  {row.instance_id}: {outcome}\n")
-            outcomes.append(outcome)
+            sys.stderr.write(f"  {row.instance_id}: {outcome or 'no test can be run by name'}\n")
+            if outcome:
+                outcomes.append(outcome)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -152,7 +154,8 @@ async def measure() -> list[Row]:
 
 async def _measure_instance(
     row: GradedInstance, trees: Path, folder: Path, runner: PipelineRunner
-) -> Outcome:
+) -> Outcome | None:
+    """None if no test that the edit turns green can be run by name."""
     clone = find_clone(trees, row.repo)
     assert clone is not None
     git_dir = folder / "repo.git"
@@ -167,8 +170,11 @@ async def _measure_instance(
     base = await Codebase.open(git_dir, row.base_commit)
     fixed = await Codebase.open(git_dir, top)
     texts = await _test_files(await Codebase.open(git_dir, tested), row)
-    scripts = [_script(row, texts, half, strict=False) for half in _halves(row.fail_to_pass)]
-    passing = row.pass_to_pass[: 2 * MOST_TESTS]
+    failing = _name_tests(row, texts, row.fail_to_pass)
+    if not failing:
+        return None
+    scripts = [_script(row, texts, half, strict=False) for half in _halves(failing)]
+    passing = _name_tests(row, texts, row.pass_to_pass)[: 2 * MOST_TESTS]
     anyway = [_script(row, texts, half, strict=True) for half in _halves(passing)]
     job = Job(
         run_id=RunId(f"bench-{row.instance_id}"),
@@ -263,6 +269,28 @@ async def _test_files(codebase: Codebase, row: GradedInstance) -> dict[str, str]
     return {path: await codebase.read_text(path) or "" for path in paths if path in codebase.files}
 
 
+def _name_tests(row: GradedInstance, files: dict[str, str], tests: Sequence[str]) -> Sequence[str]:
+    """The names by which a command runs `tests`; Django's are labels, without what has none."""
+    if row.repo != "django/django":
+        return tests
+    described = dict(_list_described(files))
+    labels = (_django_label(name) or described.get(name, "") for name in tests)
+    return list(filter(None, dict.fromkeys(labels)))
+
+
+def _list_described(files: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The first line of each test's docstring, by which Django's results call it, and its label."""
+    for path, text in files.items():
+        module = path.removeprefix("tests/").removesuffix(".py").replace("/", ".")
+        classes = ast.parse(text).body if path.endswith(".py") else []
+        for group in classes:
+            if not isinstance(group, ast.ClassDef):
+                continue
+            for test in group.body:
+                if isinstance(test, ast.FunctionDef) and (words := ast.get_docstring(test)):
+                    yield words.partition("\n")[0], f"{module}.{group.name}.{test.name}"
+
+
 def _halves(tests: Sequence[str]) -> list[Sequence[str]]:
     return [half for half in (tests[::2], tests[1::2]) if half]
 
@@ -275,8 +303,7 @@ def _script(
     Else it shows the issue: the edit brings the name that it imports.
     """
     if row.repo == "django/django":
-        labels = sorted({_django_label(name) for name in tests} - {""})
-        command = ["python", "tests/runtests.py", "--parallel", "1", *labels]
+        command = ["python", "tests/runtests.py", "--parallel", "1", *sorted(tests)]
         codes = {0: 0, 1: 2}
     elif row.repo == "sympy/sympy":
         # They are named by function alone, whichever file they stand in.
