@@ -18,7 +18,7 @@ BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
 UNPACK = (
     # Fresh times: some archives have times before 1980, which a wheel cannot hold.
     f"tar --touch -xf {INCOMING}/tree.tar -C {CHECKOUT} --no-same-owner --anchored --exclude=.git",
-    f"rm {INCOMING}/tree.tar",
+    f"rm {INCOMING}/tree.tar; touch {INCOMING}/begun",
 )
 CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
 CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
@@ -51,9 +51,15 @@ def _compile_line(folders: str, skipped: str = "") -> str:
 # uv leaves it to the first import. Nothing that an execution writes lasts: each would compile all
 # that it imports. Hardly anybody imports the tests of a dependency.
 COMPILE = f"""folders=$(python -c "{_PATHS}"); {_compile_line("$folders", "/tests?/|")}"""
+# The layer below is compiled: only what came since.
+COMPILE_NEW = (
+    f"""find $(python -c "{_PATHS}") -cnewer {INCOMING}/begun -name '*.py' ! -size +2M """
+    "! -path '*/tests/*' ! -path '*/test/*' -print0"
+    f" | xargs -0 -r timeout {COMPILE_MINUTES}m python -m compileall -q >/dev/null 2>&1 || true"
+)
 FINISH = (
     _compile_line(CHECKOUT),
-    COMPILE,
+    COMPILE_NEW,
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )
