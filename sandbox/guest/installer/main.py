@@ -28,7 +28,7 @@ from sandbox.guest.installer.plan import (
     write_record,
 )
 from sandbox.guest.installer.requirements import flatten, name_of
-from sandbox.guest.installer.resolve import Resolver, is_importable, read_installed
+from sandbox.guest.installer.resolve import Resolver, is_installed, read_installed
 from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
 from sandbox.guest.installer.versioneer import expand_keywords
 
@@ -103,7 +103,7 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         raise Failed(explain("What the package needs could not be installed", resolver.output))
     if plan.optional:
         resolver.install_optional(plan.optional)
-    if plan.setup_py and minor < 12 and not is_importable(uv, "setuptools"):
+    if plan.setup_py and minor < 12 and not is_installed(uv, "setuptools"):
         uv.install(["setuptools"])  # older code imports pkg_resources without asking for it
 
 
