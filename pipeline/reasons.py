@@ -73,7 +73,8 @@ def describe_cut(report: SuiteReport) -> str:
     if not cut:
         return ""
     counts = f"{_count_results(cut, noun)} ran{_count_skipped(cut)}"
-    return f"A time limit ended the run {which} the edit: {counts}."
+    alone = "; the nearest had run by themselves before" if report.near else ""
+    return f"A time limit ended the run {which} the edit: {counts}{alone}."
 
 
 def _count_results(cut: CutShort, noun: str) -> str:

@@ -111,7 +111,7 @@ def render_environment(record: EnvironmentRecord) -> str:
     best, health, installed = record.best, record.health, record.installation
     if best is None or health is None:
         return ""
-    parts = [f"## Environment\n\nIt {health.works}. {prose(health.summary(), _LINE)}"]
+    parts = [f"## Environment\n\nThe environment {health.works}. {prose(health.summary(), _LINE)}"]
     if health.command:
         parts.append(f"The repository's tests are run with {code(' '.join(health.command), 300)}.")
     if installed and installed.left_out:

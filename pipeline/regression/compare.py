@@ -96,7 +96,7 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
         before=_join_runs(near.before, rest.before, set(before)),
         after=_join_runs(near.after, rest.after, passed),
         flaky=tuple(sorted(flaky)),
-        chosen=f"{near.chosen}, and of the others {rest.chosen}",
+        chosen=f"{near.chosen}, and then, of the others, {rest.chosen}",
         near=len(near.before.passed),
     )
 

@@ -124,11 +124,11 @@ class NearbyTests:
         if new:
             report = replace(report, after=_add_run(report.after, new))
         many, told = len(wanted.files or ()), len({base.files.get(name) for name in names})
-        files = "the file" if many == 1 else f"the {many} files"
+        files = "the test file" if many == 1 else f"the {many} test files"
         if not base.ended and told < many:  # its time did not allow the others
             files = f"{told} of {files}"
-        which = "those" if base.ended else "those that the time allowed"
-        return replace(report, chosen=f"{which} in {files} nearest to what the edit touches")
+        which = "those" if base.ended else "as many as the time allowed"
+        return replace(report, chosen=f"{which} in {files} nearest to the edit")
 
     async def _run_new_tests(self, runner: TestRunner, diff: str) -> SuiteRun | None:
         """Run the tests that `diff` brings: in a choice by name of others they do not run."""

@@ -103,9 +103,9 @@ def _describe_choice(chosen: Sequence[str], rank: Mapping[str, int], passed: Seq
         return ""
     ranks = {rank[name] for name in chosen}
     if ranks == {_FAR}:
-        return "as many as the time allows; none is known to touch what the edit changes"
+        return "as many as the time allowed; none is known to use the changed code"
     if any(rank[name] < _FAR for name in {*passed} - {*chosen}):
-        return "as many of those that run or import what the edit touches as the time allows"
+        return "those that use the changed code, as far as the time allowed"
     if _FAR not in ranks:
-        return "those that run or import what the edit touches"
-    return "those that run or import what the edit touches, then others while the time lasted"
+        return "those that use the changed code"
+    return "those that use the changed code, then others as far as the time allowed"

@@ -69,7 +69,7 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
         verb, rest = agree(equal, "makes", "make"), count - 1
         which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
         return [f"{which} {verb} the same change"]
-    return ["every other edit is written differently"] if count > 2 else []
+    return ["no other edit makes the same change"] if count > 2 else []
 
 
 def _describe_failed_by_all(standings: Standings, missing: int) -> list[str]:

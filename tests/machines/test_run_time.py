@@ -49,7 +49,7 @@ async def test_the_suite_leaves_the_reproduction_test_its_time(shop: Shop) -> No
     suite = result.evidence.suite
     assert suite is not None
     assert suite.broken == ()
-    assert suite.chosen.startswith("those in the file nearest to what the edit touches; ")
+    assert suite.chosen.startswith("those in the test file nearest to the edit; ")
     assert suite.chosen.endswith("the time for this run allowed no more")
     assert result.evidence.reproduction.rung == "new file"
 

@@ -12,6 +12,8 @@ from pipeline.types import FurtherScript, VoteTable
 from sandbox.base import Execution
 
 MAX_SCRIPTS = 5
+_OUTPUT = 1500
+"""Characters of what a script prints."""
 
 
 def render_further(
@@ -23,12 +25,27 @@ def render_further(
     parts: list[str] = []
     for number, script in enumerate(further[:MAX_SCRIPTS], 1):
         which = f" {number} of {len(further)}" if len(further) > 1 else ""
-        text = f"{_describe_base(script.base)}\n\n{block(script.text, characters, 'python')}"
+        shown = [_describe_base(script.base), block(script.text, characters, "python")]
+        shown += _render_outputs(script, names, characters)
+        text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
         parts.append(details(f"Script{which} that told the best edits apart: {ends}", text))
     if len(further) > MAX_SCRIPTS:
         parts.append(f"And {pluralize(len(further) - MAX_SCRIPTS, 'further script')}.")
     return "\n\n".join(parts)
+
+
+def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:
+    """What it printed with one edit that it passes and with one that it does not."""
+    runs = list(zip(script.candidates, script.runs, strict=True))
+    first = (
+        next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
+    )
+    return [
+        f"With {names[c]} it prints:\n\n{block(run.output, min(characters, _OUTPUT))}"
+        for c, run in filter(None, first)
+        if run.output.strip()
+    ]
 
 
 def _describe_base(run: Execution) -> str:

@@ -10,6 +10,8 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.reasons import describe_cut
 from pipeline.types import Evidence, SuiteReport, SuiteRun
 
+MAX_STILL_FAILING = 5
+
 
 def render_suite(evidence: Evidence, characters: int) -> str:
     """The results as a table, what they mean, and the output folded."""
@@ -28,6 +30,10 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     cut = describe_cut(suite)
     if ran := " ".join(filter(None, (_describe_chosen(suite), cut))):
         text += f"\n\n{ran}"
+    if still := sorted(set(before.failed) & set(after.failed))[:MAX_STILL_FAILING]:
+        more = len(set(before.failed) & set(after.failed)) - len(still)
+        text += f"\n\nThese fail with and without the change:\n\n{_render_names(still)}"
+        text += f"\n\nAnd {more:,} more." if more else ""
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
@@ -50,7 +56,7 @@ def _render_output(suite: SuiteReport, characters: int) -> str:
         log += f"\n\n{describe_cut(suite)}"
     title = "Output with the change"
     if suite.near:
-        title += f", without that of the {suite.near:,} nearest tests, which ran before"
+        title += f" (the {suite.near:,} nearest tests had run before and are not in it)"
     return details(title, log)
 
 

@@ -159,7 +159,7 @@ def _columns(
 def _count_broken(standing: Standing) -> str | None:
     """How many of the repository's tests it breaks; None if it was not compared by any."""
     if standing.near is not None:
-        return f"{standing.near} (tests near it)"
+        return f"{standing.near} (only tests near it were run)"
     return None if standing.broken is None else str(len(standing.broken))
 
 

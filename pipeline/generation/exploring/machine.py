@@ -211,8 +211,15 @@ class ExploringMachine(Machine[ExploringState]):
         """After a new script or edit: the script without and with the edit."""
         if not state.scripts:
             return self._report(state, changed=True)
+        known = len(state.base)
         after = await self._run_newest_script(state)
-        return self._report(state, run=after, before=state.base[-1], changed=state.action == "edit")
+        return self._report(
+            state,
+            run=after,
+            before=state.base[-1],
+            repeated=len(state.base) == known,
+            changed=state.action == "edit",
+        )
 
     async def _run_newest_script(self, state: ExploringState) -> Execution | None:
         """Its run with the edit; None without an edit. A new script also runs without it."""
@@ -268,7 +275,7 @@ class ExploringMachine(Machine[ExploringState]):
 
     def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:
         left = self.attempts - len(state.attempts)
-        empty: dict[str, object] = {"run": None, "before": None, "tests": None}
+        empty: dict[str, object] = {"run": None, "before": None, "repeated": False, "tests": None}
         return render(
             "exploring/result",
             action=state.action,

@@ -135,7 +135,7 @@ RANKED = [{"path": "a.py", "summary": "S", "tokens": 4, "test": True}]
 SPECIAL: dict[str, dict[str, object]] = {
     "ranking/order": {"files": RANKED},
     "exploring/context": {"others": ["b.py"]},
-    "exploring/result": {"tests": NAMED},
+    "exploring/result": {"tests": NAMED, "repeated": False},
     "search/context": {"others": ["b.py"]},
     "search/locate": {"files": LOCATED.files},
     "selecting/write": {"base": ["2", "2"], "number": 2, "separates": False},

@@ -159,7 +159,7 @@ SUITE = SuiteReport(
     after=SuiteRun(execution=FAILS, passed=("a",), failed=("b",)),
     flaky=("tests/test_time.py::test_now",),
     whole=9000,
-    chosen="those that run or import what the edit touches",
+    chosen="those that use the changed code",
 )
 
 

@@ -50,7 +50,7 @@ def test_the_report_says_which_attempt_serves_and_how_well() -> None:
     assert report.left_out == ("pylibmc: it needs libmemcached",)
     assert [attempt.installed for attempt in report.attempts] == [False, True]
     text = render_environment(RECORD)
-    assert "It does not work." in text
+    assert "The environment does not work." in text
     assert "<script>" not in text
     assert "could not be installed:\n\n- `pylibmc`: it needs libmemcached\n" in text
     assert "\n- Python 3.8: not installed: " in text
@@ -82,7 +82,7 @@ def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advic
 ):
     half = replace(BROKEN, packages=(), passed=2, problem="It needs another Python. " * 40)
     record = replace(RECORD, tried=(RECORD.tried[0], replace(RECORD.tried[1], health=half)))
-    assert "## Environment\n\nIt works only in part. " in render_environment(record)
+    assert "## Environment\n\nThe environment works only in part. " in render_environment(record)
     assert record.complaint().startswith(
         "The repository works only in part in the environment that I could make. Say in `setup` "
         "how it is installed. 2 of 4 tests pass"

@@ -282,10 +282,10 @@ def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
 
 
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
-    body = body_with_suite(whole=9000, chosen="those that run or import what the edit touches")
+    body = body_with_suite(whole=9000, chosen="those that use the changed code")
     assert (
         "Of 9,000 tests that pass without the change, I ran 2 with it: "
-        "those that run or import what the edit touches."
+        "those that use the changed code."
     ) in body
 
 
@@ -312,8 +312,8 @@ def test_one_test_is_counted_as_one() -> None:
     counts = "1 of this repository's tests passes before, 2 after (and 1 more that ran only then)"
     assert counts in body
     assert "(1 passes in all; I ran the nearest)" in body
-    near = body_with_suite(whole=0, chosen="those in 2 files nearest to what the edit touches")
-    assert "none broken (I ran those in 2 files nearest to what the edit touches)" in near
+    near = body_with_suite(whole=0, chosen="those in the 2 test files nearest to the edit")
+    assert "none broken (I ran those in the 2 test files nearest to the edit)" in near
     assert "Of 1 test that passes without the change, I ran 1 with it" in body
 
 
@@ -366,7 +366,7 @@ def test_how_each_edit_stands_is_beside_its_tests() -> None:
     assert shown[4].endswith("| 0 | A | not compared |  |")
     near = (replace(one, near=1), two)
     shown = render_vote_table(votes, votes.candidates[1], near).splitlines()
-    assert shown[4].endswith("| 0 | A | 1 (tests near it) |  |")
+    assert shown[4].endswith("| 0 | A | 1 (only tests near it were run) |  |")
     alone = (replace(one, same_as=0), replace(one, same_as=1))
     shown = render_vote_table(votes, votes.candidates[1], alone).splitlines()
     assert shown[0].endswith("| passes |")

@@ -54,7 +54,7 @@ def test_tests_that_ran_a_changed_function_come_first_then_those_that_import_its
     )
     short = choose_tests(base(), touched, DISTANCES, seconds=4)
     assert short.tests == ("ran::d", "near::b", "near::c")
-    assert short.description == "those that run or import what the edit touches"
+    assert short.description == "those that use the changed code"
 
 
 def test_a_change_outside_of_functions_concerns_every_test_that_ran_any_of_the_file() -> None:
@@ -65,12 +65,12 @@ def test_a_change_outside_of_functions_concerns_every_test_that_ran_any_of_the_f
 def test_the_rest_is_run_while_the_time_lasts() -> None:
     many = choose_tests(base(), touching(functions={"x.py:3"}), {}, seconds=3)
     assert many.tests == ("ran::d", "far::a")
-    assert many.description.endswith("then others while the time lasted")
+    assert many.description.endswith("then others as far as the time allowed")
 
 
 def test_a_selection_without_known_tests_says_so() -> None:
     choice = choose_tests(base(), touching(), {}, seconds=2)
-    assert choice.description.startswith("as many as the time allows")
+    assert choice.description.startswith("as many as the time allowed")
 
 
 def test_at_least_one_test_is_run() -> None:

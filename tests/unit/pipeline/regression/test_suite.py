@@ -499,9 +499,7 @@ async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_pa
         "tests/test_till.py::test_total_of_nothing",
     )
     assert (report.near, report.whole) == (2, 3)
-    assert report.chosen.startswith(
-        "those in the file nearest to what the edit touches, and of the"
-    )
+    assert report.chosen.startswith("those in the test file nearest to the edit, and then, of the")
 
 
 async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:
@@ -675,7 +673,7 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     report = await suite_of(shop, seconds=5, near=20).compare(HARMLESS)
     assert report is not None
     assert (report.broken, len(report.before.passed)) == ((), 2)
-    assert report.chosen == "those in the file nearest to what the edit touches"
+    assert report.chosen == "those in the test file nearest to the edit"
     assert len(shop.sandbox.runs) == 4
     assert await suite_of(shop, seconds=5, near=20).find_broken(BREAKING) == (
         "tests/test_till.py::test_count",
