@@ -65,7 +65,10 @@ for path, text in FILES.items():
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 ended = subprocess.run({command!r}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-print(ended.stdout.decode("utf-8", "replace")[-3000:])
+output = ended.stdout.decode("utf-8", "replace")
+print(output[-3000:])
+if {broken!r} and {broken!r} in output:
+    sys.exit(1)
 sys.exit({codes!r}.get(ended.returncode, 1))
 """
 _CALL: Final = """\
@@ -313,7 +316,9 @@ def _script(
     else:
         command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
         codes = {0: 0, 1: 2} if strict else {0: 0, 1: 2, 2: 2, 4: 2}
-    return _SCRIPT.format(files=files, command=command, codes=codes)
+    # Django's runner ends with 1 then, too.
+    broken = "Failed to import test module" if strict else ""
+    return _SCRIPT.format(files=files, command=command, codes=codes, broken=broken)
 
 
 def _django_label(name: str) -> str:
