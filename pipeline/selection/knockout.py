@@ -109,7 +109,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
 
 def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]) -> Finalists:
     """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing."""
-    later = [finalists.letters[at] for at in waiting]
+    later = [_name_waiting(finalists, at) for at in waiting]
     return dataclasses.replace(
         finalists,
         indices=[finalists.indices[at] for at in positions],
@@ -117,6 +117,16 @@ def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
         missing=[*_describe_waiting(later), *finalists.missing],
     )
+
+
+def _name_waiting(finalists: Finalists, at: int) -> str:
+    """Its letter, and the scripts of the vote table that it fails, if it passes others."""
+    runs = finalists.table.runs[finalists.indices[at]]
+    failed = [str(number) for number, run in enumerate(runs, 1) if not run.passed]
+    if not failed or len(failed) == len(runs):
+        return finalists.letters[at]
+    scripts = "script" if len(failed) == 1 else "scripts"
+    return f"{finalists.letters[at]} (fails {scripts} {join_names(failed)})"
 
 
 def _describe_waiting(letters: Sequence[str]) -> list[str]:

@@ -64,7 +64,10 @@ async def test_where_nothing_helps_the_model_and_the_maintainer_are_told(tmp_pat
     assert found["given_up"] == "No index has nowhere_to_be_had."
     report = (local.out / "report.md").read_text()
     assert "The repository does not work in the environment that I could make" in report
-    assert "## Environment\n\nThe environment does not work. The package shop cannot be imported" in report
+    assert (
+        "## Environment\n\nThe environment does not work. The package shop cannot be imported"
+        in report
+    )
     assert json.loads((local.out / "report.json").read_text())["environment"] == found
 
 

@@ -52,7 +52,9 @@ class Referee:
         return run_with(2 if "ABC"[candidate] in self._failing else 0)
 
     async def settle(self, letters: str) -> Settled:
-        table = VoteTable(candidates=(), tests=(), base=(), runs=())
+        passes, fails = run_with(0), run_with(2)
+        runs = ((passes, passes), (passes, passes), (passes, fails))
+        table = VoteTable(candidates=(), tests=(), base=(), runs=runs)
         indices = ["ABC".index(letter) for letter in letters]
         finalists = Finalists(table=table, indices=indices, letters=list(letters))
         return await settle(finalists, self.ask, self.run)
@@ -99,7 +101,10 @@ async def test_the_winner_meets_the_next() -> None:
 async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
     referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
     await referee.settle("ABC")
-    waiting = "C meets the winner; the scripts that decide between these two are run on it, too."
+    waiting = (
+        "C (fails script 2) meets the winner; the scripts that decide between these two are run on "
+        "it, too."
+    )
     assert referee.missing == [[waiting], []]
 
 
