@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import agree, pluralize
 from pipeline.models.base import Model
 from pipeline.models.likelihood import Reward
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
@@ -71,6 +72,7 @@ class Judge:
         self._store = store
         self._options = options
         self._reward = reward
+        self._report = report or _say_nothing
         self._suite = RegressionSuite(codebase, sandbox, store, options, clock, report)
         self._results = SuiteResults(self._suite, store, options)
 
@@ -112,6 +114,7 @@ class Judge:
         )
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, tests)
+        self._report(_describe_votes(table))
         if reason := self._no_fix_reason(table, reproduced=reproduced):
             return await self._save_verdict(
                 table, Verdict(method=method, chosen=None, reason=reason)
@@ -128,6 +131,8 @@ class Judge:
         pool = shortlist(method, standings, self._options.finalists)
         if method == "evidence":
             await self._results.load_near(table)
+        if self._asks_model and len(pool) > 1:
+            self._report(f"comparing the best {len(pool)} edits")
         decision = await self._decider.decide(
             issue, standings, pool, files=files, reports=self._results.list_known()
         )
@@ -289,3 +294,18 @@ def _tell_skipped(
 ) -> list[str]:
     names = name_edits(standings.table, verdict.order)
     return [explain_skipped(names[c], broken) for c, broken in skipped.items()]
+
+
+def _describe_votes(table: VoteTable) -> str:
+    """How many edits pass every script that fails without them, for the progress of a run."""
+    scripts = reproducing_tests(table)
+    edits = len(table.candidates)
+    if not scripts:
+        return f"no script tells anything of {pluralize(edits, 'edit')}"
+    passing = sum(all(runs[at].passed for at in scripts) for runs in table.runs)
+    verb = agree(passing, "passes", "pass")
+    return f"{passing} of {pluralize(edits, 'edit')} {verb} every script"
+
+
+def _say_nothing(_: str) -> None:
+    """Nobody is told how far it is."""

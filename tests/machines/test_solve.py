@@ -368,10 +368,12 @@ async def test_an_issue_about_nothing_in_the_code_has_no_relevant_files(tmp_path
 
 
 async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
-    told: list[str] = []
-    shop.tell = lambda stage, _: told.append(stage)
+    told: list[tuple[str, str]] = []
+    shop.tell = lambda stage, detail: told.append((stage, detail))
     await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
-    assert list(dict.fromkeys(told)) == ["context", "samples", "selection", "reproduction"]
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages == ["context", "samples", "selection", "reproduction"]
+    assert ("selection", "1 of 1 edit passes every script") in told
 
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:
