@@ -323,7 +323,7 @@ def _script(
 
 def _django_label(name: str) -> str:
     test, _, place = name.partition(" (")
-    place = place.rstrip(")")
+    place = place.rstrip(")").removesuffix(f".{test}")  # Python 3.11 repeats the name
     return f"{place}.{test}" if place and test.isidentifier() else ""
 
 
