@@ -125,7 +125,7 @@ async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(sh
     task = first_task(model, 3)
     assert task.count("<diff>") == 2
     assert "passes (exit code 0)" in task
-    assert "exits with code 2: the issue is not fixed" in task
+    assert "fails (exit code 2)" in task
     assert "one of the edits you were shown" in model.conversations["editing/3"][3].text
     assert (await state_of(shop, 3)).informed_by == (0, 1)
     assert (await state_of(shop, 0)).informed_by == ()

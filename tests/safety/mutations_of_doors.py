@@ -173,7 +173,7 @@ DOORS: Final = (
     wall(
         "size of a branch's diff",
         EXTERNAL,
-        "if await _measure(git_dir, blobs) > LARGEST:",
+        "if await _measure(git_dir, blobs) > content:",
         "if False:",
         f"{OF_EDITS}::test_commits_whose_files_are_too_large_are_not_even_compared",
     ),
