@@ -125,7 +125,7 @@ def _name_waiting(finalists: Finalists, at: int) -> str:
     failed = [str(number) for number, run in enumerate(runs, 1) if not run.passed]
     if not failed or len(failed) == len(runs):
         return finalists.letters[at]
-    scripts = "script" if len(failed) == 1 else "scripts"
+    scripts = agree(len(failed), "script", "scripts")
     return f"{finalists.letters[at]} (fails {scripts} {join_names(failed)})"
 
 

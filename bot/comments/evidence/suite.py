@@ -30,10 +30,11 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     cut = describe_cut(suite)
     if ran := " ".join(filter(None, (_describe_chosen(suite), cut))):
         text += f"\n\n{ran}"
-    if still := sorted(set(before.failed) & set(after.failed))[:MAX_STILL_FAILING]:
-        more = len(set(before.failed) & set(after.failed)) - len(still)
-        text += f"\n\nThese fail with and without the change:\n\n{_render_names(still)}"
-        text += f"\n\nAnd {more:,} more." if more else ""
+    if still := sorted(set(before.failed) & set(after.failed)):
+        named = _render_names(still[:MAX_STILL_FAILING])
+        text += f"\n\nThese fail with and without the change:\n\n{named}"
+        more = len(still) - MAX_STILL_FAILING
+        text += f"\n\nAnd {more:,} more." if more > 0 else ""
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
