@@ -3,8 +3,10 @@
 Each instance's reference edit is committed on its base commit, and a few commits that change
 nothing follow. Halves of the tests that the edit turns from red to green stand in for scripts; no
 model is asked. Not one of these issues is fixed without the edit: there, and with tests that pass
-anyway as scripts, nothing may be claimed. Needs TREES (bare clones) and DATA (`ensemble` with the
-instances, `execution` with those that can run).
+anyway as scripts, nothing may be claimed. The latter takes longest, and is tried with `MOST_WEAK`
+instances. Needs TREES (bare clones) and DATA (`ensemble` with the instances, `execution` with those
+that can run). Results are kept in build/already_fixed: a second call continues, and `REDO=instance`
+measures that one again.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from pydantic import BaseModel
 
 from bot.cli.evaluation.grade import GRADE_OWNER
 from bot.runner.runner import PipelineRunner
@@ -47,7 +51,10 @@ from sandbox.errors import SandboxError
 from sandbox.program import Program
 from tests.benchmarks.table import Row
 
+FOLDER: Final = Path("build/already_fixed")
 SEED: Final = 14
+MOST_WEAK: Final = 36
+"""In the shuffled order of all."""
 MOST_AFTER: Final = 12
 MOST_TESTS: Final = 20
 _PERSON: Final = {
@@ -90,8 +97,9 @@ sys.exit(0 if called else 3)
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(BaseModel):
+    """What became of one instance."""
+
     found: bool | None
     """Whether the right commit is named, with the edit applied; None: the scripts cannot tell."""
     wrong: bool
@@ -111,28 +119,38 @@ async def measure() -> list[Row]:
     rows = [r for r in read_graded(Path(data) / "ensemble/instances.jsonl.gz")
             if r.instance_id in can_run]  # fmt: skip
     random.Random(SEED).shuffle(rows)
+    redo = os.environ.get("REDO", "").split(",")  # noqa: TID251
     settings = Settings.from_env()
     engine = build_engine(settings, owner=GRADE_OWNER)
     outcomes: list[Outcome] = []
+    FOLDER.mkdir(parents=True, exist_ok=True)
     slots = asyncio.Semaphore(os.cpu_count() or 1)
     runner = PipelineRunner(settings, engine)
 
-    async def measure_one(row: GradedInstance) -> None:
+    async def measure_one(row: GradedInstance, *, weak: bool) -> None:
+        kept = FOLDER / f"{row.instance_id}.json"
+        if kept.is_file() and row.instance_id not in redo:
+            outcomes.append(Outcome.model_validate_json(kept.read_text("utf-8")))
+            return
         async with slots:
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    outcome = await _measure_instance(row, Path(trees), Path(folder), runner)
+                    outcome = await _measure_instance(
+                        row, Path(trees), Path(folder), runner, weak=weak
+                    )
                 except SandboxError as error:
                     sys.stderr.write(f"  {row.instance_id}: {error}\n")
                     return
-            sys.stderr.write(f"  {row.instance_id}: {outcome or 'no test can be run by name'}\n")
+            told = str(outcome) if outcome else "no test can be run by name"
+            sys.stderr.write(f"  {row.instance_id}: {told}\n")
             if outcome:
+                kept.write_text(outcome.model_dump_json(), "utf-8")
                 outcomes.append(outcome)
 
     try:
         async with asyncio.TaskGroup() as group:
-            for row in rows[:most]:
-                group.create_task(measure_one(row))
+            for number, row in enumerate(rows[:most]):
+                group.create_task(measure_one(row, weak=number < MOST_WEAK))
     finally:
         await engine.close()
     told = [one.found for one in outcomes if one.found is not None]
@@ -156,7 +174,7 @@ async def measure() -> list[Row]:
 
 
 async def _measure_instance(
-    row: GradedInstance, trees: Path, folder: Path, runner: PipelineRunner
+    row: GradedInstance, trees: Path, folder: Path, runner: PipelineRunner, *, weak: bool
 ) -> Outcome | None:
     """None if no test that the edit turns green can be run by name."""
     clone = find_clone(trees, row.repo)
@@ -177,7 +195,7 @@ async def _measure_instance(
     if not failing:
         return None
     scripts = [_script(row, texts, half, strict=False) for half in _halves(failing)]
-    passing = _name_tests(row, texts, row.pass_to_pass)[: 2 * MOST_TESTS]
+    passing = _name_tests(row, texts, row.pass_to_pass if weak else ())[: 2 * MOST_TESTS]
     anyway = [_script(row, texts, half, strict=True) for half in _halves(passing)]
     job = Job(
         run_id=RunId(f"bench-{row.instance_id}"),
