@@ -11,7 +11,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.layout import CHECKOUT, SYSTEM_PYTHON, TREE
 from sandbox.limits import Limits
 
-LAYOUT = "7"
+LAYOUT = "8"
 """Raised when images are built in another way, so that old images are not found as new ones."""
 BUILD_LIMITS = Limits(seconds=1200, memory_mb=4096, cpus=2, processes=512)
 
@@ -31,35 +31,34 @@ UNINSTALL = (
     f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )
-# Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
-DATA_PATTERN = (
-    "import os, re, sys; names = os.fsdecode(sys.stdin.buffer.read()).split(chr(0))[:-1]; "
-    "sys.stdout.buffer.write(os.fsencode('|'.join(map(re.escape, names)) or '(?!)'))"
-)
 _PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
-COMPILE_MINUTES = 5
+# A folder without __init__.py may hold data, and a test may count its files.
+_SOURCES = (
+    "import os, sys; from os.path import getsize, isfile, join; "
+    f"alone = {{join(b'{CHECKOUT}', name).rstrip(b'/') for name in (b'', b'src', b'lib')}}; "
+    "files = (join(top, name) "
+    f"for top, _, names in os.walk(b'{CHECKOUT}') if b'__init__.py' in names or top in alone "
+    "for name in names if name.endswith(b'.py')); "
+    f"sys.stdout.buffer.writelines(file + bytes(1) for file in files "
+    "if isfile(file) and getsize(file) <= 2 << 20)"
+)
+_COMPILE = "xargs -0 -r -n 100 -P 2 timeout 5m python -m compileall -q >/dev/null 2>&1 || true"
+"""Compiles the files whose names it reads. One that does not compile does not matter."""
 
 
-def _compile_line(folders: str, skipped: str = "") -> str:
-    """The line that compiles the Python sources in `folders`, except those whose path matches
-    `skipped`. A file that does not compile does not matter here."""
-    names = f"""$(find {folders} -name '*.py' -size +2M -print0 | python -c "{DATA_PATTERN}")"""
-    compiler = f"timeout {COMPILE_MINUTES}m python -m compileall -q -j 0"
-    return f"""{compiler} -x "{skipped}{names}" {folders} >/dev/null 2>&1 || true"""
+def _compile_installed(condition: str = "") -> str:
+    # Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
+    # Hardly anybody imports the tests of a dependency.
+    which = f"-name '*.py' ! -size +2M ! -path '*/tests/*' ! -path '*/test/*' {condition}"
+    return f"""find $(python -c "{_PATHS}") {which} -print0 | {_COMPILE}"""
 
 
 # uv leaves it to the first import. Nothing that an execution writes lasts: each would compile all
-# that it imports. Hardly anybody imports the tests of a dependency.
-COMPILE = f"""folders=$(python -c "{_PATHS}"); {_compile_line("$folders", "/tests?/|")}"""
-# The layer below is compiled: only what came since.
-COMPILE_NEW = (
-    f"""find $(python -c "{_PATHS}") -cnewer {INCOMING}/begun -name '*.py' ! -size +2M """
-    "! -path '*/tests/*' ! -path '*/test/*' -print0"
-    f" | xargs -0 -r timeout {COMPILE_MINUTES}m python -m compileall -q >/dev/null 2>&1 || true"
-)
+# that it imports.
+COMPILE = _compile_installed()
 FINISH = (
-    _compile_line(CHECKOUT),
-    COMPILE_NEW,
+    f"""{SYSTEM_PYTHON} -I -c "{_SOURCES}" | {_COMPILE}""",
+    _compile_installed(f"-cnewer {INCOMING}/begun"),  # the layer below is compiled
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )

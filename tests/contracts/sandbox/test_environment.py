@@ -210,6 +210,23 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     assert run.output.split() == ["app.cpython-311.pyc"]
 
 
+async def test_packages_are_compiled_and_folders_of_data_stay_as_they_are(
+    engine: DockerEngine, tmp_path: Path
+) -> None:
+    # pycodestyle's tests read every file in testing/data.
+    files = dict.fromkeys(("src/single.py", "lib/shop/__init__.py", "lib/shop/till.py"), "")
+    files |= {"testing/data/E10.py": "x = 1\n", "broken/__init__.py": "x =\n"}
+    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), setup=["true"]))
+    async with engine.open(image, run_id="test-compiled") as sandbox:
+        run = await sandbox.run(Program(["find", ".", "-name", "*.pyc", "-o", "-path", "*/data/*"]))
+    assert sorted(run.output.split()) == [
+        "./lib/shop/__pycache__/__init__.cpython-311.pyc",
+        "./lib/shop/__pycache__/till.cpython-311.pyc",
+        "./src/__pycache__/single.cpython-311.pyc",
+        "./testing/data/E10.py",
+    ]
+
+
 async def test_what_an_installer_leaves_uncompiled_is_compiled_once(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
