@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.conventions import is_runnable
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
+from pipeline.edits.unified_diff import list_paths
 from pipeline.models.wrappers.timed import UNLIMITED, RunClock
 from pipeline.options import Options
 from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
@@ -141,6 +143,8 @@ class RegressionSuite:
             base = await self._extend_base(runner, base, diff)
         choice = self._choose_tests(runner, base, touched, distances)
         told = near if near and near.command == runner.command.argv else None
+        if told and _has_all(told, choice, diff):
+            return replace(told, whole=choice.whole, chosen=choice.description)
         if told and (choice.description or not base.ended):
             seen = frozenset(told.before.passed)
             choice = self._choose_tests(runner, base, touched, distances, seen)
@@ -241,6 +245,13 @@ class RegressionSuite:
         wall = max(LEAST_SECONDS, self._time_left() / 2)
         more = await runner.run("", RequestedTests(files=near, functions=True), wall=wall)
         return merge_runs(base, more)
+
+
+def _has_all(near: SuiteReport, choice: ChosenTests, diff: str) -> bool:
+    """Whether `near` has a result of every chosen test; test files that `diff` brings run only with
+    the whole suite."""
+    ran = {*near.before.passed, *near.flaky}
+    return ran.issuperset(choice.tests) and not any(map(is_runnable, list_paths(diff)))
 
 
 def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> str:

@@ -680,6 +680,29 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     )
 
 
+ADDED = """\
+--- /dev/null
++++ b/tests/test_more.py
+@@ -0,0 +1,2 @@
++def test_more():
++    assert True
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("diff", "runs"), [(HARMLESS, 1), (f"{HARMLESS}{ADDED}", 2)])
+async def test_where_the_near_tests_are_all_tests_they_run_with_an_edit_once(
+    tmp_path: Path, diff: str, runs: int
+) -> None:
+    """A test file that the edit brings runs with the whole suite alone."""
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    report = await suite_of(shop, near=20).compare(diff)
+    assert report is not None
+    assert (len(report.before.passed), report.whole, report.chosen) == (2, 2, "")
+    assert len(report.after.passed) == 1 + runs
+    assert [diffs for _, diffs in shop.sandbox.runs].count((diff,)) == runs
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("testpaths", ["[pytest]\ntestpaths = tests\n", "[pytest]\n"])
 async def test_an_example_that_cannot_start_hides_no_near_test(
