@@ -61,7 +61,7 @@ BUILD_PROGRAMS = (
 INSTALLER_MODULES = tuple(
     f"{name}.py"
     for name in (
-        *("__init__", "failures", "index", "main", "package", "plan"),
+        *("__init__", "cython", "failures", "index", "main", "package", "plan"),
         *("requirements", "resolve", "uv", "versioneer"),
     )
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sandbox.guest.installer.cython import translate_cython
 from sandbox.guest.installer.failures import MISMATCH, find_lacking, last_line
 from sandbox.guest.installer.index import newest_release
 from sandbox.guest.installer.package import (
@@ -112,6 +113,7 @@ def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
     # setuptools_scm of before 2021 knows the bare variable alone.
     alone = {"SETUPTOOLS_SCM_PRETEND_VERSION": version}
     expand_keywords(CHECKOUT, version)
+    translate_cython(uv, CHECKOUT, plan.requirements)
     try:
         done, output = build_package(uv, plan, minor, alone)
     except TookTooLong as error:

@@ -86,6 +86,16 @@ SCIKIT = {
     "pyproject.toml": project("scikit-build-core", "scikit_build_core.build"),
     "CMakeLists.txt": CMAKE,
 }
+# As msgpack's: `make cython` comes before the build.
+CYTHON = {
+    "src/pad/__init__.py": "from pad._c import one\n",
+    "src/pad/_c.pyx": "def one():\n    return 1\n",
+    "setup.py": (
+        "from setuptools import Extension, setup\n"
+        "setup(name='pad', version='1.2', packages=['pad'], package_dir={'': 'src'},\n"
+        "      ext_modules=[Extension('pad._c', sources=['src/pad/_c.c'])])\n"
+    ),
+}
 MATURIN = {
     "pyproject.toml": project("maturin>=1", "maturin") + '\n[tool.maturin]\nbindings = "cffi"\n',
     "pad/__init__.py": "",
@@ -124,12 +134,13 @@ async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:
     said: list[str] = []
-    for name, files in {"meson": MESONPY, "scikit": SCIKIT}.items():  # they share the compiler
+    for name, files in {"meson": MESONPY, "scikit": SCIKIT, "cython": CYTHON}.items():
+        # They share the compiler.
         request = EnvironmentRequest(make_tree(tmp_path / name, files), run_id=run_id)
         image = await engine.prepare(request)
         async with engine.open(image, run_id=run_id) as sandbox:
             said.append((await sandbox.run(python_script(ASK))).output)
-    assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 2
+    assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 3
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enough
 from sandbox.guest.installer import index, package, resolve
+from sandbox.guest.installer.cython import LARGEST, find_untranslated
 from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
 from sandbox.guest.installer.index import version_in
 from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
@@ -318,3 +319,15 @@ def test_metadata_give_what_a_package_and_its_extras_need(
         "six (>=1)",
         'nose ; python_version >= "0"',
     ]
+
+
+def test_cython_is_translated_where_the_build_names_c_that_is_not_there(tmp_path: Path) -> None:
+    sources = "'pkg/a.c', \"pkg/b.cpp\", 'pkg/there.c', 'pkg/none.c', '../out.c', '-x.c'"
+    (tmp_path / "setup.py").write_text(f"Extension('pkg.a', sources=[{sources}])\n")
+    (tmp_path / "pkg").mkdir()
+    for name in ("a.pyx", "b.pyx", "there.pyx", "there.c"):
+        (tmp_path / "pkg" / name).touch()
+    (tmp_path / "-x.pyx").touch()
+    assert find_untranslated(tmp_path) == [("pkg/a", "c"), ("pkg/b", "cpp")]
+    (tmp_path / "setup.py").write_text("'pkg/a.c'\n" + "#" * LARGEST)
+    assert find_untranslated(tmp_path) == []
