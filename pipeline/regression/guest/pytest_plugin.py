@@ -57,6 +57,9 @@ def pytest_cmdline_main(config: Any) -> "Generator[None, None, None]":
     for name, value in _OVERRIDDEN.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
+    # pytest-randomly draws another order for each run; a repeated run has its own, too.
+    if getattr(config.option, "randomly_seed", None) == "default":
+        config.option.randomly_seed = int(os.environ.get("PYTHONHASHSEED", "0"))
     yield
 
 

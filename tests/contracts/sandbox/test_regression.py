@@ -8,7 +8,10 @@ from pipeline.regression.command import RequestedTests, TestCommand
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
 from sandbox.base import Ending
-from sandbox.docker.engine import SandboxSession
+from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.engine import EnvironmentRequest
+from sandbox.frozen import replace
+from tests.support.docker import make_tree
 
 COMMAND = TestCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
@@ -73,6 +76,28 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
     assert all(0 < begun <= total == 51 for begun, total in counts)
     assert "capuchin-" not in run.suite.execution.output
     assert len(run.suite.passed) == 50
+
+
+ORDERED = "def test_1(): pass\ndef test_2(): pass\ndef test_3(): pass\ndef test_4(): pass\n"
+
+
+async def test_a_random_order_is_the_same_in_each_run_and_another_in_a_repeated_one(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    tree = make_tree(tmp_path / "tree", {"test_order.py": ORDERED})
+    setup = ["pip install pytest pytest-randomly"]
+    image = await engine.prepare(EnvironmentRequest(tree, setup=setup, run_id=run_id))
+    command = replace(COMMAND, argv=("python", "-m", "pytest", "-v"))
+    seeds: list[str] = []
+    async with engine.open(image, run_id=run_id) as sandbox:
+        for number, attempt in enumerate((0, 0, 1)):
+            store = DirStore(tmp_path / str(number))
+            runner = TestRunner(command, sandbox=sandbox, store=store, seconds=20)
+            run = await runner.run(attempt=attempt)
+            assert len(run.suite.passed) == 4
+            lines = run.suite.execution.output.splitlines()
+            seeds += [line for line in lines if "randomly" in line and "seed" in line]
+    assert [seed.rpartition("=")[2] for seed in seeds] == ["0", "0", "1"]
 
 
 FAILING = """\
