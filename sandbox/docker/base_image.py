@@ -57,6 +57,7 @@ BUILD_PROGRAMS = (
     "find_secrets.py",
     "install.py",
     "install_packages.py",
+    "list_sources.py",
 )
 INSTALLER_MODULES = tuple(
     f"{name}.py"

@@ -32,16 +32,6 @@ UNINSTALL = (
     CLEAN_TMP,
 )
 _PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
-# A folder without __init__.py may hold data, and a test may count its files.
-_SOURCES = (
-    "import os, sys; from os.path import getsize, isfile, join; "
-    f"alone = {{join(b'{CHECKOUT}', name).rstrip(b'/') for name in (b'', b'src', b'lib')}}; "
-    "files = (join(top, name) "
-    f"for top, _, names in os.walk(b'{CHECKOUT}') if b'__init__.py' in names or top in alone "
-    "for name in names if name.endswith(b'.py')); "
-    f"sys.stdout.buffer.writelines(file + bytes(1) for file in files "
-    "if isfile(file) and getsize(file) <= 2 << 20)"
-)
 _COMPILE = "xargs -0 -r -n 100 -P 2 timeout 5m python -m compileall -q >/dev/null 2>&1 || true"
 """Compiles the files whose names it reads. One that does not compile does not matter."""
 
@@ -57,7 +47,7 @@ def _compile_installed(condition: str = "") -> str:
 # that it imports.
 COMPILE = _compile_installed()
 FINISH = (
-    f"""{SYSTEM_PYTHON} -I -c "{_SOURCES}" | {_COMPILE}""",
+    f"{SYSTEM_PYTHON} -I /opt/capuchin/list_sources.py {CHECKOUT} | {_COMPILE}",
     _compile_installed(f"-cnewer {INCOMING}/begun"),  # the layer below is compiled
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,

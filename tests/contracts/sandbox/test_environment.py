@@ -213,17 +213,18 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
 async def test_packages_are_compiled_and_folders_of_data_stay_as_they_are(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
-    # pycodestyle's tests read every file in testing/data.
+    # pycodestyle's tests read every file in testing/data; poetry-core's copy whole packages.
     files = dict.fromkeys(("src/single.py", "lib/shop/__init__.py", "lib/shop/till.py"), "")
-    files |= {"testing/data/E10.py": "x = 1\n", "broken/__init__.py": "x =\n"}
+    files |= {"broken/__init__.py": "x =\n", "shop/data/E10.py": "", "tests/data/__init__.py": ""}
     image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), setup=["true"]))
     async with engine.open(image, run_id="test-compiled") as sandbox:
         run = await sandbox.run(Program(["find", ".", "-name", "*.pyc", "-o", "-path", "*/data/*"]))
     assert sorted(run.output.split()) == [
         "./lib/shop/__pycache__/__init__.cpython-311.pyc",
         "./lib/shop/__pycache__/till.cpython-311.pyc",
+        "./shop/data/E10.py",
         "./src/__pycache__/single.cpython-311.pyc",
-        "./testing/data/E10.py",
+        "./tests/data/__init__.py",
     ]
 
 
