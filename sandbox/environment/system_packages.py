@@ -26,6 +26,8 @@ EXTENSION: Final = re.compile(
 CYTHON: Final = re.compile(r"(?!(.*/)?(tests?|docs?|examples?|benchmarks?)/).*\.pyx")
 FORTRAN: Final = re.compile(r".*\.[fF](or|77|90|95|03|08)?")
 SOURCES: Final = re.compile(rf".*\.(c|cc|cpp|cxx|pyx|rs)|{FORTRAN.pattern}")
+CARGO: Final = "cargo-web|cargo"
+"""Each brings its compiler; the first is the new one that browsers need, where Debian has it."""
 COMPILER: Final = ("build-essential", "pkg-config", "python3-dev")
 
 
@@ -58,5 +60,5 @@ def find_system_packages(
     if any(FORTRAN.fullmatch(name) for name in names):
         found.append("gfortran")
     if any(name.endswith(".rs") for name in names):
-        found += ["cargo", "rustc"]
+        found.append(CARGO)
     return tuple(dict.fromkeys([*found, *named]))

@@ -1,7 +1,8 @@
 """Installs Debian packages in an image, as root, before any repository's code is there.
 
-It imports only the standard library. A package that is not there or too large is left out: the
-installation itself says what it lacks. Only a mirror that does not answer fails.
+It imports only the standard library. Of alternatives, `a|b`, the first that is known is installed.
+A package that is not there or too large is left out: the installation itself says what it lacks.
+Only a mirror that does not answer fails.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ def main(argv: list[str]) -> int:
     if not shutil.which("apt-get"):
         print_line("This image has no apt-get: no system package is installed.")
         return 0
-    names = [name for name in argv[1:] if NAME.fullmatch(name) and not is_there(name)]
-    if names and run(["apt-get", *QUIET, "-o", "APT::Update::Error-Mode=any", "update"]):
+    asked = [name.split("|") for name in argv[1:]]
+    wanted = [each for each in asked if all(map(NAME.fullmatch, each)) and not is_there(each[0])]
+    if wanted and run(["apt-get", *QUIET, "-o", "APT::Update::Error-Mode=any", "update"]):
         print_line("The mirror of Debian's packages does not answer.")
         return NO_MIRROR
-    known = [name for name in names if run(["apt-cache", "show", name], quiet=True) == 0]
+    found = {"|".join(each): next(filter(is_known, each), "") for each in wanted}
+    known = list(filter(None, found.values()))
     print_line(f"system packages: {', '.join(known) or 'none'}")
-    missing = sorted({*names} - {*known})
+    missing = sorted(asked for asked, name in found.items() if not name)
     if missing:
         print_line(f"unknown here: {', '.join(missing)}")
     while known and size_mb(known) > MAX_MB:
@@ -51,6 +54,10 @@ def is_there(name: str) -> bool:
     """Whether the headers of the system's Python are there without their package."""
     include = Path(sysconfig.get_paths()["include"])
     return name == "python3-dev" and (include / "Python.h").exists()
+
+
+def is_known(name: str) -> bool:
+    return run(["apt-cache", "show", name], quiet=True) == 0
 
 
 def install_command(names: list[str]) -> list[str]:

@@ -243,6 +243,20 @@ async def test_system_packages_come_through_the_proxy_beside_the_build(
         assert "Hello, world!" in (await sandbox.run(Program(["hello"]))).output
 
 
+async def test_of_alternative_system_packages_the_first_that_debian_has_is_installed(
+    engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As Rust is asked for, and much smaller.
+    compiler = ("no-such-package|hello", "sl|hello-traditional")
+    monkeypatch.setattr("sandbox.environment.system_packages.COMPILER", compiler)
+    setup = "from setuptools import setup  # no Extension()\nsetup(name='shop', version='1')\n"
+    request = EnvironmentRequest(make_tree(tmp_path, {"setup.py": setup, "a.c": ""}), run_id=run_id)
+    image = await engine.prepare(request, (await engine.plan(request))[0])
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(Program(["sh", "-c", "hello && ls /usr/games"]))
+    assert run.output == "Hello, world!\nsl\n"
+
+
 async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_next_build(
     engine: DockerEngine, tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.environment.system_packages import COMPILER, find_system_packages
+from sandbox.environment.system_packages import CARGO, COMPILER, find_system_packages
 
 WRAPPED = {"build-system": {"build-backend": "ours.hooks", "backend-path": ["packaging"]}}
 
@@ -11,16 +11,15 @@ MATURIN = {"build-system": {"build-backend": "maturin", "requires": ["maturin>=1
 SKBUILD = {"build-system": {"build-backend": "scikit_build_core.build"}}
 MESON = {"build-system": {"build-backend": "mesonpy", "requires": ["meson-python"]}}
 RUST = {"build-system": {"requires": ["setuptools", "setuptools-rust"]}}
-CARGO = ("cargo", "rustc")
 
 
 @pytest.mark.parametrize(
     ("names", "script", "project", "found"),
     [
-        (["src/lib.rs"], "", MATURIN, (*COMPILER, *CARGO)),
-        (["src/lib.rs"], "", RUST, (*COMPILER, *CARGO)),
+        (["src/lib.rs"], "", MATURIN, (*COMPILER, CARGO)),
+        (["src/lib.rs"], "", RUST, (*COMPILER, CARGO)),
         (["src/lib.rs", "setup.py"], "rust_extensions=[RustExtension('a')]", {},
-         (*COMPILER, *CARGO)),
+         (*COMPILER, CARGO)),
         (["setup.py", "a.cpp"], "from skbuild import setup", {}, COMPILER),
         (["a.cpp"], "", SKBUILD, COMPILER),
         (["a.f90"], "", MESON, (*COMPILER, "gfortran")),
