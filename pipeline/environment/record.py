@@ -99,8 +99,11 @@ class TriedAttempt(Frozen):
 
     @property
     def met_no_index(self) -> bool:
-        """Whether it failed because the package index did not respond."""
-        return not self.image and bool(_NO_INDEX.search(self.log))
+        """Whether it failed because the package index did not respond.
+
+        An interpreter comes from elsewhere.
+        """
+        return not self.image and not self.lacks_python and bool(_NO_INDEX.search(self.log))
 
 
 class EnvironmentRecord(Frozen):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.environment.record import TriedAttempt, name_asker, state_python
+from pipeline.environment.record import (
+    EnvironmentRecord,
+    TriedAttempt,
+    explain_failure,
+    name_asker,
+    state_python,
+)
 from pipeline.types import replace
 from sandbox.guest.image.choose_python import failure_sentence
 
@@ -42,3 +48,13 @@ def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
     )
     for other in ("A command by a model", "Python 3.7, the newest packages."):
         assert state_python(other, "") == other
+
+
+def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> None:
+    log = "error sending request for url (https://github.com/astral-sh/python-build-standalone/a)"
+    tried = [
+        TriedAttempt(name="a", summary="A", command=command, log=log, problem="No Python fits.")
+        for command in ("python3 choose_python.py", "python3 install.py")
+    ]
+    assert [one.met_no_index for one in tried] == [False, True]
+    assert str(explain_failure(EnvironmentRecord(tried=tuple(tried[:1])))) == "No Python fits."
