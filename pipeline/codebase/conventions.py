@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -158,16 +159,33 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
     """Read the files that contain tests, by path, in the order of their names, but those that match
     a glob pattern of `exclude`."""
     left_out = Globs(exclude)
+    patterns = _find_setting(await codebase.read_texts(_PYTEST_SETTINGS), "python_files")
     named = sorted(
         path
         for path, file in codebase.files.items()
         if file.regular
         and file.size < _LARGEST
-        and is_runnable(path)
+        and (is_runnable(path) or _is_listed(path, patterns))
         and not left_out.first_match(path)
     )
     read = await codebase.read_texts(named[:_MOST_READ])
-    return {path: text for path, text in read.items() if has_tests(text)}
+    found = {path: text for path, text in read.items() if has_tests(text)}
+    # A plugin may take other names for tests, as pytest-relaxed does.
+    return found or {path: text for path, text in read.items() if not is_runnable(path)}
+
+
+def _is_listed(path: str, patterns: Sequence[str]) -> bool:
+    """Whether pytest's `python_files` makes a file of a folder of tests one of tests.
+
+    https://docs.pytest.org/en/stable/reference/reference.html#confval-python_files
+    """
+    name = path.rpartition("/")[2]
+    if not (path.endswith(".py") and is_test(path)) or name in ("conftest.py", "__init__.py"):
+        return False
+    return any(
+        fnmatchcase(f"/{path}", f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
+        for pattern in patterns
+    )
 
 
 def _parent(path: str) -> str:

@@ -86,7 +86,9 @@ class HealthCheck:
         for command in commands:
             collected = await self._collect(sandbox, command.argv)
             # A named file would run even if the repository's settings leave out its folder.
-            own = [file for file in tests if file.path in collected.files] or tests
+            own = [file for file in tests if file.path in collected.files]
+            # By its settings it may also take files of other names.
+            own = own or [self._codebase.files[path] for path in collected.files] or tests
             found = await self._run_sample(sandbox, store, health, command, choose_sample(own))
             if found.collected is None and found.passed:
                 found = replace(found, collected=collected.tests)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import File
+from pipeline.codebase.conventions import read_test_files
 from pipeline.environment.check import HealthCheck
 from pipeline.environment.collection import parse_collection
 from pipeline.environment.health import Grade, Health, ImportedPackage
@@ -144,6 +145,18 @@ async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path
     check = HealthCheck(await make_codebase(tmp_path / "repo.git", files), Options())
     found = await check.check(sandbox, DirStore(tmp_path / "image"))
     assert (found.passed, found.failed, found.collected) == (3, 0, 3)
+
+
+async def test_tests_under_names_of_the_repositorys_own_are_found(tmp_path: Path) -> None:
+    """As invoke's: no file and no function is called a test."""
+    settings = "[pytest]\ntestpaths = tests\npython_files = *\npython_functions = *_works\n"
+    files = {"pytest.ini": settings, "tests/conftest.py": "", "shop.py": ""}
+    files["tests/till.py"] = "def counting_works():\n    pass\n"
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    check = HealthCheck(codebase, Options())
+    found = await check.check(SubprocessSandbox(tree_of(files)), DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.collected) == (1, 0, 1)
+    assert list(await read_test_files(codebase)) == ["tests/till.py"]
 
 
 LABELS = """\
