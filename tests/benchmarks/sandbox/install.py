@@ -2,7 +2,9 @@
 
 The same package with what its tests need, from the image with interpreter and tools to the finished
 environment. Cold: nothing of the index is kept. Warm: the cache beside the build has it. pip asks
-the index itself, and never kept anything between builds.
+the index itself, and never kept anything between builds. Every environment costs two containers,
+a network and two commits, whatever installs it: further rows are without what an environment takes
+that installs nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ RELEASES = (
     "requests-2.32.3",
     "sphinx-7.3.7",
 )
-UV, PIP = "undated", "today"
+UV, PIP, NOTHING = "undated", "today", "setup"
 CONFLICT = 409
 PATIENCE_SECONDS = 300.0
 
@@ -57,19 +59,32 @@ async def measure() -> list[Row]:
     pip: list[float] = []
     cold: list[float] = []
     warm: list[float] = []
+    bare: list[float] = []
     for release, tree in zip(RELEASES, trees, strict=True):
         # One after another for each package: the machine's other load changes with time.
         pip.append(await install(tree, direct, PIP))
         await empty_index_cache(client)
         cold.append(await install(tree, cached, UV))
         warm.append(await install(tree, cached, UV))
+        bare.append(await install(tree, cached, NOTHING))
         told = f"pip {pip[-1]:.1f} s, uv {cold[-1]:.1f} s cold, {warm[-1]:.1f} s warm"
+        told += f", nothing {bare[-1]:.1f} s"
         sys.stderr.write(f"  {release}: {told}\n")
     client.close()
+    kinds = {"cold": cold, "warm": warm}
+    count = len(trees)
+    base, own = statistics.median(pip), statistics.median(bare)
+    whole = {kind: statistics.median(times) for kind, times in kinds.items()}
     return [
-        Row(f"install, {kind}, median of {len(trees)}", statistics.median(times), "s", "pip", base)
-        for base in [statistics.median(pip)]
-        for kind, times in (("cold", cold), ("warm", warm))
+        *(
+            Row(f"install, {kind}, median of {count}", whole[kind], "s", "pip", base)
+            for kind in kinds
+        ),
+        Row(f"an environment that installs nothing, median of {count}", own, "s", "pip", base),
+        *(
+            Row(f"install alone, {kind}", whole[kind] - own, "s", "pip alone", base - own)
+            for kind in kinds
+        ),
     ]
 
 
@@ -91,7 +106,8 @@ async def install(tree: Tree, options: BuildOptions, name: str) -> float:
     """Seconds of one installation that finds no image of an earlier one."""
     engine = DockerEngine(DockerOptions(owner="bench", build=options))
     try:
-        request = EnvironmentRequest(tree, scope=uuid.uuid4().hex)
+        setup = ("true",) if name == NOTHING else ()
+        request = EnvironmentRequest(tree, scope=uuid.uuid4().hex, setup=setup)
         attempt = next(one for one in await engine.plan(request) if one.name == name)
         begun = time.monotonic()
         await engine.prepare(request, attempt)
