@@ -19,6 +19,7 @@ from bot.cli.local_run import (
     with_overrides,
 )
 from bot.cli.report_files.document import Report
+from bot.comments.evidence.opening import describe_minutes
 from bot.comments.pull_request import price_notes
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
@@ -114,12 +115,14 @@ def conclude(
     """
     code = EXIT_CODES[report.outcome]
     facts = {"outcome": report.outcome, "dollars": report.dollars}
-    CURRENT.get().end(code, {**facts, "out": str(out) if out else None})
+    display = CURRENT.get()
+    display.end(code, {**facts, "out": str(out) if out else None})
     sys.stdout.write(result)
     sys.stdout.flush()
     for note in price_notes(accounts):
         print_progress(note)
-    summary = f"{report.title or report.reason}, ${report.dollars:.2f} at list prices"
+    took = describe_minutes(display.seconds)
+    summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
     print_progress(f"{verdict}: {summary}.{f' See {out}.' if out else ''}")
     return code

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
+from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from bot.cli.terminal import printable
@@ -47,6 +48,11 @@ def parse_count(sentence: str) -> Count | None:
 class Display(Protocol):
     """Shows what a command does."""
 
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        ...
+
     def say(self, sentence: str) -> None:
         """Show a sentence that stays. It may quote the repository: untrusted."""
         ...
@@ -68,7 +74,13 @@ class PlainLines:
     """A line for each sentence, for a log or a terminal that cannot move its cursor."""
 
     def __init__(self) -> None:
+        self._began = monotonic()
         self._doing = ""
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return monotonic() - self._began
 
     def say(self, sentence: str) -> None:
         """Print the sentence; of those that count, about every tenth."""

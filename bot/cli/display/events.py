@@ -32,6 +32,11 @@ class EventLines:
         self._latest: dict[str, object] = {}
         self._end: dict[str, object] = {"exit_code": None, "outcome": "interrupted"}
 
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return monotonic() - self._began
+
     def say(self, sentence: str) -> None:
         """Write a `message`."""
         self._flush()
@@ -82,7 +87,7 @@ class EventLines:
         self._write("progress", {**self._latest, **(estimates or none)})
 
     def _write(self, event: str, facts: Mapping[str, object]) -> None:
-        took = round(monotonic() - self._began, 3)
+        took = round(self.seconds, 3)
         line = {"event": event, "at": now().isoformat(), "seconds": took, **facts}
         sys.stderr.write(json.dumps(line) + "\n")
         sys.stderr.flush()

@@ -57,6 +57,11 @@ class LiveDisplay:
             redirect_stdout=False,  # results go there, perhaps into a file
         )
 
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return monotonic() - self._began
+
     def say(self, sentence: str) -> None:
         """Print the sentence above what is redrawn."""
         self._console.print(Text(printable(sentence)), soft_wrap=True)
@@ -138,7 +143,7 @@ class LiveDisplay:
             yield bar
 
     def _footer(self) -> str:
-        parts = [f"{format_clock(monotonic() - self._began)} so far"]
+        parts = [f"{format_clock(self.seconds)} so far"]
         spent = f"${self._progress.dollars:.2f}"
         parts.append(f"{spent} of at most ${self._budget:.2f}" if self._budget else spent)
         run = None if self._ended else estimate_run(self._progress)

@@ -96,10 +96,14 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
     assert json.loads((local_fix.out / "report.json").read_text())["code_sent_to"] == []
 
 
-async def test_what_tests_tried_to_reach_is_reported(local_fix: LocalFix) -> None:
+async def test_what_tests_tried_to_reach_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
     local_fix.llm.recording = shop.answers(RecordedAnswer(call="testing", turn=0, reply=REACHES))
     local_fix.commit(shop.FILES)
     assert await local_fix.fix() == local_run.FIXED
+    *_, last = capsys.readouterr().err.splitlines()
+    assert re.match(r"Proven fix: Make total\(\) add, \d+ (second|minute)s?, \$0\.0\d at ", last)
     report = json.loads((local_fix.out / "report.json").read_text())
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
     limits = (local_fix.out / "report.md").read_text().partition("## Limits")[2]
