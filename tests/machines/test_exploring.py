@@ -89,6 +89,8 @@ async def test_it_explores_edits_by_commands_and_blocks_and_submits(shop: Shop) 
     assert "\n1\n" in told[3]
     assert "shop/more.py" not in told[3].partition("<diff>")[2]
     assert "2 tests passed, 0 failed." in told[4]
+    # The run without the edit does not change.
+    assert "The script without the edit: as shown before (exit code 2)." in told[5]
     assert "Exit code 0" in told[5]
     candidate = state.candidate(0)
     assert candidate
