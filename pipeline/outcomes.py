@@ -69,6 +69,8 @@ class SuiteReport(Frozen):
     near: int = 0
     """Of the tests that pass without the edit, those nearest to it, which ran by themselves before
     the others; 0 if all ran together. Outputs are those of the others."""
+    failing: tuple[str, ...] = ()
+    """Tests that fail without the edit and were not run with it."""
     flaky: tuple[str, ...] = ()
     """Tests that seemed broken but do not always pass without the edit; excluded from the
     results."""

@@ -55,7 +55,16 @@ def count_near(report: SuiteReport) -> str:
     if mended:
         fails, passes = agree(mended, "fails", "fail"), agree(mended, "passes", "pass")
         text += f" {mended:,} that {fails} without it {passes} with it."
-    return text
+    return f"{text} {describe_failing(report, 'it')}".rstrip()
+
+
+def describe_failing(report: SuiteReport, change: str) -> str:
+    """How many further tests fail without the `change`; empty if none does."""
+    count = len(report.failing)
+    if not count:
+        return ""
+    verb, was = agree(count, "fails", "fail"), agree(count, "was", "were")
+    return f"{count:,} more {verb} without {change}, and {was} not run with it."
 
 
 def describe_cut(report: SuiteReport) -> str:
@@ -73,8 +82,12 @@ def describe_cut(report: SuiteReport) -> str:
     if not cut:
         return ""
     counts = f"{_count_results(cut, noun)} ran{_count_skipped(cut)}"
-    alone = "; the nearest had run by themselves before" if report.near else ""
-    return f"A time limit ended the run {which} the edit: {counts}{alone}."
+    alone = (
+        f" The {report.near:,} nearest had run before, in a run of their own."
+        if report.near
+        else ""
+    )
+    return f"A time limit ended the run {which} the edit: {counts}.{alone}"
 
 
 def _count_results(cut: CutShort, noun: str) -> str:

@@ -77,10 +77,14 @@ def only_tag_or_approval(
     others = [tag for tag in found if tag.name != approval]
     if approval in allowed and not others:
         return _only(found[:1], reply, allowed), False
-    return _only(others, reply, allowed), len(others) == 1 and len(found) > 1
+    only = _only(others, reply, allowed, beside=approval)
+    return only, len(others) == 1 and len(found) > 1
 
 
-def _only(found: list[Tag], reply: str, allowed: tuple[str, ...]) -> Tag | Malformed:
+def _only(
+    found: list[Tag], reply: str, allowed: tuple[str, ...], beside: str = ""
+) -> Tag | Malformed:
+    """The only block; `beside` names one that may accompany it, and has been left out."""
     wanted = " or ".join(f"<{name}>" for name in allowed)
     if not found:
         return _missing_block(reply, allowed, wanted)
@@ -88,7 +92,8 @@ def _only(found: list[Tag], reply: str, allowed: tuple[str, ...]) -> Tag | Malfo
         names = ", ".join(f"<{tag.name}>" for tag in found)
         return Malformed(
             f"Your reply holds {len(found)} blocks ({names}), so nothing was done. "
-            f"Answer with exactly one {wanted} block."
+            f"Answer with exactly one {wanted} block"
+            + (f"; only <{beside}/> may stand beside it." if beside else ".")
         )
     return found[0]
 

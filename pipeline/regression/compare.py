@@ -78,6 +78,7 @@ async def compare_runs(
             skipped=after.suite.skipped,
             cut=after.suite.cut,
         ),
+        failing=tuple(name for name in base.suite.failed if name not in seen | flaky),
         flaky=found.flaky,
     )
 
@@ -91,12 +92,16 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
     broken = {*near.broken, *rest.broken} - flaky
     before = tuple(sorted({*near.before.passed, *rest.before.passed} - flaky))
     passed = {*near.after.passed, *rest.after.passed} - broken - flaky
+    joined = _join_runs(near.before, rest.before, set(before))
+    failing = {*near.failing, *rest.failing} - {*joined.failed, *joined.passed} - flaky
+    others = f", of the others, {rest.chosen}" if rest.chosen else " the others"
     return replace(
         rest,
-        before=_join_runs(near.before, rest.before, set(before)),
+        before=joined,
         after=_join_runs(near.after, rest.after, passed),
+        failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
-        chosen=f"{near.chosen}, and then, of the others, {rest.chosen}",
+        chosen=f"{near.chosen}, and then{others}",
         near=len(near.before.passed),
     )
 

@@ -42,8 +42,8 @@ class Separation:
         spoilt = await self._run_all(script, mutants) if mutants else [base.exit_code]
         if all(end in (0, None) for end in spoilt):
             return (
-                "It passes as well where the edit that it passes is spoilt: it may not test what "
-                "the edits are about."
+                "It passes as well where a line of the edit that it passes is spoilt or missing. "
+                "Add a case that notices."
             )
         return ""
 

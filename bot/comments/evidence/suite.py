@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.comments.evidence.test_output import drop_progress, shorten_failures
 from bot.markdown import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.reasons import describe_cut
+from pipeline.reasons import describe_cut, describe_failing
 from pipeline.types import Evidence, SuiteReport, SuiteRun
 
 MAX_STILL_FAILING = 5
@@ -28,7 +28,9 @@ def render_suite(evidence: Evidence, characters: int) -> str:
     table = _suite_table(before, after)
     text = f"The repository's own tests, {code(' '.join(suite.command), 300)}:\n\n{table}"
     cut = describe_cut(suite)
-    if ran := " ".join(filter(None, (_describe_chosen(suite), cut))):
+    if ran := " ".join(
+        filter(None, (_describe_chosen(suite), describe_failing(suite, "the change"), cut))
+    ):
         text += f"\n\n{ran}"
     if still := sorted(set(before.failed) & set(after.failed)):
         named = _render_names(still[:MAX_STILL_FAILING])
@@ -70,10 +72,10 @@ def _describe_chosen(suite: SuiteReport) -> str:
         verb = agree(count, "passes", "pass")
         return f"I ran {count:,} that {verb} without the change: {suite.chosen}."
     verb = agree(suite.whole, "passes", "pass")
-    return (
-        f"Of {pluralize(suite.whole, 'test')} that {verb} without the change, I ran "
-        f"{count:,} with it: {suite.chosen}."
-    )
+    known = f"{pluralize(suite.whole, 'test')} that {verb} without the change"
+    if count == suite.whole > 1:
+        return f"All {known} were run with it: {suite.chosen}."
+    return f"Of {known}, I ran {count:,} with it: {suite.chosen}."
 
 
 def _suite_table(before: SuiteRun, after: SuiteRun) -> str:

@@ -302,7 +302,11 @@ def test_the_number_for_the_changelog_is_told_or_said_to_be_unknown() -> None:
     own = (SourceFile(path="changelog/12.bugfix.rst", text="It adds up.\n", tokens=0),)
     fragments = replace(HABITS, newest=own)
     alone = render("editing/context", issue=ISSUE, files=FILES, habits=fragments)
-    assert alone.rstrip().endswith("\nWrite no entry, as its file would bear that number.")
+    assert "An edit may change tests and documentation as well as code." in alone
+    assert alone.rstrip().endswith(
+        "Write no entry for the changelog: its file would bear the number of the issue, which is "
+        "not known."
+    )
     plain = render("editing/context", issue=ISSUE, files=FILES, habits=HABITS)
     assert "Entries there" not in plain
 

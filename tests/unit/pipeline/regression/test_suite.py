@@ -11,13 +11,15 @@ import pytest
 
 from pipeline.models.wrappers.timed import RunClock, TimedStage
 from pipeline.options import Options
+from pipeline.reasons import describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
+from pipeline.regression.compare import join_reports
 from pipeline.regression.control import CONTROL
 from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite, describe_count
 from pipeline.store import DirStore, SharingStore
-from pipeline.types import SuiteReport
+from pipeline.types import SuiteReport, replace
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 
@@ -499,7 +501,23 @@ async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_pa
         "tests/test_till.py::test_total_of_nothing",
     )
     assert (report.near, report.whole) == (2, 3)
-    assert report.chosen.startswith("those in the test file nearest to the edit, and then, of the")
+    assert report.chosen.startswith("those in the test file nearest to the edit, and then")
+
+
+async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counted(
+    tmp_path: Path,
+) -> None:
+    long = "def test_that_takes_long():\n    while True:\n        pass\n"
+    other = f"def test_quick():\n    pass\n\n\ndef test_bad():\n    assert 0\n\n\n{long}"
+    tests = {"tests/test_far.py": other, "tests/test_till.py": COUNT}
+    shop = await opened(tmp_path, tests)
+    report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
+    assert report is not None
+    assert (report.before.failed, report.failing) == ((), ("tests/test_far.py::test_bad",))
+    assert describe_failing(report, "it") == "1 more fails without it, and was not run with it."
+    joined = join_reports(report, replace(report, chosen=""))
+    assert joined.chosen.endswith(", and then the others")
+    assert joined.failing == report.failing
 
 
 async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:

@@ -24,3 +24,11 @@ def test_what_cannot_be_spoilt_has_no_mutants() -> None:
     assert spoil(HEAD.format("a.txt") + ONE) == ()
     assert spoil(HEAD.format("a.py") + TWO) == ()
     assert spoil("") == ()
+
+
+def test_tests_and_documentation_stay_as_they_are() -> None:
+    """A script never runs them, so it could not notice."""
+    beside = HEAD.format("tests/test_a.py") + ONE + TWO + HEAD.format("docs/news.rst") + ONE + TWO
+    (spoilt,) = spoil(HEAD.format("a.py") + ONE + beside)
+    assert spoilt == (HEAD.format("a.py") + ONE).replace("==", "!=") + beside
+    assert spoil(beside) == ()
