@@ -47,6 +47,8 @@ class Decision:
     """Those of them that count."""
     notes: tuple[str, ...] = ()
     """Why no model decided, if the method asks one."""
+    reasons: tuple[str, ...] = ()
+    """Why a model chose it, in a sentence each. Untrusted."""
 
 
 class Decider:
@@ -121,7 +123,9 @@ class Decider:
         scripts = FurtherScripts()
         scripts.add(state.rounds, finalists.indices)
         rounds = len(state.rounds)
-        return Decision(chosen, by, rounds, scripts.list(), _reason_without_decision(state))
+        notes = _reason_without_decision(state)
+        reasons = (state.why,) if state.why else ()
+        return Decision(chosen, by, rounds, scripts.list(), notes, reasons)
 
     async def _settle_pairs(
         self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
@@ -139,7 +143,9 @@ class Decider:
         settled = await settle(finalists, ask, run)
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
         notes = dict.fromkeys(chain.from_iterable(map(_reason_without_decision, settled.states)))
-        return Decision(settled.chosen, by, settled.rounds, settled.further, tuple(notes))
+        return Decision(
+            settled.chosen, by, settled.rounds, settled.further, tuple(notes), settled.reasons
+        )
 
     def _machine(
         self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool

@@ -158,7 +158,7 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
             return "It was the only edit left to choose from."
         case "model" if verdict.rounds:
             how = _describe_further(verdict.further, chosen, names)
-            return f"A model chose {name} among the best {among}{how}."
+            return f"A model chose {name} among the best {among}{how}.{_quote(verdict.reasons)}"
         case "model":
             return f"A model chose {name} among {among} by reading them."
         case "reward model":
@@ -167,6 +167,11 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
             )
         case _:
             return _METHODS.get(verdict.method, _METHODS["voting"])
+
+
+def _quote(reasons: Sequence[str]) -> str:
+    quoted = " ".join(f"“{reason}”" for reason in reasons)
+    return f" {agree(len(reasons), 'Its reason', 'Its reasons')}: {quoted}" if reasons else ""
 
 
 def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequence[str]) -> str:

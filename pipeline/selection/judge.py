@@ -147,6 +147,7 @@ class Judge:
             rounds=decision.rounds,
             further=decision.further,
             notes=(*notes, *decision.notes),
+            reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
 

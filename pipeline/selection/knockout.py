@@ -38,6 +38,8 @@ class Settled:
     """Those of them that count."""
     states: tuple[DiscriminatingState, ...]
     """The conversations as they ended."""
+    reasons: tuple[str, ...] = ()
+    """What models said of those that lost to it, in a sentence each. Untrusted."""
 
     @property
     def asked(self) -> bool:
@@ -84,6 +86,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     left: list[int] = list(range(len(finalists.indices)))
     conversations: list[DiscriminatingState] = []
     further = FurtherScripts()
+    reasons: dict[str, int] = {}
     while len(left) > 1:
         one, other, *rest = left
         had: list[DiscriminatingState] = []
@@ -96,6 +99,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         conversations += had
         winner, decided_by = _decide(had)
         left = [(one, other)[winner]]
+        reasons |= dict.fromkeys(_list_reasons(had, winner), left[0])
         for at in rest:
             candidate = finalists.indices[at]
             runs = await gather_all(run(script, candidate) for script in decided_by)
@@ -104,7 +108,14 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             if not any(done.exit_code == REPORTS_ISSUE for done in runs):
                 left.append(at)
     rounds = sum(len(state.rounds) for state in conversations)
-    return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations))
+    told = tuple(reason for reason, winner in reasons.items() if winner == left[0])
+    return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations), told)
+
+
+def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:
+    """What was said for the `winner`, 0 or 1, of a pair; the second conversation had it turned."""
+    named = ((state, turned ^ state.chosen) for turned, state in enumerate(had))
+    return [state.why for state, one in named if one == winner and state.why][:1]
 
 
 def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]) -> Finalists:

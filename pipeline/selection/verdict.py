@@ -58,8 +58,10 @@ class Verdict(Frozen):
     finalists: tuple[int, ...] = ()
     """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"
+    reasons: tuple[str, ...] = ()
+    """Why a model chose it, in a sentence each. Untrusted."""
     why: str = ""
-    """The explanation, in our own words; the names of tests in it are untrusted."""
+    """The explanation, in our own words; names of tests and the `reasons` in it are untrusted."""
     rounds: int = 0
     """How many tests were written to distinguish the finalists."""
     further: tuple[FurtherScript, ...] = ()

@@ -123,7 +123,7 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
         "selecting": [
             "<script>\nimport sys\nfrom shop.till import total\n"
             "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>",
-            "<choice>B</choice>",
+            "<why>\nThe other edit counts\nrefunds as sales.\n</why>\n\n<choice>B</choice>",
         ],
     }
     answers |= sample(
@@ -141,8 +141,8 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     assert "<choice>" not in looked  # no script has run yet
     assert chosen.evidence.selection_rounds == 1
     assert (
-        "A model chose edit A among the best 2 after one more script, which A passes and B fails."
-        in why(chosen)
+        "A model chose edit A among the best 2 after one more script, which A passes and B fails. "
+        "Its reason: “The other edit counts refunds as sales.”" in why(chosen)
     )
     shared, first = (m.text for m in model.conversations["selecting"][:2])
     assert "Candidate" not in shared  # so that the other order can read it from the cache

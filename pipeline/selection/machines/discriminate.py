@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from pipeline.concurrency import gather_all
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.options import Options
-from pipeline.replies import Malformed, Tag, only_tag
+from pipeline.replies import Malformed, Tag, only_tag, some_tags
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.separation import Separation
 from pipeline.state import ReplyKind, State
@@ -21,6 +22,7 @@ from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script, shell_command
 
 _LONGEST_COMMAND = 50_000
+_LONGEST_REASON = 400
 _COMMAND_OUTPUT_BYTES = 10_000
 """Of each finalist's, half from its end."""
 
@@ -49,6 +51,8 @@ class DiscriminatingState(State):
     rounds: list[Round] = Field(default_factory=list[Round])
     chosen: int = 0
     """Index of a finalist. Finalists come best voted first, so the default is the first."""
+    why: str = ""
+    """The model's reason for its choice, in a sentence; empty if it gave none. Untrusted."""
 
 
 class DiscriminatingMachine(Machine[DiscriminatingState]):
@@ -128,6 +132,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             case Malformed() as malformed:
                 return malformed
             case Tag("choice", body):
+                state.why = _read_reason(reply)
                 return self._parse_choice(state, body)
             case Tag("bash", body):
                 if not body.strip() or len(body) > _LONGEST_COMMAND:
@@ -191,6 +196,13 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
     def _name_runs(self, runs: Sequence[Execution]) -> list[dict[str, object]]:
         letters = self._finalists.letters
         return [{"letter": at, "run": run} for at, run in zip(letters, runs, strict=True)]
+
+
+def _read_reason(reply: str) -> str:
+    found = some_tags(reply, "why")
+    if isinstance(found, Malformed):
+        return ""
+    return textwrap.shorten(found.get("why", ""), _LONGEST_REASON, placeholder=" […]")
 
 
 def _pick_by_counting(rounds: Sequence[Round]) -> int:

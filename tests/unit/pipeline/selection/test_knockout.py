@@ -45,7 +45,8 @@ class Referee:
         ]
         phase = Phase.APPROVED if chosen else Phase.OUT_OF_ATTEMPTS
         at = pair.letters.index(chosen) if chosen else 0
-        return DiscriminatingState(pending="", phase=phase, rounds=rounds, chosen=at)
+        why = f"{chosen} of {order}." if chosen else ""
+        return DiscriminatingState(pending="", phase=phase, rounds=rounds, chosen=at, why=why)
 
     async def run(self, script: str, candidate: int) -> Execution:
         self.ran.append((script, candidate))
@@ -64,6 +65,7 @@ async def test_a_choice_that_a_run_carries_is_not_asked_for_again() -> None:
     referee = Referee({"AB": ("B", ["B"])})
     settled = await referee.settle("AB")
     assert (settled.chosen, settled.rounds, settled.asked) == (1, 1, True)
+    assert settled.reasons == ("B of AB.",)
     assert referee.asked == ["AB"]
 
 
@@ -93,9 +95,18 @@ async def test_the_other_order_is_asked_where_no_run_carries_the_choice(
 
 async def test_the_winner_meets_the_next() -> None:
     referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
-    assert (await referee.settle("ABC")).chosen == 2
+    settled = await referee.settle("ABC")
+    assert (settled.chosen, settled.reasons) == (2, ("C of BC.",))
     assert referee.asked == ["AB", "BC"]
     assert referee.ran == [("AB 0", 2)]
+
+
+async def test_what_was_said_for_an_edit_that_lost_is_no_reason() -> None:
+    referee = Referee({"AB": ("A", []), "BA": ("B", ["B"])})
+    settled = await referee.settle("AB")
+    assert (settled.chosen, settled.reasons) == (1, ("B of BA.",))
+    both = Referee({"AB": ("A", ["A"]), "AC": ("A", ["A"])})
+    assert (await both.settle("ABC")).reasons == ("A of AB.", "A of AC.")
 
 
 async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
