@@ -120,6 +120,14 @@ class FurtherScript(Frozen):
     """One execution for each of `candidates`."""
 
 
+class FailedTests(Frozen):
+    """Tests that one edit brings and that do not pass with another."""
+
+    by: int
+    """The edit that brings them, a candidate of the vote table; they pass with it."""
+    tests: tuple[str, ...]
+
+
 class Standing(Frozen):
     """The evidence about one candidate relative to the others."""
 
@@ -143,6 +151,8 @@ class Standing(Frozen):
     """How many of the tests near it it breaks, where these are all that ran with it; else None."""
     reward: float | None = None
     """The reward model's score; None if it gave none."""
+    fails: tuple[FailedTests, ...] = ()
+    """Tests that other edits bring and that do not pass with it, as far as they ran."""
 
     @property
     def score(self) -> float:

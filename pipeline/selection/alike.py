@@ -17,7 +17,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
 from pipeline.store import Store
-from pipeline.types import Frozen, SuiteRun, replace
+from pipeline.types import FailedTests, Frozen, SuiteRun, replace
 from sandbox.errors import PatchRejected
 
 MOST_EDITS = 4
@@ -26,9 +26,10 @@ each other's tests, and one with its own."""
 
 
 class ComparedEdits(Frozen):
-    """The saved result, by candidate: see `Standing.behaves_as`."""
+    """The saved result, by candidate: see `Standing`."""
 
     behaves_as: tuple[int, ...]
+    fails: tuple[tuple[FailedTests, ...], ...]
 
 
 async def compare_by_brought_tests(
@@ -49,13 +50,14 @@ async def compare_by_brought_tests(
     found = await store.load(key, ComparedEdits)
     if found is None:
         behaves_as = [entry.behaves_as for entry in standings.entries]
+        fails: list[tuple[FailedTests, ...]] = [()] * len(behaves_as)
         for group in groups:
-            await _part(standings, group, suite, behaves_as)
-        found = ComparedEdits(behaves_as=tuple(behaves_as))
+            await _part(standings, group, suite, behaves_as, fails)
+        found = ComparedEdits(behaves_as=tuple(behaves_as), fails=tuple(fails))
         await store.save(key, found)
     entries = tuple(
-        replace(entry, behaves_as=same)
-        for entry, same in zip(standings.entries, found.behaves_as, strict=True)
+        replace(entry, behaves_as=same, fails=fails)
+        for entry, same, fails in zip(standings.entries, found.behaves_as, found.fails, strict=True)
     )
     return dataclasses.replace(standings, entries=entries)
 
@@ -75,12 +77,19 @@ def _diffs(standings: Standings, group: Sequence[int]) -> list[str]:
 
 
 async def _part(
-    standings: Standings, group: Sequence[int], suite: RegressionSuite, behaves_as: list[int]
+    standings: Standings,
+    group: Sequence[int],
+    suite: RegressionSuite,
+    behaves_as: list[int],
+    told: list[tuple[FailedTests, ...]],
 ) -> None:
-    """Note in `behaves_as` which of `group` still behave alike. Of equal code, one edit runs."""
+    """Note in `behaves_as` which of `group` still behave alike, and in `told` which brought tests
+    each fails. Of equal code, one edit runs."""
     entries = {standings.table.candidates[c].patch.diff: standings.entries[c] for c in group}
     diffs = list(entries)[:MOST_EDITS]
     fails: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    brought: defaultdict[str, list[FailedTests]] = defaultdict(list)
+    first_with = {standings.table.candidates[c].patch.diff: c for c in reversed(group)}
     for author in diffs:
         tests = _tests_of(author)
         own = await suite.run_brought_tests(author, _paths(tests)) if tests else None
@@ -93,12 +102,15 @@ async def _part(
                 run = await _run_tests_of_other(suite, diff, tests)
                 lost[code] = _find_failing(own, run or own)
             fails[diff].append(lost[code])
+            if lost[code]:
+                brought[diff].append(FailedTests(by=first_with[author], tests=lost[code]))
     first: dict[tuple[tuple[str, ...], ...], int] = {}
     by_diff = {diff: tuple(fails[diff]) for diff in diffs}
     for c in group:
-        seen = by_diff.get(standings.table.candidates[c].patch.diff)
-        if seen is not None:
-            behaves_as[c] = first.setdefault(seen, c)
+        diff = standings.table.candidates[c].patch.diff
+        if diff in by_diff:
+            behaves_as[c] = first.setdefault(by_diff[diff], c)
+            told[c] = tuple(brought[diff])
 
 
 async def _run_tests_of_other(suite: RegressionSuite, diff: str, tests: str) -> SuiteRun | None:

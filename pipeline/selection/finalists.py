@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.codebase.text import join_names
+from pipeline.codebase.text import agree, join_names
 from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed
 from pipeline.selection.letters import assign_letters
@@ -62,12 +62,15 @@ def describe_finalists(
     table = standings.table
     letters = assign_letters(table, (*pool, *ranked))
     saved = [reports.get(table.candidates[c].patch.diff) for c in pool]
+    suite = _suite_sentences(saved, [letters[c] for c in pool]) if any(saved) else [""] * len(pool)
+    brought = [_describe_brought(standings, c, letters) for c in pool]
+    suite = [" ".join(filter(None, both)) for both in zip(suite, brought, strict=True)]
     return Finalists(
         table=table,
         indices=pool,
         letters=[letters[c] for c in pool],
         files=files,
-        suite=_suite_sentences(saved, [letters[c] for c in pool]) if any(saved) else (),
+        suite=suite if any(suite) else (),
         missing=_missing_sentences(standings, pool, letters),
     )
 
@@ -102,6 +105,16 @@ def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -
     return f"{text} with it, and it breaks {which}. {describe_cut(report)}".rstrip()
 
 
+def _describe_brought(standings: Standings, candidate: int, letters: Sequence[str]) -> str:
+    """Which tests that other edits bring do not pass with this one."""
+    sentences = [
+        f"With it, {_some(one.tests)} {agree(len(one.tests), 'fails', 'fail')}: "
+        f"{letters[one.by]} brings {agree(len(one.tests), 'this test', 'these tests')}."
+        for one in standings.entries[candidate].fails
+    ]
+    return " ".join([*sentences, "Such a test may ask for more than the issue."] * bool(sentences))
+
+
 def _missing_sentences(
     standings: Standings, pool: Sequence[int], letters: Sequence[str]
 ) -> list[str]:
@@ -125,11 +138,11 @@ def _why_missing(
         return "passes none of the scripts that report the issue"
     for c in pool:
         if standings.entries[c].same_as == standing.same_as:
-            return f"is equal to {letters[c]} but for its form"
+            return f"makes the same change to the code as {letters[c]}"
     alike = behaving_alike(standings, candidate)
     for c in pool:
         if c in alike:
-            return f"behaves as {letters[c]} does in every script, and is no better otherwise"
+            return f"behaves as {letters[c]} does in every script and test"
     return "has less evidence for it than these"
 
 

@@ -87,11 +87,12 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     conversations: list[DiscriminatingState] = []
     further = FurtherScripts()
     reasons: dict[str, int] = {}
+    out: list[str] = []
     while len(left) > 1:
         one, other, *rest = left
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
-            pair = _pick(finalists, order, rest)
+            pair = _pick(finalists, order, rest, out)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)
             if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
@@ -100,6 +101,13 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         winner, decided_by = _decide(had)
         left = [(one, other)[winner]]
         reasons |= dict.fromkeys(_list_reasons(had, winner), left[0])
+        letters = finalists.letters
+        how = (
+            "it fails a script that the latter passes"
+            if decided_by
+            else "no script tells them apart"
+        )
+        out.append(f"{letters[(other, one)[winner]]} lost to {letters[left[0]]}: {how}.")
         for at in rest:
             candidate = finalists.indices[at]
             runs = await gather_all(run(script, candidate) for script in decided_by)
@@ -107,6 +115,8 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
                 further.add_runs(script, {candidate: done})
             if not any(done.exit_code == REPORTS_ISSUE for done in runs):
                 left.append(at)
+            else:
+                out.append(f"{letters[at]} fails that script, too.")
     rounds = sum(len(state.rounds) for state in conversations)
     told = tuple(reason for reason, winner in reasons.items() if winner == left[0])
     return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations), told)
@@ -118,15 +128,18 @@ def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:
     return [state.why for state, one in named if one == winner and state.why][:1]
 
 
-def _pick(finalists: Finalists, positions: Sequence[int], waiting: Sequence[int]) -> Finalists:
-    """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing."""
+def _pick(
+    finalists: Finalists, positions: Sequence[int], waiting: Sequence[int], out: Sequence[str]
+) -> Finalists:
+    """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing;
+    `out` says why others are."""
     later = [_name_waiting(finalists, at) for at in waiting]
     return dataclasses.replace(
         finalists,
         indices=[finalists.indices[at] for at in positions],
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
-        missing=[*_describe_waiting(later), *finalists.missing],
+        missing=[*_describe_waiting(later), *out, *finalists.missing],
     )
 
 

@@ -181,6 +181,8 @@ async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differentl
     assert asked(model, "selecting") == 2
     finalists = model.conversations["selecting"][1].text
     assert "Candidate B:" in finalists
+    brought = "With it, tests/test_till.py::test_total_of_refunds fails: A brings this test."
+    assert finalists.count(f"{brought} Such a test may ask for more than the issue.") == 1
     assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 2
     # The suite ran with the edit that was the only finalist before; with both, the tests near it.
     assert "The repository's own tests were not run with it." not in finalists

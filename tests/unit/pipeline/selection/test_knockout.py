@@ -116,7 +116,8 @@ async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:
         "C (fails script 2) meets the winner; the scripts that decide between these two are run on "
         "it, too."
     )
-    assert referee.missing == [[waiting], []]
+    lost = "A lost to B: it fails a script that the latter passes."
+    assert referee.missing == [[waiting], [lost]]
 
 
 async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
