@@ -24,7 +24,6 @@ from bot.markdown import block, code, details, line, prose
 from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.reproduction.advised import advise_command, show_command
-from pipeline.selection.scoring.ratios import explain_weights, load_shipped_ratios
 from pipeline.selection.scoring.recalibration import explain_recalibration
 from pipeline.types import Account, Reproduction, Selection, read_test_outcome
 from sandbox.base import Execution
@@ -205,8 +204,8 @@ def _votes_section(selection: Selection, characters: int) -> str:
     edits = "agreeing edits" if _has_equal(selection) else "such edits"
     sure = (
         f"I estimate that it is correct with a probability of {selection.confidence:.0%}. That "
-        f"rests on how often {edits} were right among public ones whose correctness is known; "
-        f"{explain_weights(load_shipped_ratios())}"
+        f"rests on how often {edits} were right among public ones whose correctness is known, "
+        "and in part on assumptions."
     )
     if selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"

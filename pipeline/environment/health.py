@@ -161,11 +161,11 @@ class Health(Frozen):
         end += f" {self.problem}" if self.problem else ""
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""
-        tests = f"{passed} of {pluralize(sampled, 'test')}{of}"
+        tests = f"{passed:,} of {pluralize(sampled, 'test')}{of}"
         return f"{tests} {agree(passed, 'passes', 'pass')}{fail}.{end}"
 
     def _describe_sample(self, sampled: int) -> str:
         if self.collected is None and 0 < self.files < self.of_files:
             return f" (a sample: {self.files} of {pluralize(self.of_files, 'test file')})"
         known = self.collected is not None and self.collected > sampled
-        return f" (a sample of {self.collected})" if known else ""
+        return f" (a sample of {self.collected:,})" if known else ""

@@ -78,13 +78,3 @@ def load_shipped_ratios() -> FittedRatios:
     """Load the ratios that come with the package."""
     text = (files("pipeline.selection.scoring") / "ratios.json").read_text(encoding="utf-8")
     return FittedRatios.model_validate_json(text)
-
-
-def explain_weights(ratios: FittedRatios) -> str:
-    """Where the weight of executions comes from, as the end of a sentence."""
-    if not ratios.fitted:
-        return "how much running tests tells is an assumption."
-    return (
-        f"how much running tests tells was counted on {ratios.edits} of them, with the "
-        "assumption that half of all scripts tell nothing."
-    )
