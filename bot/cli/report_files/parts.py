@@ -63,6 +63,8 @@ class SuiteSummary(ReportPart):
     passed_after: int
     failed_after: int
     broken: tuple[str, ...]
+    failing: tuple[str, ...]
+    """Tests that fail without the edit and were not run with it."""
     flaky: tuple[str, ...]
     """Excluded from all counts: they do not always pass without the edit."""
     whole: int
@@ -124,6 +126,7 @@ def summarise_suite(suite: SuiteReport) -> SuiteSummary:
         passed_after=len(suite.after.passed),
         failed_after=len(suite.after.failed),
         broken=suite.broken,
+        failing=suite.failing,
         flaky=suite.flaky,
         whole=suite.whole,
         chosen=suite.chosen,
