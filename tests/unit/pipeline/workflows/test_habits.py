@@ -101,6 +101,26 @@ async def test_of_a_long_newest_section_both_ends_are_shown(tmp_path: Path, head
     assert 1300 < len(shown) < 1700
 
 
+async def test_every_heading_of_a_long_newest_section_is_shown_with_its_last_entry(
+    tmp_path: Path,
+) -> None:
+    """As in xarray's: an entry belongs below the heading of its kind."""
+    kinds = ("New features", "Breaking changes", "Bug fixes", "Documentation")
+    parts = [
+        f"{kind}\n~~~~~~~~~\n\n" + "".join(f"- {kind} {n:02}.\n" for n in range(60))
+        for kind in kinds
+    ]
+    old = "v1.1\n----\n\n- Old.\n"
+    text = f"News\n====\n\nv1.2\n----\n\n{''.join(parts)}\n{old}"
+    told = await habits_after(tmp_path, {**FIRST, "docs/CHANGES.rst": text.encode()}, *fixes(6))
+    shown = told.newest[0].text
+    for kind in kinds:
+        assert f"{kind}\n~~~~~~~~~\n\n- {kind} 00.\n" in shown
+        assert f"- {kind} 59.\n" in shown
+    assert shown.count("[... the middle of this section is not shown ...]") == 4
+    assert "Old." not in shown
+
+
 async def test_the_nearest_tests_are_those_of_the_file_that_most_likely_needs_an_edit(
     tmp_path: Path,
 ) -> None:
