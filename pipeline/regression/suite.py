@@ -119,13 +119,17 @@ class RegressionSuite:
         """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
         if self._time_left() < LEAST_SECONDS:
             return None
+        self._tell("running the tests that the edits bring, with each edit")
         return await self._near.run_files(diff, paths)
 
     def _report_count(self, diff: str, wanted: RequestedTests, begun: int, total: int) -> None:
+        self._tell(describe_count(wanted, begun, total, edited=bool(diff)))
+
+    def _tell(self, sentence: str) -> None:
         now = time.monotonic()
         if self._report and now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
-            self._report(describe_count(wanted, begun, total, edited=bool(diff)))
+            self._report(sentence)
 
     def _time_left(self) -> float:
         """Seconds of wall time that the suite may still take."""

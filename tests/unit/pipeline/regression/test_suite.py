@@ -698,6 +698,17 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     )
 
 
+async def test_it_is_told_that_tests_run_which_edits_bring(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    said: list[str] = []
+    store = DirStore(shop.folder / "store")
+    suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(), report=said.append)
+    run = await suite.run_brought_tests(HARMLESS, ["tests/test_till.py"])
+    assert run
+    assert len(run.passed) == 2
+    assert said == ["running the tests that the edits bring, with each edit"]
+
+
 ADDED = """\
 --- /dev/null
 +++ b/tests/test_more.py
