@@ -13,6 +13,7 @@ TAGS = (
     "tests",
     "submit",
     "choice",
+    "why",
     "test_file",
     "title",
     "cause",
