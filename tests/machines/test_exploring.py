@@ -193,6 +193,18 @@ async def test_a_file_that_it_names_whole_is_run_whole_beside_a_named_test(
     assert "0 tests passed, 0 failed. " in told[2]
 
 
+async def test_tests_that_are_skipped_are_counted(shop: Shop) -> None:
+    text = "import pytest\n\n@pytest.mark.skip\ndef test_a(): pass\n\ndef test_b(): pass\n"
+    _, told = await explore(
+        shop,
+        bash(f"cat > tests/test_skips.py <<'END'\n{text}END"),
+        "<tests>\ntests/test_skips.py\n</tests>",
+        bash(FIX),
+        SUBMIT,
+    )
+    assert "1 test passed, 0 failed, 1 skipped or expected to fail." in told[1]
+
+
 async def test_a_command_sees_the_edit_so_far_and_nothing_else_of_the_others(shop: Shop) -> None:
     _, told = await explore(
         shop,

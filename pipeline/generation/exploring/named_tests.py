@@ -71,12 +71,18 @@ class NamedTests:
                 seconds=self.options.execution_seconds,
             )  # fmt: skip
             found = await runner.run(diff, RequestedTests(files=covered, named=named))
-            passed = [test for test in found.suite.passed if _is_asked(test, found, named)]
-            failed = [test for test in found.suite.failed if _is_asked(test, found, named)]
-            summary = f"{pluralize(len(passed), 'test')} passed, {len(failed)} failed."
+            suite = found.suite
+            passed, failed, skipped, offline = (
+                [test for test in tests if _is_asked(test, found, named)]
+                for tests in (suite.passed, suite.failed, suite.skipped, suite.offline)
+            )
+            summary = f"{pluralize(len(passed), 'test')} passed, {len(failed)} failed"
+            summary += f", {len(skipped)} skipped or expected to fail" if skipped else ""
+            summary += f", {len(offline)} failed for want of a network" if offline else ""
+            summary += "."
             if found.problem:
                 summary = f"{summary} {found.problem}"
-            return NamedTestRun(summary, tuple(failed[:_MOST_NAMED]), found.suite.execution)
+            return NamedTestRun(summary, tuple(failed[:_MOST_NAMED]), suite.execution)
         return None
 
 
