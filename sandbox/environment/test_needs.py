@@ -41,6 +41,7 @@ PYPI_NAMES: Final = {
     "seaborn-base": "seaborn",
 }
 """conda-forge's names where the package index has another for the same contents."""
+OWN: Final = re.compile(r"\./?\[([\w.,\s-]+)\]", re.ASCII)
 MAX_GROUP_DEPTH: Final = 5
 
 
@@ -85,11 +86,11 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
     environment, or conda's list."""
     project = project_of(texts)
     tox = tox_routine(texts, minor)
-    extras, known = list(tox.extras), extra_names(project, texts)
+    own, known = [*tox.extras, *find_own_extras(tox)], extra_names(project, texts)
     groups = list(tox.groups) or first_of(TEST_NAMES, group_names(project))
-    extras = extras or first_of(TEST_NAMES, known)
+    extras = own or first_of(TEST_NAMES, known)
     files, requirements = split_installs(tox)
-    source = "tox's requirements" if files or requirements or tox.extras or tox.groups else ""
+    source = "tox's requirements" if files or requirements or own or tox.groups else ""
     if not (extras or files or requirements or groups):
         extras = first_of(DEVELOPMENT_NAMES, known)
         groups = first_of(DEVELOPMENT_NAMES, group_names(project))
@@ -100,8 +101,10 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
         files = find_requirement_files(names, texts)
         source = source or (", ".join(files))
     if not (files or extras or groups or requirements):
-        files, requirements = split_installs(nox_routine(texts))
-        source = "nox's requirements" if files or requirements else ""
+        nox = nox_routine(texts)
+        files, requirements = split_installs(nox)
+        extras = find_own_extras(nox)
+        source = "nox's requirements" if files or requirements or extras else ""
     if not (files or extras or groups or requirements):
         requirements, extras = hatch_needs(project, texts)
         source = "hatch's test environment" if requirements or extras else ""
@@ -142,6 +145,12 @@ def split_installs(routine: Routine) -> tuple[list[str], list[str]]:
             elif not word.startswith(("-", ".", "/")) and "git+" not in word:
                 requirements.append(word)
     return files, requirements
+
+
+def find_own_extras(routine: Routine) -> list[str]:
+    """The extras in a routine's installs of the checkout itself, such as `.[test]`."""
+    found = (OWN.fullmatch(word) for arguments in routine.installs for word in arguments)
+    return [name for match in found if match for name in re.split(r"[\s,]+", match[1]) if name]
 
 
 def find_requirement_files(names: Sequence[str], texts: Mapping[str, str]) -> list[str]:

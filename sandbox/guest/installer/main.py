@@ -89,13 +89,13 @@ def main(argv: list[str]) -> int:
 
 def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) -> None:
     """Raises `Failed` or `TookTooLong`."""
-    tests = [*flatten(plan.files, CHECKOUT), *plan.requirements]
-    if plan.pytest and not any(name_of(one) in {"pytest", normal(plan.name)} for one in tests):
-        tests.append("pytest")
     locked = bool(plan.locked or plan.uv_export)
     if locked:
         install_locked(plan, uv)
     name = install_package(plan, uv, minor, version) if plan.package else ""
+    tests = [*flatten(plan.files, CHECKOUT, name), *plan.requirements]
+    if plan.pytest and not any(name_of(one) in {"pytest", normal(plan.name)} for one in tests):
+        tests.append("pytest")
     needs = read_requirements(name, plan.extras) if name and not locked else []
     if name:
         tests = expand_own(name, tests)

@@ -13,6 +13,7 @@ MAX_DEPTH = 10
 MAX_BYTES = 1024 * 1024
 NESTED = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)$")
 EDITABLE = re.compile(r"(?:-e|--editable)[\s=]*(\S+)$")
+OWN = re.compile(r"(?:(?:-e|--editable)[\s=]*)?\./?\[([\w.,\s-]+)\]$", re.ASCII)
 
 
 def name_of(requirement: str) -> str:
@@ -20,15 +21,19 @@ def name_of(requirement: str) -> str:
     return normalise_name(re.split(r"[<>=!~;\[\s@(]", requirement.strip())[0])
 
 
-def flatten(names: Sequence[str], root: Path, depth: int = 0) -> list[str]:
-    """The requirements in files of the checkout, without options and without itself."""
+def flatten(names: Sequence[str], root: Path, own: str = "", depth: int = 0) -> list[str]:
+    """The requirements in files of the checkout, without options and without itself; of that, named
+    `own`, only its extras."""
     found: list[str] = []
     for name in names:
         for line in read_lines(root / name):
             nested = NESTED.match(line)
             if nested and depth < MAX_DEPTH:
                 inner = os.path.normpath(Path(name).parent / nested[1])
-                found += flatten([inner], root, depth + 1)
+                found += flatten([inner], root, own, depth + 1)
+                continue
+            if own and (extras := OWN.match(line)):
+                found.append(f"{own}[{extras[1]}]")
                 continue
             editable = EDITABLE.match(line)
             if editable and "://" in editable[1]:

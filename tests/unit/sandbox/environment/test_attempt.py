@@ -17,6 +17,7 @@ import pytest
 from pipeline.environment.record import NO_INDEX, TriedAttempt
 from sandbox.environment.attempt import UV_STEP, Attempt, make_plan
 from sandbox.environment.python_version import find_python_at
+from sandbox.environment.test_needs import find_test_needs
 from tests.support.docker import make_tree
 
 TOX = """\
@@ -151,3 +152,29 @@ def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert tried.line() == f"Python 3.8: not installed: {NO_INDEX}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "extras", "source"),
+    [
+        (
+            "tox.ini",
+            "[testenv]\ndeps =\n  .[cli, qa]\n  six\ncommands = pytest\n",
+            ("cli", "qa"),
+            "tox's",
+        ),
+        ("tox.ini", "[testenv]\ndeps = -e {toxinidir}[qa]\ncommands = pytest\n", ("qa",), "tox's"),
+        (
+            "noxfile.py",
+            "import nox\n\n@nox.session\ndef tests(session):\n"
+            "    session.install('-e', '.[qa]')\n    session.run('pytest')\n",
+            ("qa",),
+            "nox's",
+        ),
+    ],
+)
+def test_the_extras_of_the_checkout_itself_are_installed(
+    name: str, text: str, extras: tuple[str, ...], source: str
+) -> None:
+    needs = find_test_needs((name, "setup.py"), {name: text, "setup.py": "setup(name='shop')"}, 11)
+    assert (needs.extras, needs.source) == (extras, f"{source} requirements")

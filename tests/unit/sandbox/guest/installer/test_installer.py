@@ -118,6 +118,11 @@ def test_requirement_files_are_read_flat_and_without_options(tmp_path: Path) -> 
     assert found[0] == "flask==1"
     assert found[-2:] == ["six >= 1    , < 2", "x @ git+https://e.org/x"]
     assert not any(line.startswith("-") for line in found)
+    (tmp_path / "own.txt").write_text("-e .[cli, http2]\n.[socks]\n./[a]\n-e ./other[b]\nsix\n")
+    assert flatten(["own.txt"], tmp_path, "httpx") == [
+        "httpx[cli, http2]", "httpx[socks]", "httpx[a]", "six",
+    ]  # fmt: skip
+    assert flatten(["own.txt"], tmp_path) == ["six"]
     assert without(["Foo.Bar[x]>1", "baz"], ["foo-bar"]) == (["baz"], ["Foo.Bar[x]>1"])
 
 
