@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.codebase.commit import Codebase
+from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.environment.check import HealthCheck
 from pipeline.environment.health import Grade
 from pipeline.environment.machine import EnvironmentMachine, EnvironmentState, render_question
@@ -275,7 +275,8 @@ class _Ladder:
             await self._task.store.save(FAILED_KEY, record)
             # A restart tries everything again: the index may have been unavailable.
             await self._save(EnvironmentRecord())
-            raise explain_failure(record)
+            files = self._task.codebase.files.values()
+            raise explain_failure(record, [one.path for one in files if one.mode == SUBMODULE])
         best = record.tried[chosen]
         found = await self._task.engine.read_installation(best.image)
         record = replace(record, chosen=chosen, installation=found, finished=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import Field
 
+from pipeline.codebase.text import agree, join_names
 from pipeline.environment.health import Grade, Health
 from pipeline.types import Frozen, replace
 from sandbox.environment.installation import Installation
@@ -205,8 +207,11 @@ def fail_alike(tried: tuple[TriedAttempt, ...]) -> bool:
     return any(end in ends[:place] for place, end in enumerate(ends))
 
 
-def explain_failure(record: EnvironmentRecord) -> EnvironmentFailed:
-    """The error for a repository that no attempt could install, with the first attempt's log."""
+def explain_failure(record: EnvironmentRecord, submodules: Sequence[str] = ()) -> EnvironmentFailed:
+    """The error for a repository that no attempt could install, with the first attempt's log.
+
+    `submodules`: the paths of the repository's submodules.
+    """
     first = record.tried[0]
     message = first.problem
     if len({attempt.problem for attempt in record.tried}) > 1:
@@ -216,6 +221,9 @@ def explain_failure(record: EnvironmentRecord) -> EnvironmentFailed:
         several = len(record.tried) > 1
         what = f"None of {len(record.tried)} ways to install it worked." if several else message
         message = f"{what} {NO_INDEX} Start again when it does."
+    if submodules:
+        several = agree(len(submodules), "a submodule, which is", "submodules, which are")
+        message += f" The repository has {several} not fetched: {join_names(submodules[:5])}."
     if record.given_up:
         message += f" The model gave up: {record.given_up}"
     return EnvironmentFailed(message, command=first.command, log=first.log)

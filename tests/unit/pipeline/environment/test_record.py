@@ -58,3 +58,13 @@ def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> N
     ]
     assert [one.met_no_index for one in tried] == [False, True]
     assert str(explain_failure(EnvironmentRecord(tried=tuple(tried[:1])))) == "No Python fits."
+
+
+def test_submodules_are_named_where_nothing_could_be_installed() -> None:
+    record = EnvironmentRecord(tried=(TriedAttempt(name="a", summary="A", problem="It fails."),))
+    assert str(explain_failure(record, ["vendor/llhttp"])) == (
+        "It fails. The repository has a submodule, which is not fetched: vendor/llhttp."
+    )
+    assert str(explain_failure(record, ["a", "b"])).endswith(
+        " The repository has submodules, which are not fetched: a and b."
+    )
