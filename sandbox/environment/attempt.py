@@ -30,7 +30,7 @@ from sandbox.environment.recipe import (
     read_manifests,
 )
 from sandbox.environment.system_packages import find_system_packages
-from sandbox.environment.test_needs import TestNeeds, find_test_needs
+from sandbox.environment.test_needs import TestNeeds, find_development_needs, find_test_needs
 from sandbox.environment.versions import find_version
 from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day
 from sandbox.tree import Tree
@@ -141,12 +141,17 @@ class _Maker:
             # CI's lines are often a part of the requirements, and a second resolution costs
             # minutes.
             yield self.make("ci", python, self.ci.needs | needs, dated=self.is_old)
-        if self.is_old:
-            yield self.make("dated", python, needs, dated=True)
-        yield self.make("undated", python, needs, dated=False)
+        # With what failed before goes what is for development.
+        more = find_development_needs(self.manifests.texts)
+        if not self.is_old:
+            yield self.make("undated", python, needs, dated=False)
+            yield self.make("wide", python, needs | more, dated=False)
+            return
+        yield self.make("dated", python, needs, dated=True)
+        yield self.make("undated", python, needs | more, dated=False)
         other = other_python(python)
-        if self.is_old and other and not self.configured:
-            yield self.make("other", other, self.needs_on(other), dated=True)
+        if other and not self.configured:
+            yield self.make("other", other, self.needs_on(other) | more, dated=True)
 
     def needs_on(self, python: PythonRequirement) -> TestNeeds:
         return find_test_needs(self.manifests.names, self.manifests.texts, first_minor(python))

@@ -76,7 +76,7 @@ class TestNeeds:
             both(self.files, other.files),
             both(self.requirements, other.requirements),
             both(self.optional, other.optional),
-            " and ".join(filter(None, (self.source, other.source))),
+            " and ".join(dict.fromkeys(filter(None, (self.source, other.source)))),
         )
 
 
@@ -122,6 +122,16 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
         tuple(dict.fromkeys(optional)),
         source,
     )
+
+
+def find_development_needs(texts: Mapping[str, str]) -> TestNeeds:
+    """The extra and the group for development: what tests need may stand there alone."""
+    project = project_of(texts)
+    extras = first_of(DEVELOPMENT_NAMES, extra_names(project, texts))
+    groups = first_of(DEVELOPMENT_NAMES, group_names(project))
+    requirements = [line for group in groups for line in expand_group(project, group)]
+    named = [f'the extra "{name}"' for name in extras] + [f'the group "{name}"' for name in groups]
+    return TestNeeds(tuple(extras), (), tuple(requirements), (), " and ".join(named))
 
 
 def first_of(names: Sequence[str], known: set[str]) -> list[str]:

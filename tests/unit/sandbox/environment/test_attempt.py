@@ -178,3 +178,31 @@ def test_the_extras_of_the_checkout_itself_are_installed(
 ) -> None:
     needs = find_test_needs((name, "setup.py"), {name: text, "setup.py": "setup(name='shop')"}, 11)
     assert (needs.extras, needs.source) == (extras, f"{source} requirements")
+
+
+GROUPS = """\
+[project]
+name = "shop"
+[dependency-groups]
+test = ["pytest"]
+dev = [{include-group = "test"}, "trustme"]
+"""
+
+
+def test_a_later_attempt_installs_what_is_for_development_too(tmp_path: Path) -> None:
+    """urllib3's `conftest.py` imports a package of that group."""
+    tree = make_tree(tmp_path, {"pyproject.toml": GROUPS, "shop.py": ""})
+    plan = make_plan(tree)
+    named = [requirements_of(attempt) for attempt in plan[:2]]
+    assert named == [["pytest"], ["pytest", "trustme"]]
+    assert [attempt.name for attempt in plan] == ["undated", "wide", "today"]
+    assert plan[1].summary.endswith('the newest packages, the group "test" and the group "dev".')
+    old = make_plan(tree, as_of=date(2022, 1, 1))
+    assert [attempt.name for attempt in old[:2]] == ["dated", "undated"]
+    assert [requirements_of(attempt) for attempt in old[:2]] == named
+
+
+def requirements_of(attempt: Attempt) -> list[str]:
+    (_, text), *_ = attempt.recipe.files
+    found: list[str] = json.loads(text)["requirements"]
+    return found
