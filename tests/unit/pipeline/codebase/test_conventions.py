@@ -70,6 +70,19 @@ async def test_the_fullest_test_folder_its_names_and_an_example_are_found(tmp_pa
     assert conventions.fresh_path("It breaks: x > 1!", []) == "pkg/tests/it_breaks_x_1_test.py"
 
 
+async def test_files_whose_names_end_in_tests_are_found(tmp_path: Path) -> None:
+    """As mkdocs's; unittest alone would not look into them."""
+    files = {
+        "pkg/__init__.py": "",
+        "pkg/tests/__init__.py": "",
+        "pkg/tests/build_tests.py": UNITTEST,
+    }
+    conventions = await found(tmp_path, files)
+    assert (conventions.tests, conventions.folder) == (1, "pkg/tests")
+    command = " ".join(conventions.suite_command() or ())
+    assert command == "python -m unittest discover -v -s pkg -t . -p *test*.py"
+
+
 async def test_without_tests_a_new_file_goes_to_tests(tmp_path: Path) -> None:
     conventions = await found(tmp_path, {"a.py": "x = 1\n"})
     assert (conventions.folder, conventions.example) == ("tests", None)
