@@ -35,7 +35,8 @@ class S3Server:
             [
                 Path(sys.executable).with_name("rclone"),
                 *("serve", "s3", f"--addr=127.0.0.1:{self.port}", f"--auth-key={KEY},{SECRET}"),
-                *("--config=", "--dir-cache-time=0", f":local:{self.folder}"),
+                # With 0, rclone reads a folder until no time has passed since: it may never end.
+                *("--config=", "--dir-cache-time=10ms", f":local:{self.folder}"),
             ],
             env={"HOME": str(self.folder.parent)},
             stderr=subprocess.DEVNULL,
