@@ -70,17 +70,24 @@ class Display(Protocol):
         ...
 
 
-class PlainLines:
-    """A line for each sentence, for a log or a terminal that cannot move its cursor."""
+class Timed:
+    """What every display knows of the time."""
 
     def __init__(self) -> None:
         self._began = monotonic()
-        self._doing = ""
 
     @property
     def seconds(self) -> float:
         """Since it was made."""
         return monotonic() - self._began
+
+
+class PlainLines(Timed):
+    """A line for each sentence, for a log or a terminal that cannot move its cursor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._doing = ""
 
     def say(self, sentence: str) -> None:
         """Print the sentence; of those that count, about every tenth."""

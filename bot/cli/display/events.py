@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
+from bot.cli.display.base import Timed
 from bot.cli.display.time_left import Pace, estimate_run
 from bot.storage.progress import STAGES, Progress
 from bot.types import now
@@ -20,22 +21,17 @@ SECONDS: Final = 1.0
 _COUNTS: Final = ("files", "tests", "edits", "edits_begun", "suite_tests", "suite_run")
 
 
-class EventLines:
+class EventLines(Timed):
     """Writes each event when it happens."""
 
     def __init__(self) -> None:
-        self._began = monotonic()
+        super().__init__()
         self._stage = ""
         self._pace = Pace()
         self._written: dict[str, object] = {}
         self._at = 0.0
         self._latest: dict[str, object] = {}
         self._end: dict[str, object] = {"exit_code": None, "outcome": "interrupted"}
-
-    @property
-    def seconds(self) -> float:
-        """Since it was made."""
-        return monotonic() - self._began
 
     def say(self, sentence: str) -> None:
         """Write a `message`."""

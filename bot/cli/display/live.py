@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from time import monotonic
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display.base import Count
+from bot.cli.display.base import Count, Timed
 from bot.cli.display.time_left import Pace, estimate_run
 from bot.cli.terminal import printable
 from bot.comments.checklist import STAGE_TITLES, describe_counts, measure_stage
@@ -33,17 +32,17 @@ def open_console() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-class LiveDisplay:
+class LiveDisplay(Timed):
     """Redraws itself below the sentences, from a thread, until `close`."""
 
     def __init__(self, console: Console, *, stages: bool = True) -> None:
         """`stages`: list the stages of a run that fixes an issue."""
+        super().__init__()
         self._list_stages = stages
         self._console = console
         ascii_only = console.options.ascii_only
         self._marks = _ASCII_MARKS if ascii_only else _MARKS
         self._spinner = Spinner("line" if ascii_only else "dots")
-        self._began = monotonic()
         self._progress = Progress()
         self._budget = 0.0
         self._count: Count | None = None
@@ -56,11 +55,6 @@ class LiveDisplay:
             refresh_per_second=REFRESHES,
             redirect_stdout=False,  # results go there, perhaps into a file
         )
-
-    @property
-    def seconds(self) -> float:
-        """Since it was made."""
-        return monotonic() - self._began
 
     def say(self, sentence: str) -> None:
         """Print the sentence above what is redrawn."""
