@@ -487,11 +487,15 @@ async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> 
     assert report.before.execution.exit_code is None
 
 
-async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
+async def opened_with_long(folder: Path, far: str) -> Shop:
+    """The shop, with the tests `far` and one that the time does not allow, in another file."""
     long = "def test_that_takes_long():\n    while True:\n        pass\n"
-    other = f"def test_quick():\n    pass\n\n\n{long}"
-    tests = {"tests/test_far.py": other, "tests/test_till.py": COUNT}
-    shop = await opened(tmp_path, tests)
+    tests = {"tests/test_far.py": f"{far}\n\n{long}", "tests/test_till.py": COUNT}
+    return await opened(folder, tests)
+
+
+async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
+    shop = await opened_with_long(tmp_path, "def test_quick():\n    pass\n")
     report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
     assert report is not None
     assert report.before.passed == report.after.passed
@@ -501,16 +505,14 @@ async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_pa
         "tests/test_till.py::test_total_of_nothing",
     )
     assert (report.near, report.whole) == (2, 3)
-    assert report.chosen.startswith("those in the test file nearest to the edit, and then")
+    assert report.chosen == "those in the test file nearest to the edit, and then the others"
 
 
 async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counted(
     tmp_path: Path,
 ) -> None:
-    long = "def test_that_takes_long():\n    while True:\n        pass\n"
-    other = f"def test_quick():\n    pass\n\n\ndef test_bad():\n    assert 0\n\n\n{long}"
-    tests = {"tests/test_far.py": other, "tests/test_till.py": COUNT}
-    shop = await opened(tmp_path, tests)
+    far = "def test_quick():\n    pass\n\n\ndef test_bad():\n    assert 0\n"
+    shop = await opened_with_long(tmp_path, far)
     report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
     assert report is not None
     assert (report.before.failed, report.failing) == ((), ("tests/test_far.py::test_bad",))
