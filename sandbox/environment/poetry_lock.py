@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from packaging.markers import InvalidMarker, Marker
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from sandbox.environment.manifests import strings, table, tables
 from sandbox.layout import CHECKOUT
@@ -98,7 +98,7 @@ def fits(package: Mapping[str, Any], context: Mapping[str, str]) -> bool:
                 SpecifierSet(part.strip()).contains(f"{context['python_version']}.30")
                 for part in bound.split("||")
             )
-        except InvalidSpecifier:
+        except ValueError:  # `InvalidSpecifier`, or more digits than Python converts
             return True
     return True
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from sandbox.environment.manifests import parse_ini, project_of, strings, table
 from sandbox.environment.tox_nox import tox_routine
@@ -215,8 +215,11 @@ def versions_under_test(texts: Mapping[str, str]) -> Iterator[tuple[tuple[int, .
 
 def is_valid_specifier(text: str) -> bool:
     try:
-        SpecifierSet(text.strip())
-    except InvalidSpecifier:
+        bound = SpecifierSet(text.strip())
+        # One after the other: versions are converted where they are compared.
+        for part in bound:
+            part.contains(f"3.{DEFAULT_MINOR}")
+    except ValueError:  # `InvalidSpecifier`, or more digits than Python converts
         return False
     return True
 

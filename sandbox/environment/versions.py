@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from sandbox.environment.manifests import parse_ini, project_of, table
 
@@ -48,7 +48,7 @@ def find_version(
     for version, source in candidates(name, texts, described):
         try:
             return str(Version(version)), source
-        except InvalidVersion:
+        except ValueError:  # `InvalidVersion`, or more digits than Python converts
             continue
     return "", ""
 

@@ -1,11 +1,12 @@
-"""`python -m tests.fuzz [--only NAME,NAME] [--seconds 60] [--jobs 2] [--allow-slow]`: fuzz parsers.
+"""Fuzz parsers: `python -m tests.fuzz [--only NAME,NAME] [--seconds 60] [--jobs 2] [--seed N]`.
 
 Each target has a process of its own, in which atheris (libFuzzer for Python) looks for inputs that
 reach new code. A failure is an exception that the parser does not document, more than
 `Target.seconds` of processor time, or more than 256 MiB; its input stays in build/fuzz. Inputs that
 are slow under the fuzzer's instrumentation are timed again without it; `--allow-slow` shows them
-without failing, for a machine that others use too. Exits 1 after a failure, and 2 where atheris is
-not installed: then nothing was fuzzed.
+without failing, for a machine that others use too. `--seed` draws the same inputs again; without
+it they are others each time. Exits 1 after a failure, and 2 where atheris is not installed: then
+nothing was fuzzed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Report:
     """What an input that took too long says of itself."""
 
 
-def fuzz(name: str, seconds: int) -> Report:
+def fuzz(name: str, seconds: int, seed: int) -> Report:
     """Fuzz one target, then time its slow inputs without instrumentation."""
     folder = FOUND / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,7 @@ def fuzz(name: str, seconds: int) -> Report:
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.one", name, str(seconds), str(folder)],
+            [sys.executable, "-m", "tests.fuzz.one", name, str(seconds), str(seed), str(folder)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=seconds + START_SECONDS,
@@ -78,10 +79,12 @@ def main() -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), default=NAMES)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--allow-slow", action="store_true")
     options = parser.parse_args()
     names: list[str] = options.only
     seconds: int = options.seconds
+    seed: int = options.seed
     if unknown := set(names) - set(NAMES):
         parser.error(f"{', '.join(sorted(unknown))} is not one of {', '.join(NAMES)}")
     if importlib.util.find_spec("atheris") is None:
@@ -90,7 +93,7 @@ def main() -> int:
     told: list[Report] = []
     failed = False
     with ThreadPoolExecutor(options.jobs) as pool:
-        for report in pool.map(fuzz, names, [seconds] * len(names)):
+        for report in pool.map(lambda name: fuzz(name, seconds, seed), names):
             fails = report.failure or (report.slow and not options.allow_slow)
             state = "FAILED" if fails else "slow" if report.slow else "ok"
             figures = f"{report.runs:>9,} runs {report.seconds:>6.1f} s"

@@ -1,4 +1,4 @@
-"""One target in this process: `python -m tests.fuzz.one NAME SECONDS FOLDER`, for `make fuzz`.
+"""One target in this process: `python -m tests.fuzz.one NAME SECONDS SEED FOLDER`, for `make fuzz`.
 
 `--replay NAME FILE…` parses these inputs once each, without a fuzzer.
 """
@@ -47,7 +47,7 @@ def replay(name: str, paths: list[str]) -> None:
             sys.exit(f"{path}: {type(error).__name__}: {error}")
 
 
-def fuzz(name: str, seconds: str, folder: Path) -> None:
+def fuzz(name: str, seconds: str, seed: str, folder: Path) -> None:
     import atheris  # pyright: ignore[reportMissingImports]
 
     fuzzer: Any = atheris
@@ -74,8 +74,8 @@ def fuzz(name: str, seconds: str, folder: Path) -> None:
     fresh.mkdir(exist_ok=True)
     argv = [
         sys.argv[0], str(fresh), str(CORPUS / name), f"-max_total_time={seconds}",
-        f"-max_len={target.largest}", "-len_control=0", "-timeout=60", "-rss_limit_mb=4096",
-        f"-artifact_prefix={folder}/", "-print_final_stats=0",
+        f"-seed={seed}", f"-max_len={target.largest}", "-len_control=0", "-timeout=60",
+        "-rss_limit_mb=4096", f"-artifact_prefix={folder}/", "-print_final_stats=0",
     ]  # fmt: skip
     fuzzer.Setup(argv, test_one_input, custom_mutator=custom_mutator)
     fuzzer.Fuzz()
@@ -85,4 +85,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--replay":
         replay(sys.argv[2], sys.argv[3:])
     else:
-        fuzz(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+        fuzz(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))

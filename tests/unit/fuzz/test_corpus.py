@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+
 import pytest
 
 from tests.fuzz.one import INSTRUMENTED
-from tests.fuzz.target import CORPUS, check, list_inputs
+from tests.fuzz.target import CORPUS, check, list_inputs, run_once
 from tests.fuzz.targets import TARGETS
 
 
@@ -25,6 +28,16 @@ def test_the_corpus_is_small() -> None:
 def test_every_kept_input_is_parsed(name: str) -> None:
     for path in list_inputs(name):
         check(TARGETS[name], path.read_bytes())
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_number_of_many_digits_is_parsed(name: str) -> None:
+    """Python converts at most 4,300 digits: a version of more ended the run."""
+    for path in list_inputs(name):
+        data = path.read_bytes()
+        for number in islice(re.finditer(rb"\d+", data), 60):
+            changed = data[: number.start()] + b"9" * 5_000 + data[number.end() :]
+            run_once(TARGETS[name], changed)
 
 
 def make_broken_code() -> str:
