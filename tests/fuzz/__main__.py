@@ -19,6 +19,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Final
 
@@ -93,7 +94,7 @@ def main() -> int:
     told: list[Report] = []
     failed = False
     with ThreadPoolExecutor(options.jobs) as pool:
-        for report in pool.map(lambda name: fuzz(name, seconds, seed), names):
+        for report in pool.map(fuzz, names, repeat(seconds), repeat(seed)):
             fails = report.failure or (report.slow and not options.allow_slow)
             state = "FAILED" if fails else "slow" if report.slow else "ok"
             figures = f"{report.runs:>9,} runs {report.seconds:>6.1f} s"
