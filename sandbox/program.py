@@ -57,6 +57,8 @@ class Program:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Absolute path to text; written after the diffs."""
     watch: OutputWatch | None = None
+    may_wait: bool = False
+    """Whether it may do nothing for long; `Limits.wall_seconds` still ends it."""
     may_share: bool = False
     """Whether equal programs may share one run."""
 

@@ -161,6 +161,7 @@ class TestRunner:
                 output_bytes=OUTPUT_BYTES,
                 env=env,
                 watch=OutputWatch(f"{mark}:", on_line),
+                may_wait=True,  # the wrapper sees whether tests begin
             )
         )
         return await parse_untrusted_execution(execution, self.command, mark)

@@ -23,6 +23,8 @@ class Job:
     """Absolute path to text, written after the diffs."""
     capture: bool = False
     """Whether to report what the program changed in the checkout."""
+    may_wait: bool = False
+    """See `Program.may_wait`."""
     watch: OutputWatch | None = None
     """Its `report` may be called from any thread."""
 
@@ -37,6 +39,7 @@ class Job:
             "steps": [list(step) for step in self.steps],
             "env": dict(self.environment),
             "cpu_seconds": cpu_seconds,
+            "may_wait": self.may_wait,
             "capture": self.capture,
         }
         return json.dumps(job).encode() + b"\n"

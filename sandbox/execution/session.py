@@ -63,6 +63,7 @@ class SandboxSession:
             diffs=program.diffs,
             files=program.files,
             capture=capture,
+            may_wait=program.may_wait,
             watch=_call_in_loop(program.watch),
         )
         limits = self._limits_of(program)
@@ -100,4 +101,9 @@ def _call_in_loop(watch: OutputWatch | None) -> OutputWatch | None:
 def _sharing_key(program: Program) -> object:
     """What two programs have in common that may share one run."""
     values = (tuple(program.argv), tuple(program.diffs), program.seconds, program.output_bytes)
-    return (*values, tuple(sorted(program.env.items())), tuple(sorted(program.files.items())))
+    return (
+        *values,
+        program.may_wait,
+        tuple(sorted(program.env.items())),
+        tuple(sorted(program.files.items())),
+    )

@@ -192,6 +192,7 @@ class WarmExecution:
             "diffs": list(self._job.diffs),
             "mark": self._job.watch.mark if self._job.watch else "",
             "seconds": self._limits.seconds,
+            "may_wait": self._job.may_wait,
             "output_kept": self._limits.output_kept_bytes,
             "output_total": self._limits.output_total_bytes,
             "capture": self._job.capture,

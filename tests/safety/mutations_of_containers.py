@@ -115,14 +115,14 @@ FIRST: Final = (
     Protection(
         "processor time",
         "warm",
-        ((WATCH, "TimeLimit(self._limits.seconds)", "TimeLimit(30)"),),
+        ((WATCH, "TimeLimit(self._limits.seconds,", "TimeLimit(30,"),),
         ("test_processes.py::test_no_program_gets_more_processor_time_than_its_limit",),
     ),
     Protection(
         "limit of programs that do nothing",
         "warm",
         (
-            (TIME_LIMIT, "return IDLE if wall >= self._seconds and not active else", "return"),
+            (TIME_LIMIT, "return IDLE if wall >= self._seconds and not may_go_on else", "return"),
             (TIME_LIMIT, "WALL_MARGIN: Final = 600", "WALL_MARGIN: Final = 10"),
         ),
         STUBBORN,

@@ -131,6 +131,8 @@ def _wait(
         if most is not None and wall >= most:
             return "run time"
         limit = _find_limit(seconds, wall, used, seen)
+        if limit == "idle" and wall - progress.at < min(seconds, IDLE_WINDOW):
+            continue  # its tests only sleep
         if limit:
             return limit
 
@@ -146,6 +148,8 @@ class _Progress:
         self._counts_all = wanted is None
         self._begun = self._told = self._at = 0
         self._next = float(PROGRESS_SECONDS)
+        self.at = 0.0
+        """The wall time at which a test was last seen to begin."""
 
     def print_count(self, wall: float) -> None:
         if wall < self._next or self._at > MOST_RECORDS:
@@ -165,6 +169,7 @@ class _Progress:
                 self._all = max(self._all, _read_number(line))
         if self._begun > self._told:
             self._told = self._begun
+            self.at = wall
             sys.stdout.write("\n%s:%d/%d\n" % (self._mark, self._begun, self._all))
             sys.stdout.flush()
 

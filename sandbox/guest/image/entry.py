@@ -53,7 +53,8 @@ def main() -> None:
     started = time.monotonic()
     limit: list[str] = []
     if job["cpu_seconds"]:
-        threading.Thread(target=enforce_time, args=(job["cpu_seconds"], limit), daemon=True).start()
+        limits = (job["cpu_seconds"], job["may_wait"], limit)
+        threading.Thread(target=enforce_time, args=limits, daemon=True).start()
     for number, argv in enumerate(job["steps"]):
         report(job, step=number)
         code = run_step(job, argv)
@@ -147,12 +148,13 @@ def run_step(job: dict[str, Any], argv: list[str]) -> int:
     return os.waitstatus_to_exitcode(wait_for(child.pid))
 
 
-def enforce_time(seconds: float, found: list[str]) -> None:
-    """Kill the program when it has used `seconds` of processor time; `found` gets the limit."""
+def enforce_time(seconds: float, may_wait: bool, found: list[str]) -> None:
+    """Kill the program when it has used `seconds` of processor time, or does nothing for so long
+    although it may not wait; `found` gets the limit."""
     sys.path.insert(0, "/opt/capuchin")
     from sandbox.guest.supervisor.time_limit import TimeLimit
 
-    limit = TimeLimit(seconds)
+    limit = TimeLimit(seconds, may_wait=may_wait)
     while not found:
         time.sleep(limit.pause)
         if exceeded := limit.find_exceeded():

@@ -140,7 +140,9 @@ class Supervisor:
                     self._channel.send(run=run, end=GuestEnding.STOPPED)
                     return
             layers.insert(0, layer.upper)
-        limits = ExecutionLimits(job["seconds"], job["output_kept"], job["output_total"])
+        limits = ExecutionLimits(
+            job["seconds"], job["output_kept"], job["output_total"], may_wait=job["may_wait"]
+        )
         below = CheckoutLayers(layers, copy_all=bool(job["whole"]))
         asked = ProcessJob(
             below,

@@ -34,9 +34,10 @@ CGROUP_STATISTICS: Final = "/sys/fs/cgroup/cpu.stat"
 class TimeLimit:
     """Measures what all processes of this container use from its creation on."""
 
-    def __init__(self, seconds: float) -> None:
-        """`seconds` of processor time."""
+    def __init__(self, seconds: float, *, may_wait: bool = False) -> None:
+        """`seconds` of processor time; a program that `may_wait` is never `IDLE`."""
         self._seconds = seconds
+        self._may_wait = may_wait
         self._began = time.monotonic()
         self._before = read_cpu_seconds()
         self._queued = Queued()
@@ -60,7 +61,8 @@ class TimeLimit:
             return WALL_TIME
         since, before = self._seen[0]
         active = self._seen[-1][1] - before > IDLE_START + IDLE_SHARE * (wall - since)
-        return IDLE if wall >= self._seconds and not active else ""
+        may_go_on = active or self._may_wait
+        return IDLE if wall >= self._seconds and not may_go_on else ""
 
 
 class Queued:

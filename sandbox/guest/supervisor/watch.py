@@ -75,6 +75,8 @@ class ExecutionLimits(NamedTuple):
     """Of processor time; see `time_limit`."""
     output_kept: int
     output_total: int
+    may_wait: bool = False
+    """Whether it may do nothing for long."""
 
 
 class MarkedOutput:
@@ -226,7 +228,7 @@ class ExecutionMonitor:
             self._status |= json.loads(line)
         if self._started_at is None and "ready" in self._status:
             self._started_at = time.monotonic()
-            self._time = TimeLimit(self._limits.seconds)
+            self._time = TimeLimit(self._limits.seconds, may_wait=self._limits.may_wait)
         return bool(data) and "ended" not in self._status
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sandbox.base import Ending
@@ -32,6 +34,15 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
     assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
     assert run.limit == "idle"
     assert run.seconds >= 3
+
+
+async def test_a_program_that_may_wait_does_nothing_for_as_long_as_it_likes(
+    sandbox: SandboxSession,
+) -> None:
+    program = python_script("import time\ntime.sleep(3)\nprint('done')", seconds=1)
+    assert (await sandbox.run(program)).limit == "idle"
+    run = await sandbox.run(replace(program, may_wait=True))
+    assert (run.ending, run.output) == (Ending.EXIT, "done\n")
 
 
 BUSY = """

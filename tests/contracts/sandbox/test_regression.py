@@ -78,6 +78,28 @@ async def test_how_far_the_tests_are_is_told_while_they_run(
     assert len(run.suite.passed) == 50
 
 
+SLEEPING = """\
+import time
+import pytest
+
+@pytest.mark.parametrize("n", range(4))
+def test_sleep(n):
+    time.sleep(2)
+"""
+
+
+async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
+    sandbox: SandboxSession, tmp_path: Path
+) -> None:
+    command = replace(COMMAND, argv=("python", "-m", "pytest", "tests/test_new.py"))
+    runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=3)
+    run = await runner.run(adding(SLEEPING))
+    assert len(run.suite.passed) == 4
+    hung = await runner.run(adding(SLEEPING.replace("time.sleep(2)", "time.sleep(n and 300)")))
+    assert len(hung.suite.passed) == 1
+    assert hung.suite.execution.limit == "idle"
+
+
 ORDERED = "def test_1(): pass\ndef test_2(): pass\ndef test_3(): pass\ndef test_4(): pass\n"
 
 
