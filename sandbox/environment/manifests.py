@@ -8,13 +8,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigError
+from functools import lru_cache
 from typing import Any, Final, cast
 
 MOST_DOTS: Final = 1000
 """Of one line: the TOML reader takes quadratic time for a dotted key."""
 MOST_SQUARES: Final = 100_000_000
 """The sum of the squares of the dots of all lines: that reader takes about a second for these."""
-MOST_LINES: Final = 20_000
+MOST_LINES: Final = 5_000
 """Of one INI file: its reader takes quadratic time for lines that it cannot read."""
 
 
@@ -38,8 +39,9 @@ def parse_json(text: str) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
+@lru_cache(maxsize=8)
 def parse_ini(text: str) -> ConfigParser:
-    """Empty for a file that cannot be parsed."""
+    """To be read only: callers share it. Empty for a file that cannot be parsed."""
     parser = ConfigParser(interpolation=None, strict=False)
     if text.count("\n") > MOST_LINES:
         return parser

@@ -59,6 +59,7 @@ LONG_INPUTS = {
     "diff": make_broken_code,  # 28
     "health": make_collection,  # 100
     "issue": lambda: "<div><ul><li>x" * 2600,  # 2.6: the text grew without end
+    "manifests": lambda: "--- tox.ini\n[testenv]\ndeps = x\n" + ("\1" * 12 + "\n") * 19_000,  # 4
     "reply": lambda: "<setup>pip\nmake</setup>\n" * 10_900,  # 25
 }
 
