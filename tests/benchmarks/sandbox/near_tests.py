@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +74,7 @@ class Mutated:
 async def measure() -> list[Row]:
     held = engine("warm")
     rows: list[Row] = []
+    everywhere: list[Mutated] = []
     try:
         with tempfile.TemporaryDirectory() as name:
             async for repository, codebase in _codebases(Path(name)):
@@ -90,10 +91,30 @@ async def measure() -> list[Row]:
                     continue
                 async with held.open(image, run_id="bench") as sandbox:
                     store = DirStore(Path(name) / repository)
-                    rows += await _measure_repository(repository, codebase, sandbox, store)
+                    seen, how = await _measure_repository(repository, codebase, sandbox, store)
+                rows += _report(repository, seen, how, statistics.median, "median")
+                everywhere += seen
     finally:
         await held.close()
+    if len(rows) > 2:  # of several repositories
+        how = "all tests, of long suites estimated"
+        rows += _report("all repositories", everywhere, how, sum, "sum")
     return rows
+
+
+def _report(
+    where: str, seen: list[Mutated], how: str, unite: Callable[[Iterable[float]], float], name: str
+) -> list[Row]:
+    if not seen:
+        return []
+    share = 100 * sum(one.found for one in seen) / len(seen)
+    label = f"{where}: mutations found near the edit, of {len(seen)}"
+    time_label = f"{where}: processor time of the near tests, {name}"
+    near, whole = unite(one.near for one in seen), unite(one.whole for one in seen)
+    return [
+        Row(label, share, "%", "all tests that run the function", 100),
+        Row(time_label, near, "s", how, whole),
+    ]
 
 
 async def _codebases(folder: Path) -> AsyncIterator[tuple[str, Codebase]]:
@@ -108,7 +129,8 @@ async def _codebases(folder: Path) -> AsyncIterator[tuple[str, Codebase]]:
 
 async def _measure_repository(
     repository: str, codebase: Codebase, sandbox: Sandbox, store: DirStore
-) -> list[Row]:
+) -> tuple[list[Mutated], str]:
+    """What is found, and what the time is compared with."""
     commands = await find_commands(codebase)
     # SymPy's own script records no functions; pytest runs the same tests.
     command = next((one for one in commands if one.kind != "files"), commands[0])
@@ -144,18 +166,7 @@ async def _measure_repository(
         whole = _cpu(plain.suite.execution) if plain else near.whole_seconds.get(diff, 0.0)
         seen.append(Mutated(bool(report and report.broken), cost, whole))
         sys.stderr.write(f"  {repository}: {seen[-1]}\n")
-    if not seen:
-        return []
-    share = 100 * sum(one.found for one in seen) / len(seen)
-    label = f"{repository}: mutations found near the edit, of {len(seen)}"
-    time_label = f"{repository}: processor time of the near tests, median"
-    median = statistics.median(one.near for one in seen)
-    whole = statistics.median(one.whole for one in seen)
-    how = "all tests" if plain else "all tests, estimated"
-    return [
-        Row(label, share, "%", "all tests that run the function", 100),
-        Row(time_label, median, "s", how, whole),
-    ]
+    return seen, "all tests" if plain else "all tests, estimated"
 
 
 def _sources(codebase: Codebase) -> list[str]:
