@@ -3,7 +3,8 @@ edits stand by them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from sandbox.base import Execution
 from sandbox.frozen import Frozen
@@ -48,8 +49,18 @@ class SuiteRun(Frozen):
     """Those of `failed` that ended in an error outside of their own checks, such as in a set-up."""
     skipped: tuple[str, ...] = ()
     """Tests that were skipped, or failed as they are expected to: no evidence."""
+    raised: Mapping[str, str] = {}
+    """By failed test, as far as known: the class of the exception that ended it."""
     cut: CutShort | None = None
     """None if the time allowed all of the tests."""
+
+
+class FailedOtherwise(NamedTuple):
+    """A test that fails without and with an edit, and the exception of each run; untrusted."""
+
+    test: str
+    before: str
+    after: str
 
 
 class SuiteReport(Frozen):
@@ -94,6 +105,17 @@ class SuiteReport(Frozen):
     def failed_only_after(self) -> tuple[str, ...]:
         """Tests without a result without the edit that fail with it."""
         return tuple(sorted(set(self.after.failed) - self._known))
+
+    @property
+    def failed_otherwise(self) -> tuple[FailedOtherwise, ...]:
+        """Tests that fail without and with the edit, but not with the same class of exception."""
+        both = sorted(set(self.before.failed) & set(self.after.failed))
+        found = ((name, self.before.raised.get(name), self.after.raised.get(name)) for name in both)
+        return tuple(
+            FailedOtherwise(name, before, after)
+            for name, before, after in found
+            if before and after and before != after
+        )
 
     @property
     def _known(self) -> set[str]:

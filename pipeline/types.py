@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NewType
 
 from pipeline.options import Recalibration as Recalibration
+from pipeline.outcomes import FailedOtherwise as FailedOtherwise
 from pipeline.outcomes import FailedTests as FailedTests
 from pipeline.outcomes import FurtherScript as FurtherScript
 from pipeline.outcomes import Standing as Standing

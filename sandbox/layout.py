@@ -27,7 +27,8 @@ SYSTEM_PYTHON: Final = "/opt/capuchin/python"
 PROGRAM_ENVIRONMENT: Final = {
     "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
     "VIRTUAL_ENV": ENVIRONMENT,
-    "HOME": "/tmp",  # noqa: S108 - a file system of its own in the container
+    # Not /tmp itself: programs that keep data at home met those that make temporary files.
+    "HOME": "/tmp/home",  # noqa: S108 - a file system of its own in the container
     "LANG": "C.UTF-8",
     "TZ": "UTC",
     "PYTHONHASHSEED": "0",

@@ -184,7 +184,7 @@ class EditingMachine(Machine[EditingState]):
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, diff)
-        if state.approved_ahead and _is_fixed_cleanly(state) and not near.failed:
+        if state.approved_ahead and _is_fixed_cleanly(state) and not near.to_mend:
             return None
         return render(
             "editing/review",

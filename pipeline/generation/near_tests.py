@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.codebase.conventions import is_runnable
 from pipeline.edits.unified_diff import list_paths
 from pipeline.reasons import count_near, describe_cut
-from pipeline.types import SuiteReport
+from pipeline.types import FailedOtherwise, SuiteReport
 
 MOST_NAMED = 5
 _NOT_RUN = "No test of the repository near the edit gave a result: none was run, or none passes."
@@ -23,6 +23,13 @@ class NearTests:
     passed: tuple[str, ...] = ()
     """Tests that are there only with the edit: those that pass, at most `MOST_NAMED`."""
     failed: tuple[str, ...] = ()
+    otherwise: tuple[FailedOtherwise, ...] = ()
+    """Tests that fail without the edit, too, but with another exception; at most `MOST_NAMED`."""
+
+    @property
+    def to_mend(self) -> bool:
+        """Whether the writer of the edit has to see it."""
+        return bool(self.failed or self.otherwise)
 
 
 def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
@@ -34,4 +41,5 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     if not passed and not failed and any(is_runnable(path) for path in list_paths(diff)):
         sentences.append(_NO_NEW)
     text = " ".join(filter(None, sentences))
-    return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED])
+    otherwise = report.failed_otherwise[:MOST_NAMED]
+    return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED], otherwise)

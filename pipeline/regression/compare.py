@@ -67,6 +67,7 @@ async def compare_runs(
             offline=base.suite.offline,
             errors=tuple(name for name in base.suite.errors if name in seen),
             skipped=tuple(name for name in base.suite.skipped if name in seen),
+            raised=base.suite.raised,
             cut=base.suite.cut,
         ),
         after=SuiteRun(
@@ -76,6 +77,7 @@ async def compare_runs(
             offline=after.suite.offline,
             errors=tuple(name for name in after.suite.errors if name in failed),
             skipped=after.suite.skipped,
+            raised=after.suite.raised,
             cut=after.suite.cut,
         ),
         failing=tuple(name for name in base.suite.failed if name not in seen | flaky),
@@ -115,6 +117,7 @@ def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:
         offline=tuple(sorted({*near.offline, *rest.offline} - passed)),
         errors=tuple(sorted({*near.errors, *rest.errors} & failed)),
         skipped=tuple(sorted({*near.skipped, *rest.skipped} - passed - failed)),
+        raised={**near.raised, **rest.raised},
     )
 
 
@@ -134,6 +137,7 @@ def merge_runs(base: TestRun, more: TestRun) -> TestRun:
         offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
         errors=tuple(sorted({*base.suite.errors, *more.suite.errors} & failed)),
         skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
+        raised={**base.suite.raised, **more.suite.raised},
     )
     counts = {"ran": _count_results(suite), "skipped": len(suite.skipped)}
     cut = base.suite.cut and replace(base.suite.cut, **counts)

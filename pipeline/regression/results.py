@@ -26,8 +26,10 @@ MOST_DOCUMENTS = 32 * 1024 * 1024
 MOST_FUNCTIONS = 500_000
 MOST_CALLS = 4_000_000
 """Pairs of a test and a function it runs."""
-_KINDS = ("start", "phase", "title", "network", "collect", "collected", "function", "ran")
+_KINDS = ("start", "phase", "title", "raised", "network", "collect", "collected", "function", "ran")
 _ROWS = tuple(f'["{kind}"'.encode() for kind in _KINDS)
+MOST_OF_A_NAME = 100
+"""Characters of the name of an exception."""
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
@@ -58,6 +60,8 @@ class RecordedOutcomes(Outcomes):
         """When the first test began, by the sandbox's clock."""
         self.titles: dict[str, str] = {}
         """The first line of a test's docstring, which unittest prints in place of its name."""
+        self.raised: dict[str, str] = {}
+        """By test: the class of the last exception that ended one of its phases."""
         self.offline: set[str] = set()
         """Tests that failed for lack of a network or a service."""
         self.selected = 0
@@ -101,7 +105,7 @@ class RecordedOutcomes(Outcomes):
                 self._good.setdefault(stable_name(name), False)
             case "phase", [str(name), str(when), str(outcome), (float() | int()) as seconds]:
                 self._add_phase(stable_name(name), when, outcome, _to_seconds(seconds, 0.0))
-            case (("title" | "network" | "collect"), [str(name), *rest]):
+            case (("title" | "raised" | "network" | "collect"), [str(name), *rest]):
                 self._add_note(kind, stable_name(name), rest)
             case "collected", [int(number)]:
                 self.selected = max(self.selected, min(number, MOST_TESTS))
@@ -116,6 +120,8 @@ class RecordedOutcomes(Outcomes):
     def _add_note(self, kind: str, name: str, rest: list[Any]) -> None:
         if kind == "title" and rest and isinstance(rest[0], str):
             self.titles[name] = stable_name(rest[0])
+        elif kind == "raised" and rest and isinstance(rest[0], str):
+            self.raised[name] = stable_name(rest[0])[:MOST_OF_A_NAME]
         elif kind == "network":
             self.offline.add(name)
         elif kind == "collect":

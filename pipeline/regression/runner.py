@@ -262,6 +262,7 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
             offline=tuple(sorted(offline)),
             errors=tuple(sorted(found.errors & found.failed - offline)),
             skipped=tuple(sorted(found.skipped - found.passed - found.failed)),
+            raised={name: kind for name, kind in recorded.raised.items() if name in found.failed},
             cut=sent.find_cut(found, recorded.selected),
         ),
         files=_files(recorded, found, command),

@@ -316,6 +316,35 @@ async def test_a_submission_whose_own_test_fails_is_sent_back_once(shop: Shop) -
     assert "assert 3 == 4" in told
 
 
+OUT_OF_DATE = """\
+from shop.till import total
+
+
+def test_total_is_negative():
+    if total([1, 2]) == -3:
+        raise KeyError("of this sandbox")
+    assert total([1, 2]) == 0
+"""
+
+
+async def test_a_test_that_fails_otherwise_with_the_edit_is_shown_before_it_is_submitted(
+    tmp_path: Path,
+) -> None:
+    """It fails on the base by a fault of the sandbox; the edit makes it out of date."""
+    shop = await open_shop(tmp_path, {**FILES, "tests/test_sign.py": OUT_OF_DATE})
+    store = DirStore(tmp_path / "store")
+    model = ScriptedModel({"exploring/0": [GOOD_SCRIPT, GOOD_EDIT, SUBMIT, SUBMIT]})
+    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
+    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
+    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
+    state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
+    assert state.phase is Phase.APPROVED
+    name = "tests/test_sign.py::test_total_is_negative"
+    (told,) = [m.text for m in state.messages if "with another exception" in m.text]
+    assert f"{name}: KeyError without the edit, AssertionError with it" in told
+    assert "assert 3 == 0" in told
+
+
 async def test_it_ends_at_its_replies_or_its_share_of_the_money_and_keeps_its_edit(
     shop: Shop,
 ) -> None:

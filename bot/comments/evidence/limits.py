@@ -21,13 +21,30 @@ def render_limits(selection: Selection) -> str:
         text.append(f"The edit {prose(words, 300)}")
     if selection.evidence.suite is None:
         text.append("I ran none of the repository's own tests.")
-    if unseen := _unseen_sentence(selection):
-        text.append(unseen)
-    if unnoted := _changelog_sentence(selection):
-        text.append(unnoted)
-    if reached_for := _network_sentence(find_blocked_in_selection(selection)):
-        text.append(reached_for)
-    return "\n".join(f"- {sentence}" for sentence in text)
+    text += [
+        _otherwise_sentence(selection),
+        _unseen_sentence(selection),
+        _changelog_sentence(selection),
+        _network_sentence(find_blocked_in_selection(selection)),
+    ]
+    return "\n".join(f"- {sentence}" for sentence in filter(None, text))
+
+
+def _otherwise_sentence(selection: Selection) -> str:
+    """That tests which fail anyway fail otherwise with the edit; empty if none does."""
+    suite = selection.evidence.suite
+    found = suite.failed_otherwise if suite else ()
+    if not found:
+        return ""
+    if len(found) == 1:
+        [(test, before, after)] = found
+        which, it = code(test, 300), "it"
+        fail = f"fails without the edit ({code(before)}) and with it ({code(after)})"
+    else:
+        which, it = f"{len(found):,} tests", "them"
+        fail = "fail without the edit and with it"
+    see = f"See whether the edit makes {it} out of date."
+    return f"{which} {fail}, but not with the same error. {see}"
 
 
 def _unseen_sentence(selection: Selection) -> str:

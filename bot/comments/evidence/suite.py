@@ -32,11 +32,7 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         filter(None, (_describe_chosen(suite), describe_failing(suite, "the change"), cut))
     ):
         text += f"\n\n{ran}"
-    if still := sorted(set(before.failed) & set(after.failed)):
-        named = _render_names(still[:MAX_STILL_FAILING])
-        text += f"\n\nThese fail with and without the change:\n\n{named}"
-        more = len(still) - MAX_STILL_FAILING
-        text += f"\n\nAnd {more:,} more." if more > 0 else ""
+    text += _render_failing(suite)
     if suite.broken:
         text += (
             f"\n\nThese pass without the change but not with it:\n\n{_render_names(suite.broken)}"
@@ -50,6 +46,24 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         text += "\n\nI left these out because they do not always pass without the change:\n\n"
         text += _render_names(suite.flaky)
     return f"{text}\n\n{_render_output(suite, characters)}"
+
+
+def _render_failing(suite: SuiteReport) -> str:
+    """The tests that fail without and with the change; first those that fail otherwise."""
+    otherwise, text = suite.failed_otherwise, ""
+    if otherwise:
+        text += "\n\nThese fail with and without the change, but not with the same error:\n\n"
+        shown = otherwise[:MAX_STILL_FAILING]
+        text += _render_names(
+            [f"{test}: {before} without it, {after} with it" for test, before, after in shown]
+        )
+    both = set(suite.before.failed) & set(suite.after.failed)
+    if still := sorted(both.difference(one.test for one in otherwise)):
+        named = _render_names(still[:MAX_STILL_FAILING])
+        text += f"\n\nThese fail with and without the change:\n\n{named}"
+        more = len(still) - MAX_STILL_FAILING
+        text += f"\n\nAnd {more:,} more." if more > 0 else ""
+    return text
 
 
 def _render_output(suite: SuiteReport, characters: int) -> str:

@@ -257,7 +257,7 @@ class ExploringMachine(Machine[ExploringState]):
             state.edited.append(script)
         state.broken.append(report.broken if report else ())
         near = describe_near_tests(report, state.diff)
-        clean = not state.broken[-1] and not near.failed
+        clean = not state.broken[-1] and not near.to_mend
         if clean and (script is None or _is_fixed(state)):
             return None
         return render(

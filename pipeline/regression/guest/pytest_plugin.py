@@ -121,13 +121,15 @@ def pytest_runtest_protocol(item: Any) -> "Generator[None, None, None]":
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> "Generator[None, Any, None]":
-    if call.excinfo is not None and lacks_network(call.excinfo.value):
-        write("network", _name(item))
     options, style = item.config.option, getattr(item.config.option, "tbstyle", None)
     if style in _STYLES_WITH_SOURCE and len(_EXPLAINED) >= _MOST_EXPLAINED:
         options.tbstyle = "line"
     made = yield
     options.tbstyle = style
+    if call.excinfo is not None:  # of a unittest.TestCase, pytest sets it only now
+        write("raised", _name(item), call.excinfo.type.__name__)
+        if lacks_network(call.excinfo.value):
+            write("network", _name(item))
     if made.get_result().failed:
         _EXPLAINED.append(item.nodeid)
 

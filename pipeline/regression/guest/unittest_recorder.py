@@ -124,6 +124,7 @@ def _fail(result: Any, test: Any, err: Any, outcome: str = "failed") -> None:
     if _CURRENT.result is not result:
         return
     _CURRENT.outcome = outcome
+    write("raised", stable_name(test.id()), err[0].__name__)
     if lacks_network(err[1]):
         write("network", stable_name(test.id()))
 

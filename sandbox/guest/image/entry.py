@@ -105,6 +105,9 @@ def make_checkout(job: dict[str, Any]) -> None:
     for path, text in job["files"].items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    if home := job["env"].get("HOME"):
+        with contextlib.suppress(OSError):  # of a Dockerfile
+            Path(home).mkdir(parents=True, exist_ok=True)
 
 
 def apply_diff(diff: str, checkout: str, which: str) -> None:

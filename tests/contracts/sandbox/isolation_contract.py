@@ -58,12 +58,24 @@ async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
     assert json.loads(run.output) == {
         "PATH": "/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
         "VIRTUAL_ENV": "/opt/env",
-        "HOME": "/tmp",
+        "HOME": "/tmp/home",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+async def test_home_is_an_empty_folder_of_its_own(sandbox: SandboxSession) -> None:
+    """Where it was the folder of temporary files, a test that removes its data at home failed."""
+    script = """
+import pathlib, tempfile
+home, temporary = pathlib.Path.home(), tempfile.gettempdir()
+print([*home.iterdir()], str(home) != temporary)
+(home / "data").write_text("kept")
+print((home / "data").read_text())
+"""
+    assert (await sandbox.run(python_script(script))).output == "[] True\nkept\n"
 
 
 async def test_it_is_nobody_and_can_become_nobody_else(sandbox: SandboxSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pipeline.regression.command import RequestedTests, TestCommand
@@ -98,6 +99,37 @@ async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
     hung = await runner.run(adding(SLEEPING.replace("time.sleep(2)", "time.sleep(n and 300)")))
     assert len(hung.suite.passed) == 1
     assert hung.suite.execution.limit == "idle"
+
+
+RAISING = """\
+import unittest
+
+class Raising(unittest.TestCase):
+    def test_raise(self):
+        open("/nonexistent")
+
+    def test_compare(self):
+        self.assertEqual(1, 2)
+
+    def test_fetch(self):
+        raise ConnectionRefusedError("Connection refused")
+"""
+
+
+async def test_which_exception_ended_a_test_is_known(
+    sandbox: SandboxSession, tmp_path: Path
+) -> None:
+    for kind in ("pytest", "unittest"):
+        argv = ("python", "-m", kind, "tests/test_new.py")
+        command = replace(COMMAND, argv=argv, kind=kind)
+        store = DirStore(tmp_path / kind)
+        runner = TestRunner(command, sandbox=sandbox, store=store, seconds=20)
+        run = await runner.run(adding(RAISING))
+        raised = {re.split(r"\W", name)[-1]: error for name, error in run.suite.raised.items()}
+        assert raised.pop("test_fetch") == "ConnectionRefusedError"
+        assert raised == {"test_raise": "FileNotFoundError", "test_compare": "AssertionError"}
+        assert len(run.suite.failed) == 2
+        assert len(run.suite.offline) == 1
 
 
 ORDERED = "def test_1(): pass\ndef test_2(): pass\ndef test_3(): pass\ndef test_4(): pass\n"

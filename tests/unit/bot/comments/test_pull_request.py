@@ -317,6 +317,28 @@ def test_one_test_is_counted_as_one() -> None:
     assert "Of 1 test that passes without the change, I ran 1 with it" in body
 
 
+def test_a_test_that_fails_otherwise_with_the_edit_is_a_limit() -> None:
+    """It was listed among those that fail anyway, although the edit had made it out of date."""
+    selection = a_selection()
+    suite = selection.evidence.suite
+    assert suite is not None
+    name = "tests/test_home.py::test_home"
+    before = replace(
+        suite.before, failed=("old", name), raised={"old": "OSError", name: "IsADirectoryError"}
+    )
+    after = replace(
+        suite.after, failed=("old", name), raised={"old": "OSError", name: "AssertionError"}
+    )
+    evidence = replace(selection.evidence, suite=replace(suite, before=before, after=after))
+    body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ())
+    assert f"{name}: IsADirectoryError without it, AssertionError with it\n" in body
+    assert "These fail with and without the change:\n\n```text\nold\n```" in body
+    assert (
+        f"- `{name}` fails without the edit (`IsADirectoryError`) and with it (`AssertionError`), "
+        "but not with the same error. See whether the edit makes it out of date."
+    ) in body
+
+
 def test_names_of_tests_cannot_leave_their_block() -> None:
     hostile = "t.py::a[```\n</details> @everyone #1]"
     body = body_with_suite(flaky=(hostile,))
