@@ -130,6 +130,14 @@ class SuiteReport(Frozen):
         return not self.whole
 
 
+class Reason(Frozen):
+    """What a model said for its choice, in a sentence. Untrusted."""
+
+    text: str
+    against: int | None = None
+    """The candidate that lost; None if several did."""
+
+
 class FurtherScript(Frozen):
     """A script that was written to tell finalists apart, and does: it passes with some of them."""
 

@@ -8,6 +8,7 @@ from pipeline.options import Recalibration as Recalibration
 from pipeline.outcomes import FailedOtherwise as FailedOtherwise
 from pipeline.outcomes import FailedTests as FailedTests
 from pipeline.outcomes import FurtherScript as FurtherScript
+from pipeline.outcomes import Reason as Reason
 from pipeline.outcomes import Standing as Standing
 from pipeline.outcomes import SuiteReport as SuiteReport
 from pipeline.outcomes import SuiteRun as SuiteRun

@@ -13,6 +13,8 @@ _SIMILAR = 0.6
 """How similar lines must be to be quoted as the probable target."""
 _COMPARED = 300
 """Characters of a line that are compared; the time grows with their square."""
+_LEAST_PART = 8
+"""Characters of a text that is sought as a part of a line."""
 _MOST_SCANNED = 2_000
 """Up to this many lines, all are compared; in a longer file, those that share the rarest words."""
 _MOST_LIKELY = 200
@@ -80,10 +82,12 @@ def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
             return 0
         return matcher.ratio()
 
-    likely = _likely_lines(lines, start_of)
-    best = max(likely, key=likeness, default=None)
-    if best is None or likeness(best) < _SIMILAR:
-        return None
+    part = anchor if len(anchor) >= _LEAST_PART else "\n"
+    best = next((at for at, line in enumerate(lines) if part in line), None)
+    if best is None:
+        best = max(_likely_lines(lines, start_of), key=likeness, default=None)
+        if best is None or likeness(best) < _SIMILAR:
+            return None
     offset = next(i for i, line in enumerate(search) if line.strip() == anchor)
     start = max(0, best - offset)
     return start + 1, "\n".join(lines[start : start + len(search)])

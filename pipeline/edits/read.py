@@ -295,7 +295,7 @@ def _explain_ambiguous(path: str, found: Ambiguous) -> str:
 
 
 def _is_cut(search: Sequence[str], nearest: str) -> bool:
-    """Whether the first or the last line of `search` is the beginning of a line of `nearest`."""
+    """Whether the first or the last line of `search` is a part of a line of `nearest`."""
     ends = [line for line in (search[0], search[-1]) if line.strip()]
     lines = nearest.split("\n")
-    return any(line != there and there.startswith(line) for line in ends for there in lines)
+    return any(line != there and line.strip() in there for line in ends for there in lines)

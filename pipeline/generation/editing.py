@@ -15,7 +15,7 @@ from pipeline.generation.testing import NOT_FIXED
 from pipeline.machine import Machine
 from pipeline.models.base import Message, ModelRequest
 from pipeline.options import Options
-from pipeline.replies import Malformed, Tag, only_tag_or_approval
+from pipeline.replies import Malformed, Tag, only_tag_or_approval, some_tags
 from pipeline.resources import Resources
 from pipeline.shown import Habits
 from pipeline.state import ReplyKind, State
@@ -122,6 +122,13 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
+        pair = some_tags(reply, "edit", "script")
+        if not isinstance(pair, Malformed) and len(pair) == 2 and pair["script"].strip():
+            state.approved_ahead = False
+            problem = await self._take_edit(state, pair["edit"])
+            if problem is None:
+                state.scripts.append(pair["script"] + "\n")
+            return problem or ReplyKind.REVISED
         allowed = ("edit", "script", "approve") if state.edited else ("edit",)
         tag, state.approved_ahead = only_tag_or_approval(reply, *allowed)
         match tag:
@@ -134,17 +141,21 @@ class EditingMachine(Machine[EditingState]):
                     return Malformed("The <script> block is empty. Send the whole script.")
                 state.scripts.append(body + "\n")
             case Tag(_, body):
-                edited = await self._read_edit(body)
-                if isinstance(edited, Malformed):
-                    return edited
-                warning = self._task.direction.find_repetition(
-                    edited.patch.diff
-                ) or await self._check_syntax(edited)
-                if warning and warning not in state.warnings:
-                    state.warnings.append(warning)
-                    return Malformed(warning)
-                state.patches.append(edited.patch)
+                return await self._take_edit(state, body) or ReplyKind.REVISED
         return ReplyKind.REVISED
+
+    async def _take_edit(self, state: EditingState, body: str) -> Malformed | None:
+        edited = await self._read_edit(body)
+        if isinstance(edited, Malformed):
+            return edited
+        warning = self._task.direction.find_repetition(
+            edited.patch.diff
+        ) or await self._check_syntax(edited)
+        if warning and warning not in state.warnings:
+            state.warnings.append(warning)
+            return Malformed(warning)
+        state.patches.append(edited.patch)
+        return None
 
     async def _check_syntax(self, edited: ParsedEdit) -> str:
         """A sentence if new files, or files that parsed before, do not parse; else empty.

@@ -23,7 +23,7 @@ from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
 from pipeline.store import Store
-from pipeline.types import DecidedBy, FurtherScript, Issue, SourceFile, VoteTable
+from pipeline.types import DecidedBy, FurtherScript, Issue, Reason, SourceFile, VoteTable
 from sandbox.base import Execution, Sandbox
 from sandbox.program import python_script
 
@@ -47,8 +47,8 @@ class Decision:
     """Those of them that count."""
     notes: tuple[str, ...] = ()
     """Why no model decided, if the method asks one."""
-    reasons: tuple[str, ...] = ()
-    """Why a model chose it, in a sentence each. Untrusted."""
+    reasons: tuple[Reason, ...] = ()
+    """Why a model chose it."""
 
 
 class Decider:
@@ -124,7 +124,7 @@ class Decider:
         scripts.add(state.rounds, finalists.indices)
         rounds = len(state.rounds)
         notes = _reason_without_decision(state)
-        reasons = (state.why,) if state.why else ()
+        reasons = (Reason(text=state.why),) if state.why else ()
         return Decision(chosen, by, rounds, scripts.list(), notes, reasons)
 
     async def _settle_pairs(

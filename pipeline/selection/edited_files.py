@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.unified_diff import FileDiff, parse_diff
+from pipeline.selection.normalise.irrelevant_files import is_irrelevant
 from pipeline.types import SourceFile
 
 MAX_CHARACTERS = 60_000
 """The longest file shown whole."""
 AROUND = 150
 """Lines shown before and after each change of a file that is too long."""
+MAX_BESIDE = 12_000
+"""The same of a file that is no code, or holds tests: it is read for its changes alone."""
+AROUND_BESIDE = 40
 
 
 async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[SourceFile]:
@@ -26,11 +30,13 @@ async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[So
         text = await codebase.read_text(path) if path in codebase.files else None
         if text is None:
             continue
-        parts = len(text) > MAX_CHARACTERS
+        beside = all(map(is_irrelevant, files))
+        parts = len(text) > (MAX_BESIDE if beside else MAX_CHARACTERS)
+        around = AROUND_BESIDE if beside else AROUND
         shown.append(
             SourceFile(
                 path=path,
-                text=_cut_parts(text, files) if parts else text,
+                text=_cut_parts(text, files, around) if parts else text,
                 tokens=0,
                 partial=parts,
             )
@@ -38,7 +44,7 @@ async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[So
     return shown
 
 
-def _cut_parts(text: str, changes: Sequence[FileDiff]) -> str:
+def _cut_parts(text: str, changes: Sequence[FileDiff], around: int) -> str:
     """The lines around the changes, with a note for each gap."""
     lines = text.splitlines(keepends=True)
     kept: set[int] = set()
@@ -46,7 +52,7 @@ def _cut_parts(text: str, changes: Sequence[FileDiff]) -> str:
         for hunk in file.hunks:
             start = max(hunk.start - 1, 0)
             length = sum(marker != "+" for marker, _ in hunk.lines)
-            kept.update(range(max(start - AROUND, 0), min(start + length + AROUND, len(lines))))
+            kept.update(range(max(start - around, 0), min(start + length + around, len(lines))))
     parts: list[str] = []
     at = 0
     for number in sorted(kept):

@@ -11,7 +11,7 @@ from pipeline.selection.normalise.canonical import normalise
 from pipeline.selection.scoring.extent import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict
-from pipeline.types import FurtherScript, VoteTable
+from pipeline.types import FurtherScript, Reason, VoteTable
 from prompts.text import shorten, strip_ansi
 from sandbox.base import Execution
 
@@ -20,13 +20,14 @@ _OUTPUT = 1500
 _NO_VERDICT = ("ends without a verdict", "end without a verdict")
 _ENDS = {0: ("passes", "pass"), 2: ("fails", "fail"), None: _NO_VERDICT}
 """The verbs for one edit and for several, by the script's exit code."""
+_ALIKE = "behave alike in all that was run with each of them"
 _METHODS = {
     "voting": "The chosen edit passes the most tests.",
     "exec": "The chosen edit is among those that pass their test and break nothing.",
     "orm_exec": "The chosen edit is among those that pass their test and break nothing.",
     "dev_search": "The chosen edit passes the most tests, the repository's own counted too.",
     "ast_voting": "Most edits are equal to the chosen one.",
-    "evidence": "The scripts, the repository's own tests and the other edits favour this edit.",
+    "evidence": "The evidence decided: scripts, the repository's own tests and the other edits.",
 }
 
 
@@ -108,9 +109,9 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
     if edits == 1:
         alike = f"{len(group)} edits make the same change"
     elif edits == len(diffs):
-        alike = f"{edits} different edits behave alike in every test"
+        alike = f"{edits} different edits {_ALIKE}"
     else:
-        alike = f"{count_edits(len(group), edits)}, which behave alike in every test"
+        alike = f"{count_edits(len(group), edits)}, which {_ALIKE}"
     return "; ".join([alike, *_describe_preference(standings, candidate)]) + "."
 
 
@@ -125,7 +126,7 @@ def _describe_preference(standings: Standings, candidate: int) -> list[str]:
         if _is_favoured_by_agreement(standings, candidate):
             favoured = [f"{len(likely)} of them make the same change, this one"]
         else:
-            favoured = ["its text makes this one likelier"]
+            favoured = ["the text of this one is more like that of edits known to be right"]
     diffs = {standings.table.candidates[c].patch.diff for c in likely}
     if len(diffs) < 2:
         return favoured
@@ -136,7 +137,7 @@ def _describe_preference(standings: Standings, candidate: int) -> list[str]:
     if any(len(other) < len(kinds) for other in others):
         alone = kinds.difference(*others)
         rank = "only one" if alone or kinds not in others else "smallest"
-        which = f"the {rank} that also changes {' and '.join(sorted(alone or kinds, reverse=True))}"
+        which = f"the {rank} that also changes {join_names(sorted(alone or kinds, reverse=True))}"
     return [*favoured, f"of these it is {which}"]
 
 
@@ -158,7 +159,9 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
             return "It was the only edit left to choose from."
         case "model" if verdict.rounds:
             how = _describe_further(verdict.further, chosen, names)
-            return f"A model chose {name} among the best {among}{how}.{_quote(verdict.reasons)}"
+            return (
+                f"A model chose {name} among the best {among}{how}.{_quote(verdict.reasons, names)}"
+            )
         case "model":
             return f"A model chose {name} among {among} by reading them."
         case "reward model":
@@ -169,9 +172,15 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
             return _METHODS.get(verdict.method, _METHODS["voting"])
 
 
-def _quote(reasons: Sequence[str]) -> str:
-    quoted = " ".join(f"“{reason}”" for reason in reasons)
-    return f" {agree(len(reasons), 'Its reason', 'Its reasons')}: {quoted}" if reasons else ""
+def _quote(reasons: Sequence[Reason], names: Sequence[str]) -> str:
+    """The `reasons`, each with the name of the edit that it is against."""
+    if not reasons:
+        return ""
+    against = ["" if one.against is None else f"against {names[one.against]}" for one in reasons]
+    if len(reasons) == 1:
+        return f" {f'Its reason {against[0]}'.rstrip()}: “{reasons[0].text}”"
+    quoted = [f"{which}, “{one.text}”" for which, one in zip(against, reasons, strict=True)]
+    return f" Its reasons: {'; '.join(quoted)}"
 
 
 def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pipeline.concurrency import gather_all
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
-from pipeline.types import FurtherScript
+from pipeline.types import FurtherScript, Reason
 from sandbox.base import Execution
 
 REPORTS_ISSUE = 2
@@ -38,8 +38,8 @@ class Settled:
     """Those of them that count."""
     states: tuple[DiscriminatingState, ...]
     """The conversations as they ended."""
-    reasons: tuple[str, ...] = ()
-    """What models said of those that lost to it, in a sentence each. Untrusted."""
+    reasons: tuple[Reason, ...] = ()
+    """What models said of those that lost to it."""
 
     @property
     def asked(self) -> bool:
@@ -86,7 +86,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     left: list[int] = list(range(len(finalists.indices)))
     conversations: list[DiscriminatingState] = []
     further = FurtherScripts()
-    reasons: dict[str, int] = {}
+    reasons: list[tuple[int, Reason]] = []
     out: list[str] = []
     while len(left) > 1:
         one, other, *rest = left
@@ -100,14 +100,18 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         conversations += had
         winner, decided_by = _decide(had)
         left = [(one, other)[winner]]
-        reasons |= dict.fromkeys(_list_reasons(had, winner), left[0])
+        lost = (other, one)[winner]
+        reasons += [
+            (left[0], Reason(text=text, against=finalists.indices[lost]))
+            for text in _list_reasons(had, winner)
+        ]
         letters = finalists.letters
         how = (
             "it fails a script that the latter passes"
             if decided_by
             else "no script tells them apart"
         )
-        out.append(f"{letters[(other, one)[winner]]} lost to {letters[left[0]]}: {how}.")
+        out.append(f"{letters[lost]} lost to {letters[left[0]]}: {how}.")
         for at in rest:
             candidate = finalists.indices[at]
             runs = await gather_all(run(script, candidate) for script in decided_by)
@@ -118,7 +122,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             else:
                 out.append(f"{letters[at]} fails that script, too.")
     rounds = sum(len(state.rounds) for state in conversations)
-    told = tuple(reason for reason, winner in reasons.items() if winner == left[0])
+    told = tuple(reason for winner, reason in reasons if winner == left[0])
     return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations), told)
 
 

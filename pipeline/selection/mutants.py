@@ -9,6 +9,8 @@ from pipeline.codebase.conventions import is_test
 
 MOST_MUTANTS = 4
 _HUNK = re.compile(r"^(?=@@ -)", re.MULTILINE)
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""A string on one line; what it says is no code."""
 _SPOILING: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
     (re.compile(r"==|!="), {"==": "!=", "!=": "=="}),
     (re.compile(r"\bis not\b|\bnot in\b|\bnot\b"), {"is not": "is", "not in": "in", "not": ""}),
@@ -48,8 +50,9 @@ def _with_spoilt_lines(diff: str) -> Iterator[str]:
 
 
 def _spoil_line(line: str) -> str | None:
+    masked = _STRING.sub(lambda found: "~" * len(found[0]), line)
     for pattern, replacements in _SPOILING:
-        if match := pattern.search(line, 1):
+        if match := pattern.search(masked, 1):
             there = replacements.get(match[0], "None")
             return line[: match.start()] + there + line[match.end() :]
     return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pipeline.concurrency import gather_all
 from pipeline.selection.mutants import spoil
@@ -11,6 +13,14 @@ from sandbox.errors import PatchRejected
 from sandbox.program import python_script, repeat_environment
 
 _VERDICTS = (0, 2)
+
+
+class Fault(NamedTuple):
+    """Why a script counts for nothing."""
+
+    sentence: str
+    unnoticed: str = ""
+    """How a line of an edit was spoilt without being noticed, as lines of a diff. Untrusted."""
 
 
 class Separation:
@@ -22,8 +32,8 @@ class Separation:
 
     async def find_fault(
         self, script: str, diffs: Sequence[str], base: Execution, runs: Sequence[Execution]
-    ) -> str:
-        """Why `script` counts for nothing, as a sentence; empty if it counts.
+    ) -> Fault | None:
+        """Why `script` counts for nothing; None if it counts.
 
         `runs`: how it ended on each of `diffs`, `base`: without any. It counts if it passes with
         one edit and reports the issue with another, or without any; if it ends the same when it is
@@ -31,21 +41,25 @@ class Separation:
         """
         ends = [run.exit_code for run in runs]
         if any(end not in _VERDICTS for end in ends):
-            return "It does not come to a verdict on every candidate."
+            return Fault("It does not come to a verdict on every candidate.")
         if len(set(ends)) < 2:
-            return "It tells no candidates apart: it ends the same with every one."
+            return Fault("It tells no candidates apart: it ends the same with every one.")
         again = await self._run_all(script, ("", *diffs), repeat=True)
         if again != [base.exit_code, *ends]:
-            return "It does not always end the same, so it shows nothing."
+            return Fault("It does not always end the same, so it shows nothing.")
         passed = next(diff for diff, end in zip(diffs, ends, strict=True) if end == 0)
         mutants = spoil(passed)
         spoilt = await self._run_all(script, mutants) if mutants else [base.exit_code]
         if all(end in (0, None) for end in spoilt):
-            return (
-                "It passes as well where a line of the edit that it passes is spoilt or missing. "
-                "Add a case that notices."
+            unnoticed = next(
+                (one for one, end in zip(mutants, spoilt, strict=True) if end == 0), ""
             )
-        return ""
+            return Fault(
+                "It passes as well where a line of the edit that it passes is spoilt or missing. "
+                "Add a case that notices.",
+                _show_difference(passed, unnoticed) if unnoticed else "",
+            )
+        return None
 
     async def _run_all(
         self, script: str, diffs: Sequence[str], *, repeat: bool = False
@@ -65,3 +79,15 @@ class Separation:
                 return None
 
         return await gather_all(run(diff) for diff in diffs)
+
+
+def _show_difference(diff: str, spoilt: str) -> str:
+    """The lines of `diff` that are others, or missing, in `spoilt`, without their own signs."""
+    lines = difflib.unified_diff(diff.split("\n"), spoilt.split("\n"), n=0, lineterm="")
+    heads = ("---", "+++")
+    changes = [
+        line
+        for line in lines
+        if line[:2] in ("-+", "++", "--") and not line.startswith(heads) and line[1:4] not in heads
+    ]
+    return "\n".join(line[0] + line[2:] for line in changes)

@@ -12,6 +12,7 @@ from pipeline.types import (
     FurtherScript,
     Issue,
     NoFixReason,
+    Reason,
     Recalibration,
     Standing,
     SuiteReport,
@@ -58,8 +59,8 @@ class Verdict(Frozen):
     finalists: tuple[int, ...] = ()
     """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"
-    reasons: tuple[str, ...] = ()
-    """Why a model chose it, in a sentence each. Untrusted."""
+    reasons: tuple[Reason, ...] = ()
+    """Why a model chose it."""
     why: str = ""
     """The explanation, in our own words; names of tests and the `reasons` in it are untrusted."""
     rounds: int = 0

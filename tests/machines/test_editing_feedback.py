@@ -16,6 +16,7 @@ from tests.support.data.solver_shop import (
     FILES,
     GOOD_EDIT,
     ISSUE,
+    SHARP_SCRIPT,
     Shop,
     edit,
     open_shop,
@@ -133,6 +134,16 @@ async def test_a_renamed_file_reaches_the_candidate(shop: Shop) -> None:
     selection = await shop.solver(ScriptedModel(simple(rename, APPROVE))).solve(ISSUE)
     assert isinstance(selection, Selection)
     assert "+++ b/shop/words.py" in selection.candidate.patch.diff
+
+
+async def test_a_script_beside_the_first_edit_is_run_with_it(shop: Shop) -> None:
+    """It was thrown away without a word."""
+    model = ScriptedModel(simple(f"{SHARP_SCRIPT}\n\n{GOOD_EDIT}", APPROVE))
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    state = await state_of(shop)
+    assert "total([0.5]) == 0.5" in state.scripts[-1]
+    assert len(state.scripts) == len(state.base) == 2
+    assert state.edited[-1].passed
 
 
 async def test_an_approval_beside_an_edit_saves_the_call_that_would_ask_for_it(shop: Shop) -> None:

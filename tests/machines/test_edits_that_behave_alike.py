@@ -45,8 +45,9 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
     chosen, model = await chosen_by(shop, "evidence", alike(NO_LOOP, GOOD_EDIT), samples=2)
     assert asked(model, "selecting") == 0
     assert "+        result += price" in chosen.candidate.patch.diff
-    assert "2 different edits behave alike in every test; of these it is the smallest." in why(
-        chosen
+    assert (
+        "2 different edits behave alike in all that was run with each of them; of these it is the "
+        "smallest." in why(chosen)
     )
     assert "written differently" not in why(chosen)
 
@@ -65,8 +66,8 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
     edits = alike(commented, GOOD_EDIT, NO_LOOP)
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
     assert (
-        "3 samples, 2 different edits, which behave alike in every test; 2 of them make the same "
-        "change, this one; of these it is the smallest." in why(chosen)
+        "3 samples, 2 different edits, which behave alike in all that was run with each of them; "
+        "2 of them make the same change, this one; of these it is the smallest." in why(chosen)
     )
 
 
@@ -76,8 +77,8 @@ async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=4)
     assert "+        result += price  # Each.\n" in chosen.candidate.patch.diff
     assert (
-        "4 samples, 2 different edits, which behave alike in every test; 3 of them make the same "
-        "change, this one; of these it is the smallest." in why(chosen)
+        "4 samples, 2 different edits, which behave alike in all that was run with each of them; "
+        "3 of them make the same change, this one; of these it is the smallest." in why(chosen)
     )
     assert "of the 3 other edits" not in why(chosen)
 
@@ -102,7 +103,7 @@ async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) 
     chosen, _ = await chosen_by(shop, "evidence", alike(TEST_TOO, NOTED_TOO), samples=2)
     assert "docs/news.md" in chosen.candidate.patch.diff
     said = "2 edits make the same change; of these it is the only one that also changes"
-    assert f"{said} documentation." in why(chosen)
+    assert f"{said} the changelog." in why(chosen)
 
 
 async def test_tests_that_edits_of_the_same_code_bring_compare_nothing(
@@ -142,7 +143,7 @@ async def test_edits_that_behave_differently_are_distinguished_by_a_script(shop:
     assert chosen.evidence.selection_rounds == 1
     assert (
         "A model chose edit A among the best 2 after one more script, which A passes and B fails. "
-        "Its reason: “The other edit counts refunds as sales.”" in why(chosen)
+        "Its reason against B: “The other edit counts refunds as sales.”" in why(chosen)
     )
     shared, first = (m.text for m in model.conversations["selecting"][:2])
     assert "Candidate" not in shared  # so that the other order can read it from the cache

@@ -131,6 +131,7 @@ async def test_only_scripts_that_separate_edits_count_and_decide_when_the_model_
     assert "It does not always end the same" in told
     assert "where a line of the edit that it passes is spoilt or missing" in told
     assert told.count("counts for nothing") == 3
+    assert "<diff>\n-        result += price\n+        result -= price\n</diff>" in told
     assert "return abs(result)" not in result.candidate.patch.diff
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from bot.markdown import block, code, details
 from pipeline.codebase.text import pluralize
@@ -41,11 +42,31 @@ def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int
     first = (
         next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
     )
+    found = [(names[c], run.output) for c, run in filter(None, first)]
+    most = min(characters, _OUTPUT)
+    if len(found) == 2:
+        found = _leave_out_equal_lines(found, most)
     return [
-        f"With {names[c]} it prints:\n\n{block(run.output, min(characters, _OUTPUT))}"
-        for c, run in filter(None, first)
-        if run.output.strip()
+        f"With {name} it prints:\n\n{block(text, most)}" for name, text in found if text.strip()
     ]
+
+
+def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Two outputs, one of which has more than `most` characters, without lines of both: what is
+    only in one shows what the script found."""
+    lines = [text.split("\n") for _, text in found]
+    if max(len(text) for _, text in found) <= most:
+        return list(found)
+    both = set(lines[0]) & set(lines[1])
+    shown: list[tuple[str, str]] = []
+    for (name, _), own in zip(found, lines, strict=True):
+        parts: list[str] = []
+        for same, group in groupby(own, both.__contains__):
+            those = list(group)
+            left_out = f"[... {pluralize(len(those), 'line')} that both print ...]"
+            parts += [left_out] if same and len(those) > 1 else those
+        shown.append((name, "\n".join(parts)))
+    return shown
 
 
 def _describe_base(run: Execution) -> str:

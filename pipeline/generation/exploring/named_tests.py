@@ -35,8 +35,8 @@ def parse_test_names(body: str, paths: Container[str]) -> tuple[str, ...] | Malf
     missing = next((path for name in names if (path := name.partition("::")[0]) not in paths), None)
     if missing is not None:
         return Malformed(
-            f"There is no file {missing[:200]!r}. Name files of tests by their paths from the "
-            "root, one a line."
+            f"Nothing was run: there is no file {missing[:200]!r}. Name files of tests by their "
+            "paths from the root, one a line."
         )
     if not 1 <= len(names) <= MOST_FILES:
         return Malformed(f"Name between 1 and {MOST_FILES} files of tests, one a line.")

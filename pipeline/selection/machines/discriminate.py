@@ -179,10 +179,11 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             self._sandbox.run(python_script(state.script, diffs=diffs, seconds=self._seconds))
             for diffs in ((), *((edit,) for edit in edits))
         )
-        fault = ""
+        fault = None
         if self._separation:
             fault = await self._separation.find_fault(state.script, edits, base, runs)
-        state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs), fault=fault))
+        why = fault.sentence if fault else ""
+        state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs), fault=why))
         if self._separation:
             state.chosen = _pick_by_counting(state.rounds)
         return render(

@@ -15,6 +15,11 @@ _DOCUMENT = re.compile(
     r"\.(?:rst|md|txt|po|html?|lock|bak\w*|orig|rej|log|diff|patch|pyc)$"
     r"|(?:^|/)(?:CHANGES|CHANGELOG|ChangeLog|NEWS|AUTHORS|\.gitignore)[^/]*$|(?:^|/)docs?/",
 )
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:CHANGES?|CHANGELOGS?|HISTORY|NEWS|whats_?new|newsfragments|changelog\.d)"
+    r"(?:/|\.\w+$|$)",
+    re.IGNORECASE,
+)
 _SCRATCH = re.compile(
     r"^(?:[^/]*/)?[^/]*(?:reproduc|repro_|repro\.|bug|issue|debug|verify|verification|demo|check_"
     r"|edge_case|run_tests?|example|temp|tmp|scratch|minimal)[^/]*\.\w+$"
@@ -24,6 +29,11 @@ _SCRATCH = re.compile(
 def is_test(path: str) -> bool:
     """Whether a file at this path holds tests, by the conventions of common languages."""
     return bool(_TEST.search(path))
+
+
+def is_changelog(path: str) -> bool:
+    """Whether a file at this path lists what changed, or is one entry of such a list."""
+    return bool(_CHANGELOG.search(path))
 
 
 def is_irrelevant(file: FileDiff) -> bool:

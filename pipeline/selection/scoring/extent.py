@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pipeline.edits.unified_diff import FileDiff, parse_diff
-from pipeline.selection.normalise.irrelevant_files import is_irrelevant, is_test
+from pipeline.selection.normalise.irrelevant_files import is_changelog, is_irrelevant, is_test
 
 
 class Extent(NamedTuple):
@@ -15,7 +15,8 @@ class Extent(NamedTuple):
     source: int
     """Lines in files that change the program's behaviour."""
     companions: frozenset[str]
-    """To which of tests and documentation it adds; empty if it deletes a file of either."""
+    """To which of tests, documentation and the changelog it adds; empty if it deletes a file of
+    one."""
     characters: int
     """The length of the diff of those source files: breaks ties between equal numbers of lines."""
 
@@ -37,7 +38,13 @@ def measure_extent(diff: str) -> Extent:
 def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
     if not all(file.new and _adds(file) for file in beside):
         return frozenset()
-    return frozenset("tests" if is_test(file.path) else "documentation" for file in beside)
+    return frozenset(_kind_of(file.path) for file in beside)
+
+
+def _kind_of(path: str) -> str:
+    if is_test(path):
+        return "tests"
+    return "the changelog" if is_changelog(path) else "documentation"
 
 
 def _lines_with_sign(file: FileDiff) -> list[str]:

@@ -15,6 +15,7 @@ from pipeline.generation.near_tests import NearTests
 from pipeline.replies import TAGS
 from pipeline.reproduction.machine import TestPlan
 from pipeline.reproduction.runners import FileRunner
+from pipeline.selection.separation import Fault
 from pipeline.shown import Habits
 from pipeline.types import Issue, Located, Place, SourceFile, SuspectFile
 from prompts.templates import FOLDER, render
@@ -115,7 +116,7 @@ VALUES: dict[str, object] = {
     "piece": Piece("a.py", "x = 1\n", 4, 1, 1, 1, 1),
     "word": False,
     "problem": "It passes.",
-    "fault": "It tells no candidates apart.",
+    "fault": Fault("It tells nothing.", "-a\n+b"),
     "diffs": ["--- a\n"],
     "task": TASK,
     "turns": 40,

@@ -3,7 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.edits.patches import create_patch
-from pipeline.selection.edited_files import AROUND, MAX_CHARACTERS, read_edited_files
+from pipeline.selection.edited_files import (
+    AROUND,
+    AROUND_BESIDE,
+    MAX_CHARACTERS,
+    read_edited_files,
+)
 from tests.support.data.repositories import make_codebase
 
 LINES = [f"value_{number} = {number}\n" for number in range(5000)]
@@ -23,3 +28,17 @@ async def test_a_long_file_is_shown_around_its_changes_and_a_new_one_not(tmp_pat
     assert "value_0 = " not in long.text
     assert long.text.startswith("[... lines 1 to ")
     assert long.text.rstrip().endswith("to 5000 left out ...]")
+
+
+async def test_of_tests_and_documentation_less_is_shown_around_the_changes(tmp_path: Path) -> None:
+    """Whole, they were half of what the choice cost."""
+    files = {name: "".join(LINES[:1500]) for name in ("code.py", "docs/use.rst", "tests/test_a.py")}
+    codebase = await make_codebase(tmp_path / "r.git", files)
+    edited = [*LINES[:1500]]
+    edited[700] = "value_700 = 0\n"
+    changes = {name: "".join(edited).encode() for name in files}
+    diff = (await create_patch(codebase, changes)).diff
+    shown = {file.path: file for file in await read_edited_files(codebase, [diff])}
+    assert [path for path, file in shown.items() if file.partial] == [*files][1:]
+    assert f"value_{700 - AROUND_BESIDE} = " in shown["docs/use.rst"].text
+    assert f"value_{700 - AROUND_BESIDE - 10} = " not in shown["docs/use.rst"].text

@@ -10,7 +10,7 @@ from pipeline.selection.finalists import Finalists
 from pipeline.selection.knockout import Settled, settle
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
-from pipeline.types import VoteTable
+from pipeline.types import Reason, VoteTable
 from sandbox.base import Ending, Execution
 
 Talk = tuple[str | None, Sequence[str]]
@@ -65,7 +65,7 @@ async def test_a_choice_that_a_run_carries_is_not_asked_for_again() -> None:
     referee = Referee({"AB": ("B", ["B"])})
     settled = await referee.settle("AB")
     assert (settled.chosen, settled.rounds, settled.asked) == (1, 1, True)
-    assert settled.reasons == ("B of AB.",)
+    assert settled.reasons == (Reason(text="B of AB.", against=0),)
     assert referee.asked == ["AB"]
 
 
@@ -96,7 +96,7 @@ async def test_the_other_order_is_asked_where_no_run_carries_the_choice(
 async def test_the_winner_meets_the_next() -> None:
     referee = Referee({"AB": ("B", ["B"]), "BC": ("C", ["C"])})
     settled = await referee.settle("ABC")
-    assert (settled.chosen, settled.reasons) == (2, ("C of BC.",))
+    assert (settled.chosen, settled.reasons) == (2, (Reason(text="C of BC.", against=1),))
     assert referee.asked == ["AB", "BC"]
     assert referee.ran == [("AB 0", 2)]
 
@@ -104,9 +104,11 @@ async def test_the_winner_meets_the_next() -> None:
 async def test_what_was_said_for_an_edit_that_lost_is_no_reason() -> None:
     referee = Referee({"AB": ("A", []), "BA": ("B", ["B"])})
     settled = await referee.settle("AB")
-    assert (settled.chosen, settled.reasons) == (1, ("B of BA.",))
+    assert (settled.chosen, settled.reasons) == (1, (Reason(text="B of BA.", against=0),))
     both = Referee({"AB": ("A", ["A"]), "AC": ("A", ["A"])})
-    assert (await both.settle("ABC")).reasons == ("A of AB.", "A of AC.")
+    reasons = (await both.settle("ABC")).reasons
+    assert [one.text for one in reasons] == ["A of AB.", "A of AC."]
+    assert [one.against for one in reasons] == [1, 2]
 
 
 async def test_a_finalist_that_meets_the_winner_is_named_before() -> None:

@@ -26,6 +26,15 @@ def test_what_cannot_be_spoilt_has_no_mutants() -> None:
     assert spoil("") == ()
 
 
+def test_what_a_string_says_is_not_spoilt() -> None:
+    """A word in a pattern, which the edit had not changed, was turned around."""
+    assert spoil(HEAD.format("a.py") + TWO.replace("go(a)", "go(r'or|not', \"it's == and\")")) == ()
+    mixed = TWO.replace("go(a)", "go('a or b' or c)")
+    assert spoil(HEAD.format("a.py") + mixed) == (
+        HEAD.format("a.py") + mixed.replace("' or c", "' and c"),
+    )
+
+
 def test_tests_and_documentation_stay_as_they_are() -> None:
     """A script never runs them, so it could not notice."""
     beside = HEAD.format("tests/test_a.py") + ONE + TWO + HEAD.format("docs/news.rst") + ONE + TWO

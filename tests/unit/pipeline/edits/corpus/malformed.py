@@ -73,6 +73,8 @@ def unfound() -> Iterator[Case]:
         yield Case(f"{path}: nothing changed", same, said="are the same")
     cut = block("plain.py", "    def total(self, pri\n", "x\n")
     yield Case("the beginning of a line", cut, said="SEARCH lines are whole lines")
+    short = block("plain.py", "total(self, pri\n", "x\n")
+    yield Case("a small part of a line", short, said="SEARCH lines are whole lines")
     wrong = block("plain.py", "def elsewhere(value):\n", "x\n")
     yield Case("lines of another file", wrong, said="they are in pkg/other.py")
     uneven = block("plain.py", "def total(self, prices):\nresult = 0\n", "x\n")

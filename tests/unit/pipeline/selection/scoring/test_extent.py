@@ -12,7 +12,15 @@ NO_TEST = "--- a/tests/test_shop.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
 
 def test_a_test_and_a_changelog_entry_count_for_more_than_a_test() -> None:
     found = [measure_extent(CODE + more).companions for more in ("", TEST, NEWS, TEST + NEWS)]
-    assert found == [set(), {"tests"}, {"documentation"}, {"tests", "documentation"}]
+    assert found == [set(), {"tests"}, {"the changelog"}, {"tests", "the changelog"}]
+
+
+def test_documentation_beside_a_changelog_entry_counts_for_more_than_the_entry() -> None:
+    """Of two edits of equal code, the one that also mended the documentation lost."""
+    page = NEWS.replace("CHANGES.rst", "docs/usage.rst")
+    assert measure_extent(CODE + NEWS + page).companions == {"the changelog", "documentation"}
+    entry = NEWS.replace("CHANGES.rst", "doc/whatsnew/2.10.rst")
+    assert measure_extent(CODE + NEWS + entry).companions == {"the changelog"}
 
 
 def test_an_edit_that_deletes_a_test_brings_nothing() -> None:

@@ -1,0 +1,24 @@
+"""How scripts are shown that told the best edits apart."""
+
+from __future__ import annotations
+
+from bot.comments.evidence.further import render_further
+from pipeline.types import FurtherScript
+from sandbox.base import Execution
+from tests.support.data.publishing import a_selection
+
+
+def test_of_long_outputs_the_lines_that_differ_are_shown() -> None:
+    """The very line on which the choice rested was left out of the middle."""
+    same = [f"case {number}: right" for number in range(200)]
+    outputs = ["\n".join([*same[:100], line, *same[100:]]) for line in ("x | None", "| None WRONG")]
+    runs = tuple(
+        Execution(exit_code=code, output=text, seconds=1)
+        for code, text in zip((0, 2), outputs, strict=True)
+    )
+    script = FurtherScript(text="pass", base=runs[1], candidates=(0, 1), runs=runs)
+    table = a_selection().evidence.votes
+    shown = render_further([script], table, (0, 1), 5000)
+    assert "[... 100 lines that both print ...]\nx | None\n[... 100 lines" in shown
+    assert "\n| None WRONG\n" in shown
+    assert "case 3" not in shown
