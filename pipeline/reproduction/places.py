@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
 
@@ -19,7 +19,9 @@ _NEAR = 2
 """The least nearness at which a file is extended: named after the edited module (and importing it,
 if the name is common), imports it by its package, or an import together with a common history."""
 _MOST_HISTORY = 2
-_CHANGED = 5 + _MOST_HISTORY
+_BY_OTHERS = 5 + _MOST_HISTORY
+"""The nearness of a test file that another edit for the same issue changes."""
+_CHANGED = _BY_OTHERS + 1 + _MOST_HISTORY
 """The nearness of a test file that the edit changes: above all others."""
 _SOURCE_FOLDERS = ("src", "lib")
 """Above the packages: no import names them."""
@@ -28,12 +30,15 @@ _COMMON_WORDS = frozenset({"test", "tests", "testing", "src", "lib"})
 
 
 def rank_test_files(
-    changed: Sequence[str], texts: Mapping[str, str], history: Sequence[PastCommit]
+    changed: Sequence[str],
+    texts: Mapping[str, str],
+    history: Sequence[PastCommit],
+    by_others: Collection[str] = (),
 ) -> list[tuple[str, int]]:
     """Rank the test files that concern the `changed` paths, with their nearness, nearest first.
 
-    `texts` are the test files' texts by path. Those that are `changed` themselves come first. Of
-    the others, names and imports count most, then how often both changed together, then the words
+    `texts` are the test files' texts by path. Those that are `changed` themselves come first, then
+    those that other edits change (`by_others`). Of the rest, names and imports count most, then how often both changed together, then the words
     that both paths share (`tests/auth_tests/test_forms.py` for `contrib/auth/forms.py`), the order
     of `changed`, and how close the folders are.
     """
@@ -41,6 +46,7 @@ def rank_test_files(
     rated: list[tuple[tuple[int, ...], int, str]] = []
     for path, text in texts.items():
         near, words, order = _rate_nearness(path, text, sources)
+        near = max(near, _BY_OTHERS) if path in by_others else near
         near = _CHANGED if path in changed else near
         together = min(_MOST_HISTORY, count_changes_together(history, sources, path))
         if near or together:

@@ -110,7 +110,7 @@ class ReproductionStep:
             raise ValueError("nothing was chosen")
         at, script = verdict.chosen, _pick_script(table, verdict.chosen)
         context = await note_numbered_entries(issue, context, self._codebase)
-        places = await self._find_places(issue, candidate, at)
+        places = await self._find_places(issue, table, at)
         own = await self._use_own_tests(candidate, places, at)
         words, cut_short = _Words(f"Fix: {issue.title}"), ""
         judged = judged.with_note(own.failing and reasons.OWN_TESTS_FAIL.format(path=own.failing))
@@ -143,13 +143,14 @@ class ReproductionStep:
         unproven = f"{reasons.UNPROVEN} {problem}".strip()
         return _build_selection(judged, context, shown, words, cut_short, unproven)
 
-    async def _find_places(self, issue: Issue, candidate: Candidate, at: int) -> _Places:
+    async def _find_places(self, issue: Issue, table: VoteTable, at: int) -> _Places:
         codebase, options = self._codebase, self._resources.options
         conventions = await detect_conventions(codebase)
         texts = await read_test_files(codebase, options.exclude)
-        changed = sorted(list_paths(candidate.patch.diff))
+        every = [list_paths(candidate.patch.diff) for candidate in table.candidates]
+        changed, others = sorted(every[at]), frozenset[str]().union(*every)
         history = await read_history(codebase)
-        ranked = await asyncio.to_thread(rank_test_files, changed, texts, history)
+        ranked = await asyncio.to_thread(rank_test_files, changed, texts, history, others)
         never = options.never_touch
         extends = choose_extension(ranked, frozenset(changed), codebase, never)
         neighbour = ranked[0][0] if ranked else None

@@ -57,6 +57,13 @@ def test_a_file_that_imports_the_module_comes_before_one_that_only_shares_a_comm
     assert ranked[0] == ("tests/sessions_tests/tests.py", 3)
 
 
+def test_a_file_that_other_edits_change_comes_before_one_named_after_the_module() -> None:
+    """Seen with pylint's issue 4661: three edits of four changed the linter's tests."""
+    auth, by_others = "django/contrib/auth/forms.py", ["tests/migrations/test_state.py"]
+    ranked = [path for path, _ in rank_test_files([auth], TEXTS, [], by_others)]
+    assert ranked[:2] == [*by_others, "tests/auth_tests/test_forms.py"]
+
+
 async def test_a_test_file_that_the_edit_changes_is_nearest_and_no_other_is_extended(
     tmp_path: Path,
 ) -> None:
