@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.codebase.text import agree, pluralize
 from pipeline.errors import BudgetSpent, Ceiling, TimeSpent
 from pipeline.outcomes import CutShort
-from pipeline.types import NoFix, NoFixReason, SuiteReport
+from pipeline.types import NoFix, NoFixReason, SuiteReport, SuiteRun
 
 NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
 NO_CONTEXT = "No source file that I can read has anything to do with the issue."
@@ -56,6 +56,16 @@ def count_near(report: SuiteReport) -> str:
         fails, passes = agree(mended, "fails", "fail"), agree(mended, "passes", "pass")
         text += f" {mended:,} that {fails} without it {passes} with it."
     return f"{text} {describe_failing(report, 'it')}".rstrip()
+
+
+def describe_base(run: SuiteRun) -> str:
+    """How many of the repository's tests pass without an edit, and whether a limit ended them."""
+    passing = len(run.passed)
+    text = f"{pluralize(passing, 'test')} of this repository {agree(passing, 'passes', 'pass')}"
+    text += " without an edit"
+    if run.cut:
+        text += f"; a time limit ended them: {_count_results(run.cut, 'test')} ran"
+    return text
 
 
 def describe_failing(report: SuiteReport, change: str) -> str:

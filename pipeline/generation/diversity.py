@@ -180,7 +180,7 @@ def _describe_run(run: Execution | None) -> str:
     if run is None:
         return "It was not run."
     if run.exit_code is None:
-        return "With it, the script of its own sample did not end by itself."
+        return "With it, the script that its author had did not end by itself."
     meaning = {0: "passes", 2: "fails"}
     outcome = meaning.get(run.exit_code, "ends without a verdict")
-    return f"With it, the script of its own sample {outcome} (exit code {run.exit_code})."
+    return f"With it, the script that its author had {outcome} (exit code {run.exit_code})."

@@ -38,9 +38,10 @@ def rank_test_files(
     """Rank the test files that concern the `changed` paths, with their nearness, nearest first.
 
     `texts` are the test files' texts by path. Those that are `changed` themselves come first, then
-    those that other edits change (`by_others`). Of the rest, names and imports count most, then how often both changed together, then the words
-    that both paths share (`tests/auth_tests/test_forms.py` for `contrib/auth/forms.py`), the order
-    of `changed`, and how close the folders are.
+    those that other edits change (`by_others`). Of the rest, names and imports count most, then how
+    often both changed together, then the words that both paths share
+    (`tests/auth_tests/test_forms.py` for `contrib/auth/forms.py`), the order of `changed`, and how
+    close the folders are.
     """
     sources = [path for path in changed if not is_test(path)]
     rated: list[tuple[tuple[int, ...], int, str]] = []

@@ -265,6 +265,9 @@ class Judge:
     async def _save_verdict(self, table: VoteTable, verdict: Verdict) -> Judgement:
         verdict = replace(verdict, flaky=table.flaky)
         await self._store.save(f"verdict/{verdict.method}", verdict)
+        if verdict.chosen is not None:
+            name = name_edits(table, verdict.order)[verdict.chosen]
+            self._report(f"edit {name} is chosen: {verdict.confidence:.0%} likely to be right")
         return Judgement(table, verdict)
 
 

@@ -374,6 +374,10 @@ async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
     stages = list(dict.fromkeys(stage for stage, _ in told))
     assert stages == ["context", "samples", "selection", "reproduction"]
     assert ("selection", "1 of 1 edit passes every script") in told
+    chosen = [detail for stage, detail in told if stage == "selection" and "chosen" in detail]
+    assert [re.sub(r"\d+", "N", one) for one in chosen] == [
+        "edit A is chosen: N% likely to be right"
+    ]
 
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:

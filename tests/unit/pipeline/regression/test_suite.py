@@ -11,7 +11,8 @@ import pytest
 
 from pipeline.models.wrappers.timed import RunClock, TimedStage
 from pipeline.options import Options
-from pipeline.reasons import describe_failing
+from pipeline.outcomes import CutShort
+from pipeline.reasons import describe_base, describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import join_reports
 from pipeline.regression.control import CONTROL
@@ -19,7 +20,8 @@ from pipeline.regression.nearby import NearbyTests
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite, describe_count
 from pipeline.store import DirStore, SharingStore
-from pipeline.types import SuiteReport, replace
+from pipeline.types import SuiteReport, SuiteRun, replace
+from sandbox.base import Execution
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 
@@ -697,6 +699,22 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     assert len(shop.sandbox.runs) == 4
     assert await suite_of(shop, seconds=5, near=20).find_broken(BREAKING) == (
         "tests/test_till.py::test_count",
+    )
+
+
+async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
+    """The last line said how many tests had begun."""
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
+    said: list[str] = []
+    store = DirStore(shop.folder / "store")
+    options = Options(nearby_seconds=0)
+    suite = RegressionSuite(shop.codebase, shop.sandbox, store, options, report=said.append)
+    assert await suite.compare(HARMLESS)
+    assert "2 tests of this repository pass without an edit" in said
+    run = Execution(exit_code=None, output="", seconds=1)
+    cut = SuiteRun(execution=run, passed=("a",), failed=("b",), cut=CutShort(ran=2, selected=9))
+    assert describe_base(cut) == (
+        "1 test of this repository passes without an edit; a time limit ended them: 2 of 9 tests ran"
     )
 
 
