@@ -134,11 +134,16 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
 
 
 def _render_table(found: Findings) -> str:
-    rows = ["| file | tokens | why |", "|---|--:|---|"]
+    """Why a file was chosen only where a model read it: words in common tell nothing."""
+    told = found.way != "words"
+    rows = (
+        ["| file | tokens | why |", "|---|--:|---|"] if told else ["| file | tokens |", "|---|--:|"]
+    )
     for file in found.shown[:_MAX_ROWS]:
         name = code(file.path) + (" (in parts)" if file.partial else "")
+        row = f"| {name} | {file.tokens:,} |"
         why = prose(" ".join(file.why.split()).replace("|", "¦"), 200)
-        rows.append(f"| {name} | {file.tokens:,} | {why} |")
+        rows.append(f"{row} {why} |" if told else row)
     left = len(found.shown) - _MAX_ROWS
     return "\n".join(rows) + (f"\n\nAnd {left} more." if left > 0 else "")
 

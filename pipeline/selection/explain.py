@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, join_names, pluralize
 from pipeline.selection.letters import name_edits
@@ -198,7 +198,7 @@ def _describe_further(further: Sequence[FurtherScript], chosen: int, names: Sequ
     return f" after {len(further)} more scripts, of which {ran_with}it passes {passed}"
 
 
-def describe_ends(script: FurtherScript, names: Sequence[str]) -> list[str]:
+def describe_ends(script: FurtherScript, names: Sequence[str] | Mapping[int, str]) -> list[str]:
     """With which edits `script` passes and fails: `A passes`, `B and C fail`.
 
     `names`: of each candidate of the table.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.codebase.text import agree, join_names
 from pipeline.reasons import count_near, describe_cut
@@ -16,6 +17,13 @@ from pipeline.types import SourceFile, VoteTable
 
 _MAX_NAMED = 5
 _MAX_MISSING = 10
+
+
+class DecidingScript(NamedTuple):
+    """A script that told two candidates apart, and how it ended with each: `A fails; B passes`."""
+
+    text: str
+    ends: str
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,8 @@ class Finalists:
     result."""
     missing: Sequence[str] = ()
     """Why other candidates are missing, a sentence each. Untrusted."""
+    decided: Sequence[DecidingScript] = ()
+    """What decided between the pairs before this one."""
 
     def parse_choice(self, body: str) -> int | Malformed:
         """The index into `indices` that a `<choice>` names: by a letter, or by a number from 1."""
@@ -102,7 +112,9 @@ def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -
         return " ".join(filter(None, (count_near(report), named, describe_cut(report), only)))
     text = f"Of the repository's own tests that were run, {len(report.passed_after)} pass"
     which = f"{len(broken)}: {_some(broken)}" if broken else "none"
-    return f"{text} with it, and it breaks {which}. {describe_cut(report)}".rstrip()
+    # How far the run without an edit came is no matter between edits.
+    cut = describe_cut(report) if report.after.cut else ""
+    return f"{text} with it, and it breaks {which}. {cut}".rstrip()
 
 
 def _describe_brought(standings: Standings, candidate: int, letters: Sequence[str]) -> str:

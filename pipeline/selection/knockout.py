@@ -13,7 +13,8 @@ from typing import Any
 
 from pipeline.codebase.text import agree, join_names
 from pipeline.concurrency import gather_all
-from pipeline.selection.finalists import Finalists
+from pipeline.selection.explain import describe_ends
+from pipeline.selection.finalists import DecidingScript, Finalists
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
 from pipeline.types import FurtherScript, Reason
@@ -21,6 +22,9 @@ from sandbox.base import Execution
 
 REPORTS_ISSUE = 2
 """The exit code of a script that reports the issue."""
+
+_MOST_DECIDED = 2
+"""Scripts of earlier pairs that a later one is shown."""
 
 Ask = Callable[[Finalists], Coroutine[Any, Any, DiscriminatingState]]
 """Has a model compare two finalists, in their order."""
@@ -88,11 +92,13 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     further = FurtherScripts()
     reasons: list[tuple[int, Reason]] = []
     out: list[str] = []
+    decided: list[DecidingScript] = []
+    names = dict(zip(finalists.indices, finalists.letters, strict=True))
     while len(left) > 1:
         one, other, *rest = left
         had: list[DiscriminatingState] = []
         for order in ((one, other), (other, one)):
-            pair = _pick(finalists, order, rest, out)
+            pair = _pick(finalists, order, rest, out, decided)
             had.append(await ask(pair))
             further.add(had[-1].rounds, pair.indices)
             if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
@@ -121,6 +127,11 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
                 left.append(at)
             else:
                 out.append(f"{letters[at]} fails that script, too.")
+        decided += [
+            DecidingScript(one.text, "; ".join(describe_ends(one, names)))
+            for one in further.list()
+            if one.text in decided_by
+        ]
     rounds = sum(len(state.rounds) for state in conversations)
     told = tuple(reason for winner, reason in reasons if winner == left[0])
     return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations), told)
@@ -133,10 +144,14 @@ def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:
 
 
 def _pick(
-    finalists: Finalists, positions: Sequence[int], waiting: Sequence[int], out: Sequence[str]
+    finalists: Finalists,
+    positions: Sequence[int],
+    waiting: Sequence[int],
+    out: Sequence[str],
+    decided: Sequence[DecidingScript],
 ) -> Finalists:
     """Only these, in this order; each keeps its letter. Those in `waiting` are named as missing;
-    `out` says why others are."""
+    `out` says why others are, and `decided` what decided it."""
     later = [_name_waiting(finalists, at) for at in waiting]
     return dataclasses.replace(
         finalists,
@@ -144,6 +159,7 @@ def _pick(
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
         missing=[*_describe_waiting(later), *out, *finalists.missing],
+        decided=tuple(decided[-_MOST_DECIDED:]),
     )
 
 

@@ -113,6 +113,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         pending = render(
             "selecting/write",
             missing=self._finalists.missing,
+            decided=self._finalists.decided,
             candidates=candidates,
             base=[_cell_text(run) for run in table.base] if show_votes else [],
             script=test.text if test else "",

@@ -15,6 +15,7 @@ from pipeline.generation.near_tests import NearTests
 from pipeline.replies import TAGS
 from pipeline.reproduction.machine import TestPlan
 from pipeline.reproduction.runners import FileRunner
+from pipeline.selection.finalists import DecidingScript
 from pipeline.selection.separation import Fault
 from pipeline.shown import Habits
 from pipeline.types import Issue, Located, Place, SourceFile, SuspectFile
@@ -97,6 +98,7 @@ VALUES: dict[str, object] = {
     "diff": "--- a/x\n+++ b/x\n",
     "candidates": [{"letter": "A", "diff": "--- a\n", "suite": "1 passes.", "cells": ["0", "2"]}],
     "missing": ["B does not apply."],
+    "decided": [DecidingScript("pass", "A fails; B passes")],
     "budget": 1000,
     "cap": 2000,
     "count": 10,

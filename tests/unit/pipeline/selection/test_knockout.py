@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pipeline.selection.finalists import Finalists
+from pipeline.selection.finalists import DecidingScript, Finalists
 from pipeline.selection.knockout import Settled, settle
 from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
@@ -29,11 +29,13 @@ class Referee:
         self.asked: list[str] = []
         self.ran: list[tuple[str, int]] = []
         self.missing: list[Sequence[str]] = []
+        self.decided: list[Sequence[DecidingScript]] = []
 
     async def ask(self, pair: Finalists) -> DiscriminatingState:
         order = "".join(pair.letters)
         self.asked.append(order)
         self.missing.append(pair.missing)
+        self.decided.append(pair.decided)
         chosen, scripts = self._talks[order]
         rounds = [
             Round(
@@ -99,6 +101,7 @@ async def test_the_winner_meets_the_next() -> None:
     assert (settled.chosen, settled.reasons) == (2, (Reason(text="C of BC.", against=1),))
     assert referee.asked == ["AB", "BC"]
     assert referee.ran == [("AB 0", 2)]
+    assert referee.decided == [(), (DecidingScript("AB 0", "B and C pass; A fails"),)]
 
 
 async def test_what_was_said_for_an_edit_that_lost_is_no_reason() -> None:
