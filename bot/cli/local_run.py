@@ -47,7 +47,7 @@ _RANGE_MESSAGES: Final = {
     "confidence": "--confidence must be from 0 to 1",
 }
 HEALTH_FILE: Final = "health.json"
-_FIX_FILES: Final = ("patch.diff", "reproduction_test.py")
+_FIX_FILES: Final = ("patch.diff", "reproduction_test.py", "test.diff")
 """Files that only a run with a fix writes."""
 
 

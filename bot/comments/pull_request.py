@@ -25,7 +25,7 @@ from bot.types import Login, Run
 from pipeline.codebase.text import pluralize
 from pipeline.reproduction.advised import advise_command, show_command
 from pipeline.selection.scoring.recalibration import explain_recalibration
-from pipeline.types import Account, Reproduction, Selection, read_test_outcome
+from pipeline.types import Account, Selection, read_test_outcome
 from sandbox.base import Execution
 
 BODY_CHARACTERS = 65_536
@@ -33,6 +33,7 @@ BODY_CHARACTERS = 65_536
 LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
 """How much of each log is shown: the first size with which the body fits."""
 RECORDED = "recorded answers"
+_TEST_DIFF = "It is not in `patch.diff`: `git apply test.diff` adds it. "
 _STAGES: Mapping[str, str] = {
     "testing": "testing (scripts)",
     "reproduction": "reproduction (test and description)",
@@ -165,7 +166,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
     advised = advise_command(test)
     ran = show_command(test.command)
     whole = " The outputs below are of all tests in this file." if advised != ran else ""
-    beside = "" if commits or test.rung == "the edit's own tests" else _where_to_save(test)
+    beside = "" if commits or test.rung == "the edit's own tests" else _TEST_DIFF
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
@@ -177,13 +178,6 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
                 "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
             ),
         ]
-    )
-
-
-def _where_to_save(test: Reproduction) -> str:
-    return (
-        f"It is not in `patch.diff`: save `reproduction_test.py` as {code(test.path)} in the "
-        "repository. "
     )
 
 

@@ -67,7 +67,8 @@ def fixed(desk: Desk) -> Ended:
 
 def test_a_fix_ends_with_0_and_leaves_these_files(desk: Desk, fixed: Ended) -> None:
     assert fixed.code == 0, fixed.err
-    assert desk.files("out") == sorted([*LEFT, "candidates", "patch.diff", "reproduction_test.py"])
+    written = ["candidates", "patch.diff", "reproduction_test.py", "test.diff"]
+    assert desk.files("out") == sorted([*LEFT, *written])
     assert fixed.json == desk.json("out/report.json")
     assert fixed.json["environment"] == desk.json("out/health.json")
     patch = (desk.folder / "out/patch.diff").read_text()

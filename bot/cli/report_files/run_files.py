@@ -26,4 +26,5 @@ def build_run_files(
         files["patch.diff"] = result.candidate.patch.diff.encode()
         if result.evidence.reproduction.rung != "the edit's own tests":
             files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
+            files["test.diff"] = result.evidence.reproduction.diff.encode()
     return report, files

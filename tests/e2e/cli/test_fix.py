@@ -68,6 +68,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(
     assert report["reproduction"]["after"]["exit_code"] == 0
     assert "+    return a + b" in (local_fix.out / "patch.diff").read_text()
     assert "def test_total_adds" in (local_fix.out / "reproduction_test.py").read_text()
+    assert "+def test_total_adds" in (local_fix.out / "test.diff").read_text()
     text = (local_fix.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
     assert "I wrote 2 edits and 1 script for the issue, and ran every script on every edit." in text

@@ -232,12 +232,8 @@ def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> Non
 
 def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> None:
     chosen = a_selection()
-    path = chosen.evidence.reproduction.path
     told = "\n".join(pull_request.evidence_sections(chosen, 1000, commits=False))
-    assert (
-        f"It is not in `patch.diff`: save `reproduction_test.py` as `{path}` in the repository. "
-        "Run it with `"
-    ) in told
+    assert "It is not in `patch.diff`: `git apply test.diff` adds it. Run it with `" in told
     test = replace(chosen.evidence.reproduction, rung="the edit's own tests")
     own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
     assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
