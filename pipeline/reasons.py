@@ -88,16 +88,13 @@ def describe_cut(report: SuiteReport) -> str:
             f"{_count_skipped(before)}; {_count_results(after, 'selected test')} with it"
             f"{_count_skipped(after)}."
         )
-    cut, which, noun = (before, "without", first) if before else (after, "with", "selected test")
-    if not cut:
-        return ""
-    counts = f"{_count_results(cut, noun)} ran{_count_skipped(cut)}"
-    alone = (
-        f" The {report.near:,} nearest had run before, in a run of their own."
-        if report.near
-        else ""
-    )
-    return f"A time limit ended the run {which} the edit: {counts}.{alone}"
+    if after:
+        counts = f"{_count_results(after, 'selected test')} ran{_count_skipped(after)}"
+        return f"A time limit ended the run with the edit: {counts}."
+    if before:
+        whole = f"the {before.selected:,} {first}s" if before.selected else f"all {first}s"
+        return f"There was no time for the rest of {whole}."
+    return ""
 
 
 def _count_results(cut: CutShort, noun: str) -> str:

@@ -140,9 +140,9 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     text = f"{before:,} of this repository's tests {verb} before, {after}; {words}"
     if suite.chosen:
         verb = agree(suite.whole, "passes", "pass")
-        known = f"are known to {verb}" if suite.before.cut else f"{verb} in all"
-        whole = f"{suite.whole:,} {known}; "
-        text += f" ({whole if suite.whole else ''}I ran {suite.chosen})"
+        counted = suite.whole and not suite.before.cut
+        whole = f"{suite.whole:,} {verb} in all; " if counted else ""
+        text += f" ({whole}I ran {suite.chosen})"
     cut = describe_cut(suite)
     return f"{text}. {cut}" if cut else text
 

@@ -82,7 +82,7 @@ def _describe_chosen(suite: SuiteReport) -> str:
     if not suite.chosen:
         return ""
     count = len(suite.before.passed)
-    if not suite.whole:
+    if not suite.whole or suite.before.cut:
         verb = agree(count, "passes", "pass")
         return f"I ran {count:,} that {verb} without the change: {suite.chosen}."
     verb = agree(suite.whole, "passes", "pass")

@@ -285,6 +285,19 @@ def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     ) in body
 
 
+def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_told() -> None:
+    """Six figures stood there, none of which was the sum of two others."""
+    suite = a_selection().evidence.suite
+    assert suite is not None
+    before = replace(suite.before, cut=CutShort(ran=987, skipped=11, selected=1713))
+    body = body_with_suite(before=before, whole=1063, near=1, chosen="those near it")
+    rest = "There was no time for the rest of the 1,713 tests."
+    assert f"I ran 2 that pass without the change: those near it. {rest}\n" in body
+    assert f"none broken (I ran those near it). {rest}\n" in body
+    assert "1,063" not in body
+    assert "987" not in body
+
+
 def test_that_a_time_limit_ended_a_run_is_said_in_each_place() -> None:
     suite = a_selection().evidence.suite
     assert suite is not None

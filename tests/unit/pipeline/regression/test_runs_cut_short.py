@@ -161,11 +161,9 @@ def test_how_far_both_runs_came_is_one_sentence() -> None:
         "214 of 239 selected tests with it."
     )
     every = SuiteReport(command=(), before=before, after=whole, whole=1242)
-    assert describe_cut(every) == (
-        "A time limit ended the run without the edit: 1,242 of 2,675 tests ran."
-    )
+    assert describe_cut(every) == "There was no time for the rest of the 2,675 tests."
     assert described(before, whole) == (
-        "A time limit ended the run without the edit: 1,242 of 2,675 selected tests ran."
+        "There was no time for the rest of the 2,675 selected tests."
     )
     skipped = replace(after, cut=CutShort(ran=267, skipped=52, selected=388))
     assert described(whole, skipped) == (
