@@ -42,6 +42,7 @@ async def solved(shop: Shop, answers: dict[str, list[Answer]], **options: Any) -
     return await shop.solver(model, **options).solve(ISSUE)
 
 
+@pytest.mark.slow
 async def test_an_edit_that_is_good_enough_gets_a_plain_test_seen_failing_and_passing(
     shop: Shop,
 ) -> None:
@@ -55,6 +56,7 @@ async def test_an_edit_that_is_good_enough_gets_a_plain_test_seen_failing_and_pa
     assert result.evidence.title == "Fix: total() subtracts"
 
 
+@pytest.mark.slow
 async def test_where_pytest_is_not_in_use_the_plain_test_is_one_of_unittest(
     tmp_path: Path,
 ) -> None:

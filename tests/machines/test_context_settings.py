@@ -66,6 +66,7 @@ def told(context: Context) -> str:
     return " ".join(context.not_read)
 
 
+@pytest.mark.slow
 async def test_only_what_is_included_is_read(shop: Shop) -> None:
     context = await context_of(shop, 'include: ["shop/**"]')
     assert context.scanned == 2
@@ -73,6 +74,7 @@ async def test_only_what_is_included_is_read(shop: Shop) -> None:
     assert "2 files were not read: excluded." in told(context)
 
 
+@pytest.mark.slow
 async def test_what_is_excluded_is_not_read_and_ends_the_run_when_it_is_all(shop: Shop) -> None:
     context = await context_of(shop, 'exclude: ["tests/**", "*.toml"]')
     assert context.scanned == 2

@@ -63,6 +63,7 @@ async def test_a_model_that_insists_on_its_syntax_is_believed(shop: Shop) -> Non
     assert "SyntaxError" in said(model)[3]
 
 
+@pytest.mark.slow
 async def test_a_file_that_never_parsed_is_not_held_against_an_edit(tmp_path: Path) -> None:
     shop = await open_shop(tmp_path, {**FILES, "shop/old.py": "print 'py2'\n"})
     both = GOOD_EDIT.removesuffix("</edit>") + (
@@ -73,6 +74,7 @@ async def test_a_file_that_never_parsed_is_not_held_against_an_edit(tmp_path: Pa
     assert len(said(model)) == 3
 
 
+@pytest.mark.slow
 async def test_the_edit_is_shown_as_a_diff_with_both_runs(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     await shop.solver(model).solve(ISSUE)
@@ -93,6 +95,7 @@ async def test_tests_of_the_repository_that_the_edit_breaks_are_reported(shop: S
     assert (await state_of(shop)).broken == [("tests/test_till.py::test_count",), ()]
 
 
+@pytest.mark.slow
 async def test_the_unedited_code_is_tested_once_and_again_only_when_tests_look_broken(
     shop: Shop,
 ) -> None:
@@ -101,6 +104,7 @@ async def test_the_unedited_code_is_tested_once_and_again_only_when_tests_look_b
     assert [bool(diffs) for diffs in early(shop)].count(False) == 2
 
 
+@pytest.mark.slow
 async def test_the_early_tests_can_be_turned_off(shop: Shop) -> None:
     model = ScriptedModel(simple(BREAKING_EDIT, GOOD_EDIT, APPROVE))
     await shop.solver(model, nearby_seconds=0).solve(ISSUE)
@@ -129,6 +133,7 @@ async def test_a_configured_command_that_cannot_run_a_part_gives_no_result_early
     assert (await state_of(shop)).broken == [(), ()]
 
 
+@pytest.mark.slow
 async def test_a_renamed_file_reaches_the_candidate(shop: Shop) -> None:
     rename = GOOD_EDIT.replace("<edit>\n", "<edit>\nshop/names.py\n<<<<<<< RENAME shop/words.py\n")
     selection = await shop.solver(ScriptedModel(simple(rename, APPROVE))).solve(ISSUE)
@@ -161,6 +166,7 @@ async def test_an_approval_beside_an_edit_that_breaks_a_test_does_not_count(shop
     assert "These tests of the repository" in said(model)[2]
 
 
+@pytest.mark.slow
 async def test_an_approval_beside_an_edit_whose_own_test_fails_does_not_count(shop: Shop) -> None:
     own = (
         "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"

@@ -41,6 +41,7 @@ def alike(*edits: str) -> dict[str, list[Answer]]:
     return answers
 
 
+@pytest.mark.slow
 async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
     chosen, model = await chosen_by(shop, "evidence", alike(NO_LOOP, GOOD_EDIT), samples=2)
     assert asked(model, "selecting") == 0
@@ -52,6 +53,7 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
     assert "written differently" not in why(chosen)
 
 
+@pytest.mark.slow
 async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
     commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
     chosen, _ = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
@@ -71,6 +73,7 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
     )
 
 
+@pytest.mark.slow
 async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop: Shop) -> None:
     loops = [GOOD_EDIT.replace("+= price", f"+= price  # Each{'.' * n}") for n in (1, 2, 3)]
     edits = alike(loops[1], SMALLEST, loops[0], loops[2])
@@ -93,12 +96,14 @@ async def test_a_script_that_expects_too_much_is_said_to_fail_every_edit(shop: S
     )
 
 
+@pytest.mark.slow
 async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(GOOD_EDIT, TEST_TOO), samples=2)
     assert "test_total_adds" in chosen.candidate.patch.diff
     assert "the only one that also changes tests." in why(chosen)
 
 
+@pytest.mark.slow
 async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(TEST_TOO, NOTED_TOO), samples=2)
     assert "docs/news.md" in chosen.candidate.patch.diff
@@ -166,6 +171,7 @@ BRINGS_TEST = GOOD_EDIT.removesuffix("</edit>") + (
 )
 
 
+@pytest.mark.slow
 async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differently(
     shop: Shop,
 ) -> None:

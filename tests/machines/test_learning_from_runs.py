@@ -107,6 +107,7 @@ async def collect(shop: Shop) -> tuple[Attempt, ...]:
     )
 
 
+@pytest.mark.slow
 async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -> None:
     model = await run(shop, simple("no block at all", ABSOLUTE_EDIT, GOOD_EDIT, APPROVE))
     (attempt,) = await read_attempts(shop.folder / "runs", {NAME: replace(SOLVED, body="other")})

@@ -42,6 +42,7 @@ async def test_a_reproduction_script_may_take_its_seconds(shop: Shop) -> None:
     assert sandbox.scripts == {77}
 
 
+@pytest.mark.slow
 async def test_the_repositorys_tests_may_take_theirs(shop: Shop) -> None:
     sandbox = await timed(shop, suite_seconds=333, nearby_seconds=44)
     assert {333 + GRACE_SECONDS, 44 + GRACE_SECONDS} <= sandbox.commands

@@ -98,6 +98,7 @@ async def test_one_sample_ends_alone_by(case: str, shop: Shop) -> None:
     assert (await phase_of(shop, 1)).phase is phase
 
 
+@pytest.mark.slow
 async def test_when_every_sample_is_refused_the_run_is_an_honest_no(shop: Shop) -> None:
     async with service({"call": "editing", "stop": "refusal", "reply": "No."}) as (model, _):
         result = await solved(shop, model)

@@ -65,6 +65,7 @@ async def test_a_fix_is_found_by_bisecting_and_nothing_but_tests_is_paid(shop: S
     assert {call.split("/")[0] for call, _ in model.asked} == {"testing"}
 
 
+@pytest.mark.slow
 async def test_many_changes_of_large_files_do_not_hide_the_commit(shop: Shop) -> None:
     git_dir = shop.codebase.git_dir
     lines = "# filler\n" * (LARGEST // 18)  # before and after together, more than may be compared
@@ -93,6 +94,7 @@ async def test_commits_on_which_the_script_does_not_run_are_passed_over(shop: Sh
     assert await lineage.find_fix(text) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [PASSING_SCRIPT, script("total([]) == 0")])
 async def test_scripts_that_always_passed_show_no_fix(shop: Shop, said: str) -> None:
     shop, _ = await with_history(shop, FILES[TILL], FILES[TILL])

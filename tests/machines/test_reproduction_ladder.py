@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.errors import BudgetSpent
 from pipeline.types import NoFix, Selection
 from tests.support.data.solver_shop import (
@@ -66,6 +68,7 @@ async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_fo
     assert result.is_proven
 
 
+@pytest.mark.slow
 async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_fail(
     tmp_path: Path,
 ) -> None:
@@ -79,6 +82,7 @@ async def test_tests_that_the_edit_brought_run_alone_where_others_of_their_file_
     assert proof.command[-3:] == ("-k", "test_total_adds", path)
 
 
+@pytest.mark.slow
 async def test_tests_of_the_edit_that_fail_with_it_are_named(shop: Shop) -> None:
     fails = OWN_TEST.replace("== 3", "== 4")
     result, _ = await rung(shop, TEST_FILE, edit=GOOD_EDIT.removesuffix("</edit>") + fails)
@@ -154,6 +158,7 @@ async def test_without_a_runner_the_script_is_a_file_of_its_own(tmp_path: Path) 
     assert sum(call == "reproduction" for call, _ in model.asked) == 1
 
 
+@pytest.mark.slow
 async def test_a_failure_that_is_not_the_tests_own_ends_the_conversation(tmp_path: Path) -> None:
     # The runner starts, but not with this file: the same failure without and with the edit.
     guard = (
@@ -209,6 +214,7 @@ class TillTest(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 async def test_a_repositorys_own_script_runs_the_extended_file_by_its_label(tmp_path: Path) -> None:
     code = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
     tests = {"tests/runtests.py": RUNTESTS, "tests/till/__init__.py": ""}
@@ -227,6 +233,7 @@ async def test_a_repositorys_own_script_runs_the_extended_file_by_its_label(tmp_
     assert " ".join(proof.command) in model.conversations["reproduction"][0].text
 
 
+@pytest.mark.slow
 async def test_an_entry_of_the_changelog_that_needs_an_unknown_number_is_told_of(
     tmp_path: Path,
 ) -> None:

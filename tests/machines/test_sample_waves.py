@@ -156,6 +156,7 @@ async def test_each_edit_that_is_ready_is_reported(shop: Shop) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT))
     result = await shop.solver(model, samples=10, informed=0).solve(ISSUE)
@@ -163,6 +164,7 @@ async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) 
     assert len(started(model)) == 4
 
 
+@pytest.mark.slow
 async def test_samples_that_disagree_are_followed_by_others_up_to_the_maximum(shop: Shop) -> None:
     answers = samples(ABSOLUTE_EDIT, WRONG_EDIT, WRONG_EDIT, GOOD_EDIT, GOOD_EDIT)
     answers["testing/0"] = [GOOD_SCRIPT.replace("[1, 2]) == 3", "[1, -2]) == 1"), APPROVE]

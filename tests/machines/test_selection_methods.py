@@ -97,6 +97,7 @@ async def test_the_papers_machine_is_not_told_the_votes_and_sees_every_output(sh
     assert (selection.decided_by, selection.evidence.selection_rounds) == ("model", 1)
 
 
+@pytest.mark.slow
 async def test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_does(
     shop: Shop,
 ) -> None:
@@ -214,6 +215,7 @@ async def test_what_does_not_fail_on_the_unedited_code_votes_only_when_asked_to(
     assert counted.evidence.standings[2].passes == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [0, 2])
 async def test_flaky_tests_are_found_by_repetition_and_have_no_vote(
     shop: Shop, repeats: int
@@ -271,6 +273,7 @@ def judge(shop: Shop, folder: Path, **options: object) -> Judge:
     )
 
 
+@pytest.mark.slow
 async def test_edits_from_anywhere_are_judged_by_tests_from_anywhere(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -285,6 +288,7 @@ async def test_edits_from_anywhere_are_judged_by_tests_from_anywhere(
     assert judged.verdict.confidence > 0.2
 
 
+@pytest.mark.slow
 async def test_without_any_test_edits_of_others_are_judged_by_their_text_and_the_suite(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -157,6 +157,7 @@ async def test_identical_edits_and_tests_are_run_once(shop: Shop) -> None:
     assert selection.decided_by == "only one"
 
 
+@pytest.mark.slow
 async def test_the_first_editing_question_is_answered_before_the_others_are_asked(
     shop: Shop,
 ) -> None:
@@ -279,6 +280,7 @@ async def test_malformed_rankings_fall_back_to_the_scouts_order(shop: Shop) -> N
     assert [f.path for f in selection.evidence.context.files] == ["shop/till.py", "shop/names.py"]
 
 
+@pytest.mark.slow
 async def test_a_reproduction_that_is_wrong_is_sent_back_until_it_is_right(shop: Shop) -> None:
     passes = TEST_FILE.replace("== 3", "!= 99")
     fails = TEST_FILE.replace("== 3", "== 99")
@@ -299,6 +301,7 @@ async def test_the_reproduction_test_keeps_out_of_what_must_not_be_touched(shop:
     assert selection.evidence.reproduction.path == "test_total_subtracts.py"
 
 
+@pytest.mark.slow
 async def test_an_import_that_needs_the_edit_is_sent_back_and_taken_in_the_end(shop: Shop) -> None:
     adds = "<edit>\nshop/extra.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE\n</edit>"
     both = GOOD_EDIT.removesuffix("</edit>") + adds.removeprefix("<edit>\n")
@@ -323,6 +326,7 @@ async def test_a_service_that_fails_one_sample_costs_the_others_nothing(
     assert not {call for call, _ in model.asked} & {"testing/1", "editing/1"}
 
 
+@pytest.mark.slow
 async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     command = ("python", "-m", "pytest", "-q")
@@ -331,6 +335,7 @@ async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: 
     assert len(selection.evidence.suite.before.passed) == 2
 
 
+@pytest.mark.slow
 async def test_a_unittest_repository_gets_a_unittest_file(tmp_path: Path) -> None:
     case = (
         "import unittest\n\nfrom shop.till import count\n\n\nclass CountTest(unittest.TestCase):\n"

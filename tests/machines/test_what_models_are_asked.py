@@ -120,6 +120,7 @@ async def test_choices_are_greedy_where_the_service_takes_a_temperature(
     assert greedy == ({0.0} if kind == "openai" else {None})
 
 
+@pytest.mark.slow
 async def test_approaches_are_drawn_with_the_code_in_view_and_what_all_edits_begin_with(
     shop: Shop,
 ) -> None:

@@ -79,6 +79,7 @@ def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_function_is_named_by_what_it_does(room: str) -> None:
     """Properties may be adjectives; a function is a verb in its base form, or a noun."""

@@ -128,6 +128,7 @@ def test_all_expressions_are_found() -> None:
     assert sum(pattern.text == "x" for pattern in patterns().values()) < 12
 
 
+@pytest.mark.slow
 def test_every_exception_still_exists() -> None:
     assert SHORT_TEXTS.keys() <= patterns().keys()
 

@@ -39,6 +39,7 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
         assert (held[~free] * slope[~free] >= -1e-6).all()
 
 
+@pytest.mark.slow
 def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     import numpy as np
 

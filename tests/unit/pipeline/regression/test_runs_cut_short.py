@@ -119,6 +119,7 @@ def test_that_takes_long():
 NEW_TEST = "    def test_new(self):\n        assert self.wanted == 1\n\n"
 
 
+@pytest.mark.slow
 async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_others(
     tmp_path: Path,
 ) -> None:

@@ -466,6 +466,7 @@ async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_pa
     assert await suite.find_broken(HARMLESS) == ()
 
 
+@pytest.mark.slow
 async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_old.py": "def test_old():\n    pass\n"}
     shop = await opened(tmp_path, tests)
@@ -496,6 +497,7 @@ async def opened_with_long(folder: Path, far: str) -> Shop:
     return await opened(folder, tests)
 
 
+@pytest.mark.slow
 async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
     shop = await opened_with_long(tmp_path, "def test_quick():\n    pass\n")
     report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
@@ -510,6 +512,7 @@ async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_pa
     assert report.chosen == "those in the test file nearest to the edit, and then the others"
 
 
+@pytest.mark.slow
 async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counted(
     tmp_path: Path,
 ) -> None:
@@ -524,6 +527,7 @@ async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counte
     assert joined.failing == report.failing
 
 
+@pytest.mark.slow
 async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:
     tests = {"tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)")}
     tests |= {"tests/test_far.py": "def test_far():\n    pass\n", "tests/test_till.py": COUNT}
@@ -535,6 +539,7 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     assert files == [("tests/test_a.py", "tests/test_till.py")]
 
 
+@pytest.mark.slow
 async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": f"{COUNT}\n\ndef test_kept():\n    assert False\n"}
     tests |= {"tests/test_old.py": "def test_old():\n    assert False\n"}
