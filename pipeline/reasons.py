@@ -64,7 +64,7 @@ def describe_base(run: SuiteRun) -> str:
     text = f"{pluralize(passing, 'test')} of this repository {agree(passing, 'passes', 'pass')}"
     text += " without an edit"
     if run.cut:
-        text += f"; a time limit ended them: {_count_results(run.cut, 'test')} ran"
+        text += f"; then a time limit ended the run, after {_count_results(run.cut, 'test')}"
     return text
 
 

@@ -122,9 +122,9 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
-        pair = some_tags(reply, "edit", "script")
-        if not isinstance(pair, Malformed) and len(pair) == 2 and pair["script"].strip():
-            state.approved_ahead = False
+        pair = some_tags(reply, "edit", "script", "approve")
+        if not isinstance(pair, Malformed) and "edit" in pair and pair.get("script", "").strip():
+            state.approved_ahead = "approve" in pair
             problem = await self._take_edit(state, pair["edit"])
             if problem is None:
                 state.scripts.append(pair["script"] + "\n")

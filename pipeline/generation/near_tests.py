@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codebase.conventions import is_runnable
+from pipeline.codebase.conventions import is_test
 from pipeline.edits.unified_diff import list_paths
 from pipeline.reasons import count_near, describe_cut
 from pipeline.types import FailedOtherwise, SuiteReport
@@ -38,7 +38,7 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
         return NearTests(_NOT_RUN)
     passed, failed = report.passed_only_after, report.failed_only_after
     sentences = [count_near(report), describe_cut(report)]
-    if not passed and not failed and any(is_runnable(path) for path in list_paths(diff)):
+    if not passed and not failed and any(map(is_test, list_paths(diff))):
         sentences.append(_NO_NEW)
     text = " ".join(filter(None, sentences))
     otherwise = report.failed_otherwise[:MOST_NAMED]

@@ -98,13 +98,20 @@ def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
 def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
     """Of `behaving_alike`, those whose texts and agreement separate nothing from the likeliest."""
     group = behaving_alike(standings, candidate)
-    highest = max(standings.entries[c].prior for c in group)
+    highest = max(_prior_of_code(standings, c) for c in group)
     return tuple(c for c in group if _is_likely(standings, c, highest))
 
 
 def _is_likely(standings: Standings, candidate: int, highest: float) -> bool:
     """`highest`: the highest prior of those that behave alike."""
-    return standings.entries[candidate].prior >= highest - ALIKE_LOG_ODDS
+    return _prior_of_code(standings, candidate) >= highest - ALIKE_LOG_ODDS
+
+
+def _prior_of_code(standings: Standings, candidate: int) -> float:
+    """The highest prior of the candidates with its code: their tests and documentation differ, and
+    the fewer there are, the likelier an edit looks."""
+    code = standings.entries[candidate].same_as
+    return max(one.prior for one in standings.entries if one.same_as == code)
 
 
 def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tuple[int, ...]:

@@ -151,6 +151,14 @@ async def test_a_script_beside_the_first_edit_is_run_with_it(shop: Shop) -> None
     assert state.edited[-1].passed
 
 
+async def test_an_edit_a_script_and_an_approval_take_one_call(shop: Shop) -> None:
+    """The approval was dropped without a word."""
+    model = ScriptedModel(simple(f"{GOOD_EDIT}\n\n{SHARP_SCRIPT}\n\n{APPROVE}"))
+    assert isinstance(await shop.solver(model).solve(ISSUE), Selection)
+    state = await state_of(shop)
+    assert (state.phase, len(state.attempts)) == (Phase.APPROVED, 1)
+
+
 async def test_an_approval_beside_an_edit_saves_the_call_that_would_ask_for_it(shop: Shop) -> None:
     model = ScriptedModel(simple(f"{GOOD_EDIT}\n\n{APPROVE}"))
     assert isinstance(await shop.solver(model).solve(ISSUE), Selection)

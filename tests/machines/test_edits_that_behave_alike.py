@@ -74,6 +74,19 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
 
 
 @pytest.mark.slow
+async def test_of_equal_code_the_edit_with_a_test_wins_whatever_its_text_is_like(
+    shop: Shop,
+) -> None:
+    """Seen with pylint's issue 4604: the more tests an edit had, the less it looked like others."""
+    tested = GOOD_EDIT.removesuffix("</edit>") + (
+        "tests/test_more.py\n<<<<<<< SEARCH\n=======\nfrom shop.till import total\n\n\n"
+        "def test_total_adds():\n    assert total([1, 2]) == 3\n>>>>>>> REPLACE\n</edit>"
+    )
+    edits = alike(GOOD_EDIT, tested, SMALLEST)
+    chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
+    assert "def test_total_adds" in chosen.candidate.patch.diff
+
+
 async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop: Shop) -> None:
     loops = [GOOD_EDIT.replace("+= price", f"+= price  # Each{'.' * n}") for n in (1, 2, 3)]
     edits = alike(loops[1], SMALLEST, loops[0], loops[2])

@@ -81,7 +81,7 @@ async def test_it_explores_edits_by_commands_and_blocks_and_submits(shop: Shop) 
     assert state.phase is Phase.APPROVED
     assert "Exit code 3" in told[0]
     assert "result = 0" in told[0]
-    assert "edit is unchanged" in told[0]
+    assert "There is no edit yet." in told[0]
     assert "Exit code 2" in told[1]
     assert "+        result += price" in told[2]
     assert "+def more(): pass" in told[2]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from pipeline.edits.unified_diff import FileDiff, parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_changelog, is_irrelevant, is_test
+
+_CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^\s*>>> ", re.MULTILINE)
+"""In lines that add to a test."""
 
 
 class Extent(NamedTuple):
@@ -38,13 +42,18 @@ def measure_extent(diff: str) -> Extent:
 def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
     if not all(file.new and _adds(file) for file in beside):
         return frozenset()
-    return frozenset(_kind_of(file.path) for file in beside)
+    return frozenset(filter(None, map(_kind_of, beside)))
 
 
-def _kind_of(path: str) -> str:
-    if is_test(path):
-        return "tests"
-    return "the changelog" if is_changelog(path) else "documentation"
+def _kind_of(file: FileDiff) -> str:
+    """Empty for a file beside tests that adds nothing which is checked."""
+    if is_test(file.path):
+        return "tests" if _CHECKING.search("\n".join(_added_lines(file))) else ""
+    return "the changelog" if is_changelog(file.path) else "documentation"
+
+
+def _added_lines(file: FileDiff) -> list[str]:
+    return [text for hunk in file.hunks for marker, text in hunk.lines if marker == "+"]
 
 
 def _lines_with_sign(file: FileDiff) -> list[str]:

@@ -719,8 +719,8 @@ async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
     run = Execution(exit_code=None, output="", seconds=1)
     cut = SuiteRun(execution=run, passed=("a",), failed=("b",), cut=CutShort(ran=2, selected=9))
     assert describe_base(cut) == (
-        "1 test of this repository passes without an edit; a time limit ended them: 2 of 9 tests "
-        "ran"
+        "1 test of this repository passes without an edit; then a time limit ended the run, after "
+        "2 of 9 tests"
     )
 
 
