@@ -18,7 +18,7 @@ Runner = Literal["pytest", "unittest"]
 
 COMMON_STEMS = frozenset({"base", "common", "core", "init", "main", "models", "util", "utils"})
 """Names of modules that say little: many packages have one."""
-_TEST_NAME = re.compile(r"(test_.+|.+_tests?|tests?)\.py")
+_TEST_NAME = re.compile(r"((?:unit)?test_.+|.+_tests?|tests?)\.py")
 _TEST_FOLDERS = ("test", "tests", "testing")
 _FOLDERS_OF_TESTS = frozenset({*_TEST_FOLDERS, "__tests__", "spec", "specs", "e2e"})
 _NAME_OF_TEST = re.compile(

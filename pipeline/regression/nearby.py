@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import is_runnable
+from pipeline.codebase.conventions import is_test
 from pipeline.codebase.git import GitFailed
 from pipeline.edits.added_tests import find_added_tests
 from pipeline.edits.patches import read_patched
@@ -138,7 +138,7 @@ class NearbyTests:
             return None
         named: dict[str, tuple[str, ...]] = {}
         for path, file in patched.items():
-            if file is not None and is_runnable(path) and runner.command.covers([path]):
+            if file is not None and _may_test(path) and runner.command.covers([path]):
                 text = file.content.decode("utf-8", "replace")
                 # Without the class: others may inherit the test.
                 if names := find_added_tests(diff, path, text):
@@ -169,6 +169,11 @@ class NearbyTests:
                     if command.kind != "other"
                 ]
             return self._runners
+
+
+def _may_test(path: str) -> bool:
+    """A file that is named to a runner runs whatever the repository calls its tests."""
+    return path.endswith(".py") and is_test(path)
 
 
 def _add_run(suite: SuiteRun, new: SuiteRun) -> SuiteRun:

@@ -120,26 +120,28 @@ NEW_TEST = "    def test_new(self):\n        assert self.wanted == 1\n\n"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", ["tests/test_till.py", "tests/unittest_till.py"])
 async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_others(
-    tmp_path: Path,
+    tmp_path: Path, path: str
 ) -> None:
-    shop = await open_shop(tmp_path, {**FILES, "tests/test_till.py": MIXED})
+    """pylint calls its files of tests `unittest_*.py`."""
+    shop = await open_shop(tmp_path, {**FILES, path: MIXED})
     options = Options(nearby_seconds=3)
     near = NearbyTests(shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), options)
     longer = MIXED.replace("class TestOne", f"{NEW_TEST}class TestOne")
-    diff = (await create_patch(shop.codebase, {"tests/test_till.py": longer.encode()})).diff
+    diff = (await create_patch(shop.codebase, {path: longer.encode()})).diff
     report = await near.compare(diff)
     assert report is not None
     assert report.before.cut is not None
     assert report.broken == ()
     new = [name for name in (*report.after.passed, *report.after.failed) if "test_new" in name]
     assert new == [
-        "tests/test_till.py::TestOne::test_new",
-        "tests/test_till.py::TestNone::test_new",
+        f"{path}::TestOne::test_new",
+        f"{path}::TestNone::test_new",
     ]
     told = describe_near_tests(report, diff)
-    assert told.passed == ("tests/test_till.py::TestOne::test_new",)
-    assert told.failed == ("tests/test_till.py::TestNone::test_new",)
+    assert told.passed == (f"{path}::TestOne::test_new",)
+    assert told.failed == (f"{path}::TestNone::test_new",)
 
 
 def test_a_file_that_the_time_cut_short_is_no_control() -> None:
