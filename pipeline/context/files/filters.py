@@ -44,6 +44,8 @@ _DOCUMENTATION = re.compile(
     r"(^|/)(license|licence|copying|authors|changelog|changes|news|readme|notice)[^/.]*)$",
     re.IGNORECASE,
 )
+_DATA_OF_TESTS = re.compile(r"(^|/)(tests?|testdata|fixtures)/.*\.txt$", re.IGNORECASE)
+"""What a test expects, or reads."""
 _DATA = re.compile(
     r"\.(csv|tsv|svg|ipynb|geojson|ndjson|jsonl|log|sum|snap|out|xml|xsd|xlf|xliff|resx|plist|"
     r"fixture|patch|diff|asc|pem|crt|key|sgf|obj|stl|ttf|eps|ps|dat)$|"
@@ -62,6 +64,7 @@ _BY_NAME: tuple[tuple[re.Pattern[str], SkipReason], ...] = (
     (_LOCK, "lock file"),
     (_MINIFIED, "minified"),
     (_GENERATED, "generated"),
+    (_DATA_OF_TESTS, "data"),
     (_DOCUMENTATION, "documentation"),
     (_DATA, "data"),
 )
