@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from pipeline.codebase.conventions import is_test
+
 SkipReason = Literal[
     "binary",
     "data",
@@ -44,8 +46,6 @@ _DOCUMENTATION = re.compile(
     r"(^|/)(license|licence|copying|authors|changelog|changes|news|readme|notice)[^/.]*)$",
     re.IGNORECASE,
 )
-_DATA_OF_TESTS = re.compile(r"(^|/)(tests?|testdata|fixtures)/.*\.txt$", re.IGNORECASE)
-"""What a test expects, or reads."""
 _DATA = re.compile(
     r"\.(csv|tsv|svg|ipynb|geojson|ndjson|jsonl|log|sum|snap|out|xml|xsd|xlf|xliff|resx|plist|"
     r"fixture|patch|diff|asc|pem|crt|key|sgf|obj|stl|ttf|eps|ps|dat)$|"
@@ -64,7 +64,6 @@ _BY_NAME: tuple[tuple[re.Pattern[str], SkipReason], ...] = (
     (_LOCK, "lock file"),
     (_MINIFIED, "minified"),
     (_GENERATED, "generated"),
-    (_DATA_OF_TESTS, "data"),
     (_DOCUMENTATION, "documentation"),
     (_DATA, "data"),
 )
@@ -88,6 +87,8 @@ def reasons_from_name(path: str) -> list[SkipReason]:
     """Why a file of this name is probably not source, surest first; empty: the content decides."""
     if not _ANY.search(path):
         return []
+    if path.endswith(".txt") and is_test(path):
+        return ["data"]  # what a test expects
     return [why for pattern, why in _BY_NAME if pattern.search(path)]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pipeline.edits.unified_diff import FileDiff, parse_diff
 from pipeline.selection.normalise.irrelevant_files import is_changelog, is_irrelevant, is_test
 
-_CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^\s*>>> ", re.MULTILINE)
+_CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^[ \t]*>>> ", re.MULTILINE)
 """In lines that add to a test."""
 
 
