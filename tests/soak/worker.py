@@ -37,9 +37,11 @@ def script(test: int) -> str:
     return (
         "import os, sys, time\n"
         "from edit import NUMBER\n"
-        "assert os.listdir('/tmp') == ['capuchin'], os.listdir('/tmp')\n"
+        "assert sorted(os.listdir('/tmp')) == ['capuchin', 'home'], os.listdir('/tmp')\n"
+        "assert os.listdir('/tmp/home') == []\n"
         "assert 'left' not in os.listdir('.')\n"
         "open('left', 'w').close(); open('/tmp/left', 'w').close()\n"
+        "open('/tmp/home/left', 'w').close()\n"
         "time.sleep(0.05)\n"
         f"print(NUMBER, {test})\n"
         f"sys.exit((NUMBER + {test}) % 3)\n"

@@ -48,11 +48,11 @@ def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
 def _kind_of(file: FileDiff) -> str:
     """Empty for a file beside tests that adds nothing which is checked."""
     if is_test(file.path):
-        return "tests" if _CHECKING.search("\n".join(_added_lines(file))) else ""
+        return "tests" if _CHECKING.search("\n".join(_list_added(file))) else ""
     return "the changelog" if is_changelog(file.path) else "documentation"
 
 
-def _added_lines(file: FileDiff) -> list[str]:
+def _list_added(file: FileDiff) -> list[str]:
     return [text for hunk in file.hunks for marker, text in hunk.lines if marker == "+"]
 
 

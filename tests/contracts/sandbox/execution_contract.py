@@ -188,7 +188,7 @@ async def test_another_environment_is_another_run_and_reaches_the_program(
             env={"COLOUR": "pale blue; id"},
         )
     )
-    assert said.output == "pale blue; id /tmp\n"
+    assert said.output == "pale blue; id /tmp/home\n"
 
 
 async def test_commands_run_every_time(sandbox: SandboxSession) -> None:

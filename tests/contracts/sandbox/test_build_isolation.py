@@ -228,7 +228,7 @@ ENTRYPOINT ["false"]
     assert run.output.splitlines() == [
         *("bin", "here", "made", "there.toml", "venv", "who", "0"),
         *("nobody", "/srv/here", "default", "of the image"),
-        *("10001", "tool", "/testbed", "of the image /tmp", "/opt/env/bin/python"),
+        *("10001", "tool", "/testbed", "of the image /tmp/home", "/opt/env/bin/python"),
     ]
     assert containers_of(daemon, run_id) == []
 
