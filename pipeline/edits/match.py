@@ -82,8 +82,8 @@ def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
             return 0
         return matcher.ratio()
 
-    part = anchor if len(anchor) >= _LEAST_PART else "\n"
-    best = next((at for at, line in enumerate(lines) if part in line), None)
+    is_long = len(anchor) >= _LEAST_PART
+    best = next((at for at, line in enumerate(lines) if is_long and anchor in line), None)
     if best is None:
         best = max(_likely_lines(lines, start_of), key=likeness, default=None)
         if best is None or likeness(best) < _SIMILAR:

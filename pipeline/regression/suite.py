@@ -219,8 +219,8 @@ class RegressionSuite:
                 base = await runner.run("", RequestedTests(functions=True), wall=wall)
                 if base.suite.passed and (base.ended or command.kind != "other"):
                     self.problem, self._known = "", (runner, base)
-                    self._reported_at = -math.inf
-                    self._tell(reasons.describe_base(base.suite))
+                    if self._report:
+                        self._report(reasons.describe_base(base.suite))
                     break
                 self.problem = _explain_no_pass(command, base)
             return self._known

@@ -297,20 +297,25 @@ async def test_an_edit_may_be_submitted_in_the_same_reply(shop: Shop) -> None:
     assert state.edited[-1].passed
 
 
+async def explore_with_near_tests(shop: Shop, *replies: Answer) -> ExploringState:
+    """The end of a machine whose edit is run with the tests near it, and is taken."""
+    store, model = DirStore(shop.folder / "store"), ScriptedModel({"exploring/0": replies})
+    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
+    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
+    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
+    state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
+    assert state.phase is Phase.APPROVED
+    return state
+
+
 async def test_a_submission_whose_own_test_fails_is_sent_back_once(shop: Shop) -> None:
-    store = DirStore(shop.folder / "store")
     own = (
         "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
         "def test_total_adds():\n    assert total([1, 2]) == 4\n\n\ndef test_total_of_nothing():\n"
         ">>>>>>> REPLACE\n</edit>"
     )
     both = f"{GOOD_EDIT.removesuffix('</edit>')}{own}"
-    model = ScriptedModel({"exploring/0": [GOOD_SCRIPT, both, SUBMIT, SUBMIT]})
-    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
-    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
-    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
-    state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
-    assert state.phase is Phase.APPROVED
+    state = await explore_with_near_tests(shop, GOOD_SCRIPT, both, SUBMIT, SUBMIT)
     (told,) = [m.text for m in state.messages if "only with the edit" in m.text]
     assert "fails: tests/test_till.py::test_total_adds" in told
     assert "assert 3 == 4" in told
@@ -332,13 +337,7 @@ async def test_a_test_that_fails_otherwise_with_the_edit_is_shown_before_it_is_s
 ) -> None:
     """It fails on the base by a fault of the sandbox; the edit makes it out of date."""
     shop = await open_shop(tmp_path, {**FILES, "tests/test_sign.py": OUT_OF_DATE})
-    store = DirStore(tmp_path / "store")
-    model = ScriptedModel({"exploring/0": [GOOD_SCRIPT, GOOD_EDIT, SUBMIT, SUBMIT]})
-    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
-    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
-    task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
-    state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
-    assert state.phase is Phase.APPROVED
+    state = await explore_with_near_tests(shop, GOOD_SCRIPT, GOOD_EDIT, SUBMIT, SUBMIT)
     name = "tests/test_sign.py::test_total_is_negative"
     (told,) = [m.text for m in state.messages if "with another exception" in m.text]
     assert f"{name}: KeyError without the edit, AssertionError with it" in told

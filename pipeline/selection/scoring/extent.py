@@ -31,7 +31,7 @@ def measure_extent(diff: str) -> Extent:
     files = parse_diff(diff)
     source = [file for file in files if not is_irrelevant(file)] or files
     beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
-    changed = [text for file in source for text in _lines_with_sign(file)]
+    changed = [text for file in source for text in _list_lines(file, "+-")]
     return Extent(
         source=len(changed),
         companions=_find_kinds(beside),
@@ -48,16 +48,12 @@ def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
 def _kind_of(file: FileDiff) -> str:
     """Empty for a file beside tests that adds nothing which is checked."""
     if is_test(file.path):
-        return "tests" if _CHECKING.search("\n".join(_list_added(file))) else ""
+        return "tests" if _CHECKING.search("\n".join(_list_lines(file, "+"))) else ""
     return "the changelog" if is_changelog(file.path) else "documentation"
 
 
-def _list_added(file: FileDiff) -> list[str]:
-    return [text for hunk in file.hunks for marker, text in hunk.lines if marker == "+"]
-
-
-def _lines_with_sign(file: FileDiff) -> list[str]:
-    return [text for hunk in file.hunks for marker, text in hunk.lines if marker in "+-"]
+def _list_lines(file: FileDiff, markers: str) -> list[str]:
+    return [text for hunk in file.hunks for marker, text in hunk.lines if marker in markers]
 
 
 def _adds(file: FileDiff) -> bool:
