@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from bot.localhub.git.repo import GitRepo
-from bot.localhub.git.run import run_git
 from bot.localhub.git.types import ChangedFile
 
 __all__ = [
@@ -35,29 +34,29 @@ class RefComparison:
 
 def compare(git: GitRepo, base: str, head: str) -> RefComparison:
     """Compare two commits by their ids."""
-    counts = run_git(git.path, "rev-list", "--left-right", "--count", f"{base}...{head}")
+    counts = git.ask("rev-list", "--left-right", "--count", f"{base}...{head}")
     behind, ahead = (int(count) for count in counts.split())
-    found = run_git(git.path, "merge-base", base, head, allowed_codes=(1,)).decode().strip()
+    found = git.ask("merge-base", base, head, allowed_codes=(1,)).decode().strip()
     return RefComparison(base, head, found or None, ahead, behind)
 
 
 def is_ancestor(git: GitRepo, old: str, new: str) -> bool:
     """Whether a branch can move from `old` to `new` without force."""
-    found = run_git(git.path, "merge-base", old, new, allowed_codes=(1,)).decode().strip()
+    found = git.ask("merge-base", old, new, allowed_codes=(1,)).decode().strip()
     return found == old
 
 
 def is_mergeable(git: GitRepo, base: str, head: str) -> bool:
     """Whether git merges the two without conflicts."""
-    out = run_git(
-        git.path, "merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,)
+    out = git.ask(
+        "merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,)
     ).decode("utf-8", "replace")
     return "CONFLICT" not in out
 
 
 def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
     """The files that differ between commits `old` and `new`, with renames."""
-    out = run_git(git.path, "diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)
+    out = git.ask("diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)
     fields = out.decode("utf-8", "replace").split("\0")[:-1]
     found: list[ChangedFile] = []
     while fields:
@@ -71,7 +70,7 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
 
 def diff_text(git: GitRepo, old: str, new: str) -> str:
     """The whole diff, as `git diff` prints it."""
-    out = run_git(git.path, "diff", "--no-color", "-M", old, new)
+    out = git.ask("diff", "--no-color", "-M", old, new)
     return out.decode("utf-8", "replace")
 
 
@@ -92,9 +91,7 @@ def _parse_change(
 
 def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
     """The hunks of a patch, from the first `@@`; empty for binary files and pure renames."""
-    out = run_git(
-        git.path, "--literal-pathspecs", "diff", "--no-color", "-M", old, new, "--", *paths
-    )
+    out = git.ask("--literal-pathspecs", "diff", "--no-color", "-M", old, new, "--", *paths)
     text = out.decode("utf-8", "replace")
     start = re.search(r"^@@ ", text, re.MULTILINE)
     return text[start.start() :].rstrip("\n") if start else ""

@@ -13,6 +13,9 @@ from bot.localhub.git.types import Commit, Entry, Signature, parse_commit, parse
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
 SHORT_SHA = re.compile(r"[0-9a-f]{7,40}")
 
+_MOST_REMEMBERED = 4096
+_MOST_REMEMBERED_BYTES = 16 * 1024
+
 SETTINGS = {
     "http.receivepack": "true",
     "uploadpack.allowFilter": "true",
@@ -36,6 +39,8 @@ class GitRepo:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._answers: dict[tuple[str, ...], bytes] = {}
+        """By git's arguments: answers that stay true, as they depend on object ids alone."""
 
     @classmethod
     def create(cls, path: Path, default_branch: str) -> GitRepo:
@@ -53,6 +58,21 @@ class GitRepo:
                 config.write(f"[{section}]\n\t{name} = {value}\n")
         return cls(path)
 
+    def ask(self, *arguments: str, allowed_codes: tuple[int, ...] = ()) -> bytes:
+        """Run git once for an answer that depends on full object ids alone, and remember it.
+
+        Raises:
+            GitCommandFailed: see `run_git`.
+        """
+        answer = self._answers.get(arguments)
+        if answer is None:
+            answer = run_git(self.path, *arguments, allowed_codes=allowed_codes)
+            if len(answer) <= _MOST_REMEMBERED_BYTES:
+                if len(self._answers) >= _MOST_REMEMBERED:
+                    self._answers.clear()
+                self._answers[arguments] = answer
+        return answer
+
     # Refs
 
     def list_refs(self, prefix: str = "refs/") -> dict[str, str]:
@@ -68,10 +88,33 @@ class GitRepo:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
         tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
+        known = self._read_refs_itself(tried)
+        if known is not None:
+            return known
         asked = "".join(f"{name}^{{commit}}\n" for name in tried if _is_plain_name(name))
         answers = run_git(self.path, "cat-file", "--batch-check", stdin=asked.encode())
         found = (line.split() for line in answers.decode().splitlines())
         return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
+
+    def _read_refs_itself(self, names: list[str]) -> str | None:
+        """The commit of the first of `names` that exists, if it can be said without git."""
+        if (self.path / "packed-refs").exists():
+            return None
+        for name in names:
+            if not _is_plain_name(name):
+                continue
+            if FULL_SHA.fullmatch(name):
+                found = name
+            else:
+                try:
+                    found = (self.path / name).read_text(encoding="ascii").strip()
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except (OSError, ValueError):
+                    return None
+            is_commit = FULL_SHA.fullmatch(found) and self.object_kind(found) == "commit"
+            return found if is_commit else None
+        return None
 
     def set_ref(self, ref: str, sha: str, before: str | None = None) -> None:
         """Set a ref, whose value must be `before` if that is given.
@@ -99,9 +142,10 @@ class GitRepo:
         """The kind of an object (`commit`, `tree`, `blob`, `tag`); None if it does not exist."""
         if not FULL_SHA.fullmatch(sha):
             return None
-        answer = run_git(self.path, "cat-file", "--batch-check", stdin=f"{sha}\n".encode())
-        parts = answer.decode().split()
-        return parts[1] if len(parts) == 3 else None
+        try:
+            return self.ask("cat-file", "-t", sha).decode().strip()
+        except GitCommandFailed:
+            return None
 
     def read_object(self, kind: str, sha: str) -> bytes:
         """An object's content.
@@ -109,7 +153,7 @@ class GitRepo:
         Raises:
             GitCommandFailed: `sha` is not such an object.
         """
-        return run_git(self.path, "cat-file", kind, sha)
+        return self.ask("cat-file", kind, sha)
 
     def read_commit(self, sha: str) -> Commit:
         """A commit by its id.
@@ -138,8 +182,8 @@ class GitRepo:
         if sha is None:
             return []
         chosen = [sha, *([f"^{excluded}"] if excluded else [])]
-        listing = run_git(
-            self.path, "--literal-pathspecs", "rev-list", f"--max-count={limit}", *chosen, "--",
+        listing = self.ask(
+            "--literal-pathspecs", "rev-list", f"--max-count={limit}", *chosen, "--",
             *([path] if path else []),
         )  # fmt: skip
         return self.read_commits(listing.decode().split())
@@ -151,7 +195,7 @@ class GitRepo:
             GitCommandFailed: it is not a tree.
         """
         flags = ["-r", "-t"] if recursive else []
-        listing = run_git(self.path, "ls-tree", "-z", "--long", *flags, tree)
+        listing = self.ask("ls-tree", "-z", "--long", *flags, tree)
         return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
 
     def find_entry(self, rev: str, path: str) -> Entry | None:

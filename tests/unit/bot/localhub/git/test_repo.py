@@ -1,0 +1,61 @@
+"""What git answers once for all is remembered; what can change is not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.localhub.errors import GitCommandFailed
+from bot.localhub.git.repo import GitRepo
+from bot.localhub.git.run import run_git
+from bot.localhub.git.types import Signature
+
+AUTHOR = Signature("Alice", "alice@example.org", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> GitRepo:
+    return GitRepo.create(tmp_path / "shop.git", "main")
+
+
+def write_commit(repo: GitRepo, text: bytes) -> str:
+    tree = repo.write_paths(None, {"shop.py": ("100644", repo.write_blob(text))})
+    return repo.write_commit(tree, [], text.decode(), AUTHOR, AUTHOR)
+
+
+def test_an_object_that_was_missing_is_found_once_it_is_stored(repo: GitRepo) -> None:
+    text = b"total = 1\n"
+    blob = run_git(repo.path, "hash-object", "--stdin", stdin=text).decode().strip()
+    assert repo.object_kind(blob) is None
+    with pytest.raises(GitCommandFailed):
+        repo.read_object("blob", blob)
+    assert repo.write_blob(text) == blob
+    assert repo.object_kind(blob) == "blob"
+    assert [repo.read_object("blob", blob) for _ in range(2)] == [text, text]
+
+
+def test_a_branch_that_moves_or_goes_is_read_anew(repo: GitRepo) -> None:
+    first, second = write_commit(repo, b"one"), write_commit(repo, b"two")
+    repo.set_ref("refs/heads/main", first)
+    assert (repo.resolve("main"), repo.read_file("main", "shop.py")) == (first, b"one")
+    repo.set_ref("refs/heads/main", second)
+    assert (repo.resolve("main"), repo.read_file("main", "shop.py")) == (second, b"two")
+    repo.delete_ref("refs/heads/main")
+    assert repo.resolve("main") is None
+
+
+def test_refs_are_found_where_git_keeps_them(repo: GitRepo) -> None:
+    commit = write_commit(repo, b"one")
+    repo.set_ref("refs/heads/fix/total", commit)
+    run_git(repo.path, "symbolic-ref", "refs/heads/also", "refs/heads/fix/total")
+    tag = f"object {commit}\ntype commit\ntag v1\ntagger {AUTHOR.to_line()}\n\nFirst\n"
+    annotated = run_git(repo.path, "mktag", stdin=tag.encode()).decode().strip()
+    repo.set_ref("refs/tags/v1", annotated)
+    names = ("fix/total", "also", "v1", "refs/tags/v1", commit, commit[:8])
+    assert {name: repo.resolve(name) for name in names} == dict.fromkeys(names, commit)
+    run_git(repo.path, "pack-refs", "--all")
+    assert {name: repo.resolve(name) for name in names} == dict.fromkeys(names, commit)
+    for name in ("fix", "none", "fix/total/more", "n" * 5000, "é", "../config", commit[:6]):
+        assert repo.resolve(name) is None
