@@ -55,6 +55,7 @@ BUILD_PROGRAMS = (
     "choose_python.py",
     "entry.py",
     "find_secrets.py",
+    "hosts",
     "install.py",
     "install_packages.py",
     "list_sources.py",

@@ -98,7 +98,8 @@ PROTECTIONS: Final = (
         "network of a warm container",
         "warm",
         (
-            (CONTAINER, '"network_mode": "none"', '"network_mode": "bridge"'),
+            (CONTAINER, 'network_mode="none"', 'network_mode="bridge"'),
+            (CONTAINER, "network_disabled=True", "network_disabled=False"),
             (INSIDE, "    | kernel.CLONE_NEWNET\n", ""),
             (WORLD, "    enable_loopback()\n", ""),
         ),

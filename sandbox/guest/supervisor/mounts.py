@@ -70,7 +70,7 @@ class CheckoutLayers(NamedTuple):
 
 
 def mount_surroundings(disk: str) -> None:
-    """Mount what all executions have in common: empty folders, a /proc; enable the loopback.
+    """Mount what all executions have in common: empty folders, a /proc, the names of the loopback.
 
     `disk` holds the mount options of the file systems that the program may fill.
 
@@ -82,6 +82,7 @@ def mount_surroundings(disk: str) -> None:
     mount("tmpfs", "/tmp", "tmpfs", DATA_FLAGS, disk + ",mode=1777")  # noqa: S108
     mount("tmpfs", "/dev/shm", "tmpfs", NOEXEC_FLAGS, SHARED_MEMORY)  # noqa: S108
     mount("proc", "/proc", "proc", NOEXEC_FLAGS)
+    mount(CAPUCHIN_FOLDER + "/hosts", "/etc/hosts", "none", MS_BIND)
     hide_paths()
     enable_loopback()
 
