@@ -15,6 +15,12 @@ def test_make_has_these_targets(target: str) -> None:
     subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
 
 
+def test_make_demo_is_the_command_that_its_test_runs() -> None:
+    argv = ["make", "-n", "--old-file=prepare", "demo"]
+    planned = subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert planned.stdout.split() == [".venv/bin/capuchin", "demo"]
+
+
 @pytest.mark.parametrize(
     "path",
     [
