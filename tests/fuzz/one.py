@@ -1,43 +1,42 @@
-"""One target in this process: `python -m tests.fuzz.one NAME SECONDS SEED FOLDER`, for `make fuzz`.
+"""One target in this process, with a fuzzer or without.
 
-`--replay NAME FILE…` parses these inputs once each, without a fuzzer.
+`python -m tests.fuzz.one NAME FILE…` parses these inputs once each, without a fuzzer.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.fuzz.mutate import mutate
-from tests.fuzz.target import CORPUS, MOST_GROWTH, Growth, Stall, check, peak_kib, run_once
+from tests.fuzz.target import CORPUS, MOST_GROWTH, Growth, Stall, Target, check, peak_kib, run_once
 
-INSTRUMENTED: Final[Mapping[str, Sequence[str]]] = {
-    "settings": ("bot.repo_config", "ruamel"),
-    "webhook": ("bot.events", "bot.triggers", "bot.github.models"),
-    "comment": ("bot.triggers", "bot.markdown", "prompts"),
-    "issue": ("bot.visible_text", "bot.admission", "bot.comments.pull_template"),
-    "diff": ("pipeline.edits", "pipeline.selection.normalise"),
-    "edit_blocks": ("pipeline.edits",),
-    "reply": ("pipeline.replies", "pipeline.context.relevance", "pipeline.environment"),
-    "printed": ("pipeline.regression", "bot.comments.evidence", "pipeline.environment"),
-    "records": ("pipeline.regression",),
-    "junit": ("pipeline.regression",),
-    "bundle": ("pipeline.bundle", "tarfile"),
-    "dockerfile": ("sandbox.environment",),
-    "manifests": ("sandbox.environment", "pipeline.regression.routines", "tomllib"),
-    "locks": ("sandbox.environment", "tomllib"),
-    "ci": ("sandbox.environment", "yaml"),
-    "health": ("pipeline.environment",),
-    "search": ("pipeline.search", "pipeline.context.outline", "pipeline.generation.exploring"),
-}
-"""By target: the modules whose branches the fuzzer follows; following all takes long to start."""
 MOST_SLOW: Final = 5
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How to fuzz one target."""
+
+    name: str
+    seconds: int
+    seed: int
+    """0: another one each time."""
+    folder: Path
+    """For inputs that fail or are slow."""
+    grown: Path
+    """Inputs that reached new code: read at the start, then added to."""
+    output: Path
+
+
 def replay(name: str, paths: list[str]) -> None:
+    """Parse these inputs once each; exit with what is wrong with one."""
     from tests.fuzz.targets import TARGETS
 
     for path in paths:
@@ -47,15 +46,42 @@ def replay(name: str, paths: list[str]) -> None:
             sys.exit(f"{path}: {type(error).__name__}: {error}")
 
 
-def fuzz(name: str, seconds: str, seed: str, folder: Path) -> None:
-    import atheris  # pyright: ignore[reportMissingImports]
+def fuzz(plan: Plan) -> None:
+    """Fuzz until the time is over, then end this process; 0 only if no input failed."""
+    _print_to(plan.output)
+    from tests.fuzz.instrumented import FUZZER, INSTRUMENTED
 
-    fuzzer: Any = atheris
-    with fuzzer.instrument_imports(include=[*INSTRUMENTED[name]], enable_loader_override=False):
-        from tests.fuzz.targets import TARGETS
-    target = TARGETS[name]
-    for path in (CORPUS / name).iterdir():  # so that caches and imports do not count as growth
+    target = INSTRUMENTED[plan.name]
+    for path in (CORPUS / plan.name).iterdir():  # so that caches and imports do not count as growth
         run_once(target, path.read_bytes())
+
+    def custom_mutator(data: bytes, most: int, seed: int) -> bytes:
+        return mutate(data, most, seed, FUZZER.Mutate)
+
+    argv = [
+        "fuzz", str(plan.grown), str(CORPUS / plan.name), f"-max_total_time={plan.seconds}",
+        f"-seed={plan.seed}", f"-max_len={target.largest}", "-len_control=0",
+        "-reload=0", "-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={plan.folder}/",
+        "-print_final_stats=0",
+    ]  # fmt: skip
+    FUZZER.Setup(argv, _make_test(target, plan.folder), custom_mutator=custom_mutator)
+    try:
+        FUZZER.Fuzz()
+    except SystemExit:  # after an exception of the parser
+        # libFuzzer keeps the input when C's exit calls it; multiprocessing would not call that.
+        sys.stdout.flush()
+        ctypes.PyDLL(None).exit(1)
+
+
+def _print_to(path: Path) -> None:
+    """Send all output there: the fuzzer writes to the descriptors, not to Python's streams."""
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+def _make_test(target: Target, folder: Path) -> Callable[[bytes], None]:
+    """What the fuzzer calls for each input; it keeps slow ones in `folder`."""
     first, slow = peak_kib(), 0
 
     def test_one_input(data: bytes) -> None:
@@ -67,22 +93,8 @@ def fuzz(name: str, seconds: str, seed: str, folder: Path) -> None:
         if peak_kib() - first > MOST_GROWTH:
             raise Growth(f"{(peak_kib() - first) // 1024} MiB")
 
-    def custom_mutator(data: bytes, most: int, seed: int) -> bytes:
-        return mutate(data, most, seed, fuzzer.Mutate)
-
-    fresh = folder / "corpus"
-    fresh.mkdir(exist_ok=True)
-    argv = [
-        sys.argv[0], str(fresh), str(CORPUS / name), f"-max_total_time={seconds}",
-        f"-seed={seed}", f"-max_len={target.largest}", "-len_control=0", "-timeout=60",
-        "-rss_limit_mb=4096", f"-artifact_prefix={folder}/", "-print_final_stats=0",
-    ]  # fmt: skip
-    fuzzer.Setup(argv, test_one_input, custom_mutator=custom_mutator)
-    fuzzer.Fuzz()
+    return test_one_input
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--replay":
-        replay(sys.argv[2], sys.argv[3:])
-    else:
-        fuzz(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))
+    replay(sys.argv[1], sys.argv[2:])

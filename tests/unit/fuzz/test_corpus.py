@@ -7,14 +7,13 @@ from itertools import islice
 
 import pytest
 
-from tests.fuzz.one import INSTRUMENTED
 from tests.fuzz.target import CORPUS, check, list_inputs, run_once
 from tests.fuzz.targets import TARGETS
 
 
-def test_every_target_has_inputs_and_modules_to_follow() -> None:
+def test_every_target_has_inputs() -> None:
     folders = {path.name for path in CORPUS.iterdir() if path.is_dir()}
-    assert folders == set(TARGETS) == set(INSTRUMENTED)
+    assert folders == set(TARGETS)
     assert all(len(list_inputs(name)) >= 3 for name in TARGETS)
 
 
