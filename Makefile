@@ -75,9 +75,9 @@ sequences: prepare ## play generated sequences of webhooks, other ones each day 
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
 	@$(BIN)/python -m tests.safety.run_mutations $(ARGS)
 
-fuzz: prepare ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS=2, ONLY=name,name, ARGS=--allow-slow)
-	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),2) \
-		$(if $(ONLY),--only $(ONLY)) $(ARGS)
+fuzz: prepare ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS=2, ONLY=name,name, ARGS=--quick)
+	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
+		--jobs $(or $(JOBS),2) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 safety-gvisor: prepare ## the attacks on the sandbox again, under gVisor (needs runsc and root)
 	@$(BIN)/pytest tests/safety --gvisor $(ARGS)

@@ -5,9 +5,10 @@ reach new code. All are forks of one that has instrumented the parsers. A failur
 that the parser does not document, more than `Target.seconds` of processor time, or more than
 256 MiB; its input stays in build/fuzz. Inputs that are slow under the fuzzer's instrumentation are
 timed again without it. `--seed` draws the same inputs again, and begins with the kept ones;
-without it they are others each time, and begin with what earlier runs found. `--allow-slow` shows
-slow inputs without failing, for a machine that others use too. Exits 1 after a failure, and 2 where
-atheris is not installed: then nothing was fuzzed.
+without it they are others each time, and begin with what earlier runs found. `--quick` is for a
+change under test: a second for each target, seed 1, inputs of at most 16 KiB; slow ones are shown
+without failing, as the machine may be busy. Exits 1 after a failure, and 2 where atheris is not
+installed: then nothing was fuzzed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tests.fuzz.target import CORPUS
 FOUND: Final = Path("build/fuzz")
 NAMES: Final = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 START_SECONDS: Final = 120
+QUICK_BYTES: Final = 16 * 1024
 _NO_RANDOM_ADDRESSES: Final = 0x0040000
 """ADDR_NO_RANDOMIZE of <sys/personality.h>."""
 _RUNS: Final = re.compile(r"Done (\d+) runs in")
@@ -49,7 +51,7 @@ class Options:
     seconds: int
     jobs: int
     seed: int
-    allow_slow: bool
+    quick: bool
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def prepare(name: str, options: Options) -> Plan:
     grown.mkdir(exist_ok=True)
     output = folder / "output"
     output.write_bytes(b"")
-    return Plan(name, options.seconds, options.seed, folder, grown, output)
+    most = QUICK_BYTES if options.quick else sys.maxsize
+    return Plan(name, options.seconds, options.seed, most, folder, grown, output)
 
 
 def replay(name: str, paths: list[Path]) -> str:
@@ -110,15 +113,17 @@ def read_options(argv: list[str]) -> Options:
     """What `argv` asks for; exits if it names no target."""
     parser = argparse.ArgumentParser(prog="make fuzz")
     parser.add_argument("--only", type=lambda text: text.split(","), default=NAMES)
-    parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seconds", type=int, help="for each target: 60, with --quick 1")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
-    parser.add_argument("--allow-slow", action="store_true")
+    parser.add_argument("--seed", type=int, help="without it another one each time; --quick: 1")
+    parser.add_argument("--quick", action="store_true", help="the same short inputs each time")
     given = parser.parse_args(argv)
     names: list[str] = given.only
     if unknown := set(names) - set(NAMES):
         parser.error(f"{', '.join(sorted(unknown))} is not one of {', '.join(NAMES)}")
-    return Options(names, given.seconds, given.jobs, given.seed, given.allow_slow)
+    quick: bool = given.quick
+    seconds: int = given.seconds or (1 if quick else 60)
+    return Options(names, seconds, given.jobs, given.seed or int(quick), quick)
 
 
 def start_server(options: Options) -> ForkServerContext:
@@ -157,7 +162,7 @@ def main() -> int:
     any_failed = False
     with ThreadPoolExecutor(options.jobs) as pool:
         for report in pool.map(fuzz, options.names, repeat(options), repeat(context)):
-            failed = bool(report.failure or (report.slow and not options.allow_slow))
+            failed = bool(report.failure or (report.slow and not options.quick))
             show(report, failed)
             if report.failure or report.slow:
                 told.append(report)

@@ -1,7 +1,7 @@
 """The targets with every branch of their parsers followed: import it once, then fork.
 
 To instrument takes much longer than to import, and one process does it for all targets. A target
-then follows modules that are not its own, which costs it between a tenth and a third of its speed.
+then follows modules that are not its own, which makes it slower.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ class Plan:
     seconds: int
     seed: int
     """0: another one each time."""
+    most: int
+    """Bytes of an input, where the target permits more."""
     folder: Path
     """For inputs that fail or are slow."""
     grown: Path
@@ -60,7 +62,7 @@ def fuzz(plan: Plan) -> None:
 
     argv = [
         "fuzz", str(plan.grown), str(CORPUS / plan.name), f"-max_total_time={plan.seconds}",
-        f"-seed={plan.seed}", f"-max_len={target.largest}", "-len_control=0",
+        f"-seed={plan.seed}", f"-max_len={min(plan.most, target.largest)}", "-len_control=0",
         "-reload=0", "-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={plan.folder}/",
         "-print_final_stats=0",
     ]  # fmt: skip
