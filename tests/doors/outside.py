@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from bot.cli import main
+from bot.demo.redis_server import find_free_port
 
 ROOT: Final = Path(__file__).parents[2]
 EXPECTED: Final = Path(__file__).parent / "expected"
@@ -100,7 +101,7 @@ def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Genera
 @contextmanager
 def redis(folder: Path) -> Generator[str]:
     """A Redis with nothing in it; its address."""
-    port = free_port()
+    port = find_free_port()
     words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with running(words, {}, folder / "redis.log"):
         wait_for(port)
@@ -110,7 +111,7 @@ def redis(folder: Path) -> Generator[str]:
 @contextmanager
 def serve(folder: Path, env: Mapping[str, str]) -> Generator[str]:
     """`capuchin serve` with settings from the environment; its address."""
-    port = free_port()
+    port = find_free_port()
     words = [sys.executable, "-m", "bot", "serve"]
     with running(words, {**env, "CAPUCHIN_PORT": str(port)}, folder / "serve.log"):
         wait_for(port)
@@ -133,11 +134,6 @@ def recorded(url: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "CAPUCHIN_BUILD_CA_BUNDLE": str(CERTIFICATES) if CERTIFICATES.is_file() else "",
     }
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def wait_for(port: int) -> None:

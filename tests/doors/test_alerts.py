@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.doors.outside import ROOT, free_port, redis, running, serve
+from bot.demo.redis_server import find_free_port
+from tests.doors.outside import ROOT, redis, running, serve
 
 SECONDS: Final = 120
 PROMETHEUS: Final = """
@@ -64,7 +65,7 @@ def test_somebody_is_called_when_no_worker_lives(tmp_path: Path) -> None:
     rules = (ROOT / "deploy/monitoring/alerts.yml").read_text(encoding="utf-8")
     (tmp_path / "rules.yml").write_text(rules.replace("for: 5m", "for: 0s"), encoding="utf-8")
     alerts: Queue[dict[str, Any]] = Queue()
-    at, metrics_at = free_port(), free_port()
+    at, metrics_at = find_free_port(), find_free_port()
     with redis(tmp_path) as queue, listening(alerts) as person:
         env = {"CAPUCHIN_REDIS_URL": queue, "CAPUCHIN_WEBHOOK_SECRET": "a secret of a webhook"}
         with serve(tmp_path, env) as server:
