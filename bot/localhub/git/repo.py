@@ -88,7 +88,7 @@ class GitRepo:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
         tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
-        known = self._read_refs_itself(tried)
+        known = self._resolve_without_git(tried)
         if known is not None:
             return known
         asked = "".join(f"{name}^{{commit}}\n" for name in tried if _is_plain_name(name))
@@ -96,7 +96,7 @@ class GitRepo:
         found = (line.split() for line in answers.decode().splitlines())
         return next((parts[0] for parts in found if parts[1:2] == ["commit"]), None)
 
-    def _read_refs_itself(self, names: list[str]) -> str | None:
+    def _resolve_without_git(self, names: list[str]) -> str | None:
         """The commit of the first of `names` that exists, if it can be said without git."""
         if (self.path / "packed-refs").exists():
             return None

@@ -70,7 +70,7 @@ class CheckoutLayers(NamedTuple):
 
 
 def mount_surroundings(disk: str) -> None:
-    """Mount what all executions have in common: empty folders, a /proc, the names of the loopback.
+    """Mount what executions have in common: empty folders, /proc, /etc/hosts; enable the loopback.
 
     `disk` holds the mount options of the file systems that the program may fill.
 
