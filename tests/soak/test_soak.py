@@ -1,4 +1,4 @@
-"""Two hundred executions while the worker, its containers and Docker itself die at random."""
+"""Two hundred executions (a hundred cold) while a worker, containers and Docker die at random."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def test_nothing_is_lost_and_nothing_is_left(
     own: OwnDaemon, prepared: str, daemon: docker.APIClient, mode: ConfiguredMode, tmp_path: Path
 ) -> None:
     own.copy_image(prepared, daemon)
-    storm = Storm(own, [str(tmp_path), own.url, prepared, mode], tmp_path / "runs")
+    arguments = [str(tmp_path), own.url, prepared, mode]
+    storm = Storm(own, arguments, tmp_path / "runs", EDITS * TESTS[mode])
     storm.rage()
     store = DirStore(tmp_path)
     for edit in range(EDITS):
-        for test in range(TESTS):
+        for test in range(TESTS[mode]):
             run = asyncio.run(store.load(worker.key(edit, test), Execution))
             assert run is not None, (edit, test)
             assert (run.output, run.exit_code) == (f"{edit} {test}\n", (edit + test) % 3)
@@ -61,10 +62,11 @@ def test_nothing_is_lost_and_nothing_is_left(
 class Storm:
     """A worker that is started again whenever it died, and what befalls it."""
 
-    def __init__(self, own: OwnDaemon, arguments: list[str], results: Path) -> None:
+    def __init__(self, own: OwnDaemon, arguments: list[str], results: Path, most: int) -> None:
         self._own = own
         self._argv = [sys.executable, "-m", "tests.soak.worker", *arguments]
         self._results = results
+        self._most = most
         self._chance = random.Random(SEED)
         self._deadline = time.monotonic() + MOST_SECONDS
 
@@ -72,7 +74,7 @@ class Storm:
         """Until the worker ends by itself; each kill comes when so many results are there."""
         process = subprocess.Popen(self._argv)
         try:
-            share = EDITS * TESTS // (len(KILLS) + 1)
+            share = self._most // (len(KILLS) + 1)
             for number, victim in enumerate(KILLS, start=1):
                 self._until(share * number + self._chance.randrange(share // 2), process)
                 process = self._strike(victim, process)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +23,9 @@ from sandbox.execution.probe import ConfiguredMode
 from sandbox.limits import Limits
 from sandbox.program import python_script
 
-EDITS, TESTS = 20, 10
+EDITS = 20
+TESTS: Mapping[str, int] = {"warm": 10, "cold": 5}
+"""By mode: each cold execution has a container of its own, which costs far more."""
 OWNER = "soak"
 AGAIN_SECONDS = 0.1
 
@@ -52,7 +55,7 @@ def key(edit: int, test: int) -> str:
     return f"runs/{edit}-{test}"
 
 
-async def work(store: DirStore, engine: DockerEngine, image: str) -> None:
+async def work(store: DirStore, engine: DockerEngine, image: str, tests: int) -> None:
     async with engine.open(image, run_id=f"soak-{os.getpid()}") as sandbox:
 
         async def one(edit: int, test: int) -> None:
@@ -60,7 +63,7 @@ async def work(store: DirStore, engine: DockerEngine, image: str) -> None:
                 run = await sandbox.run(python_script(script(test), diffs=(diff(edit),)))
                 await store.save(key(edit, test), run)
 
-        await gather_all(one(edit, test) for edit in range(EDITS) for test in range(TESTS))
+        await gather_all(one(edit, test) for edit in range(EDITS) for test in range(tests))
 
 
 async def main(folder: str, url: str, image: str, mode: str) -> None:
@@ -75,7 +78,7 @@ async def main(folder: str, url: str, image: str, mode: str) -> None:
             )
         )
         try:
-            await work(store, engine, image)
+            await work(store, engine, image, TESTS[mode])
         except SandboxUnavailable:
             await asyncio.sleep(AGAIN_SECONDS)
         else:
