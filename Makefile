@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-fast check lint fix bench prepare test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-fast check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -9,7 +9,7 @@ BIN := .venv/bin
 ARGS ?=
 ONLY ?=
 # Tests that wait for Docker, Redis and git leave their core to another.
-WORKERS ?= 3
+WORKERS ?= 4
 TREES ?=
 
 help: ## this list
@@ -18,10 +18,13 @@ help: ## this list
 prepare: ## install what is missing: packages, Redis, Docker, the sandbox's base image
 	@sh deploy/prepare.sh
 
+packages: ## install the Python packages alone
+	@sh deploy/prepare.sh packages
+
 demo: prepare ## fix a real bug of a real package, from the signed webhook to the pull request (ARGS=--keep)
 	@$(BIN)/capuchin demo $(ARGS)
 
-test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=3)
+test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=4)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 test-fast: prepare ## unit tests and state machines, without the slow ones
@@ -29,19 +32,19 @@ test-fast: prepare ## unit tests and state machines, without the slow ones
 
 check: lint supply test ## what CI asks of a change: lint, types, arrows, supply chain, tests
 
-lint: prepare
+lint: packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-supply: prepare ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerfiles, workflows
+supply: packages ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerfiles, workflows
 	@$(BIN)/python deploy/check_supply.py
 
 release: prepare ## build and sign a release into build/release (SIGNING_KEY=key IMAGE=no)
 	@SIGNING_KEY="$(SIGNING_KEY)" IMAGE="$(IMAGE)" sh deploy/release.sh
 
-fix: prepare ## format, and mend what ruff can mend
+fix: packages ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -75,7 +78,7 @@ sequences: prepare ## play generated sequences of webhooks, other ones each day 
 walls: prepare ## take down each wall of the sandbox in turn; some attack must notice (ARGS="--only memory")
 	@$(BIN)/python -m tests.safety.run_mutations $(ARGS)
 
-fuzz: prepare ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS=2, ONLY=name,name, ARGS=--quick)
+fuzz: packages ## fuzz every parser of untrusted input (SECONDS=60 for each, JOBS=2, ONLY=name,name, ARGS=--quick)
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		--jobs $(or $(JOBS),2) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what `make demo` and `make test` need on a Debian or Ubuntu machine that has only Python
 # 3.11 or newer, git and make. It installs as root or with sudo; without these rights it says in one
-# sentence what to install. A second run takes a second or two.
+# sentence what to install. A second run takes a second or two. `prepare.sh packages` installs the
+# Python packages alone.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -59,6 +60,7 @@ else
 fi
 "$uv" sync --quiet --frozen --python "$python" ||
     stop "the Python packages could not be installed; is PyPI reachable?"
+[ "${1:-}" != packages ] || exit 0
 
 # --- Redis --------------------------------------------------------------------------------------
 command -v redis-server >/dev/null 2>&1 || install redis-server

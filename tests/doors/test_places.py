@@ -10,7 +10,9 @@ import yaml
 from tests.doors.outside import ROOT, assert_expected
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "bench", "prepare", "lint", "fix"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "check", "bench", "prepare", "packages", "lint", "fix"]
+)
 def test_make_has_these_targets(target: str) -> None:
     subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
 
