@@ -17,7 +17,7 @@ from sandbox.docker.address import DockerAddress
 from sandbox.docker.base_image import image_exists, obtain_root
 
 MINORS = (10, 12, 9)
-EXCLUDED = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3", "__pycache__")
+EXCLUDED = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3")
 DOCKERFILE = """\
 FROM {root}
 COPY python /usr/local
@@ -46,7 +46,7 @@ def other_interpreter() -> tuple[int, Path]:
 def build_root_image(daemon: docker.APIClient) -> tuple[str, int]:
     """The image, made once and kept, and the minor version that it has beside its own 3.11."""
     minor, prefix = other_interpreter()
-    image = f"capuchin-tests/root-with-python3.{minor}:1"
+    image = f"capuchin-tests/root-with-python3.{minor}:2"
     if not image_exists(daemon, image):
         root = obtain_root(daemon, DockerAddress(), lambda _: None)
         context = io.BytesIO()
