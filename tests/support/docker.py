@@ -1,4 +1,4 @@
-"""Fixtures with the real Docker: one engine and one prepared image a session, a sandbox a test.
+"""Fixtures with the real Docker: one engine, one prepared image and one open sandbox a process.
 
 A conftest takes them over by importing the names.
 """
@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +29,18 @@ from sandbox.limits import Limits
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 
-__all__ = ["any_engine", "ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
+__all__ = [
+    "any_engine",
+    "ca_bundle",
+    "daemon",
+    "engine",
+    "mode",
+    "open_sandbox",
+    "own_sandbox",
+    "prepared",
+    "run_id",
+    "sandbox",
+]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
 """No other installation on this daemon removes our containers, nor we theirs."""
@@ -201,11 +213,65 @@ async def wait_until_running(daemon: docker.APIClient, run_id: str, program: str
             await asyncio.sleep(0.02)
 
 
+@dataclass(frozen=True)
+class OpenSandbox:
+    """A sandbox that stays open while one test after another uses its containers."""
+
+    run_id: str
+    limits: Limits
+    first: SandboxSession
+
+    def make_session(self) -> SandboxSession:
+        """A session in the same containers: equal scripts of two tests run twice.
+
+        It belongs to the running event loop; the containers belong to threads and to no loop.
+        """
+        execute = self.first._execute  # pyright: ignore[reportPrivateUsage] - into the open pool
+        return SandboxSession(self.first.image, limits=self.limits, execute=execute)
+
+
+@contextmanager
+def keep_open(
+    engine: Engine, image: str, daemon: docker.APIClient, *, limits: Limits
+) -> Generator[OpenSandbox]:
+    """`limits` are the engine's. Fails if closing the sandbox leaves a container behind."""
+    run_id = f"test-{uuid.uuid4().hex}"
+    # A loop that is only opened and closed in; it must not become that of the tests.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        block = engine.open(image, run_id=run_id)
+        first = runner.run(block.__aenter__())
+        try:
+            yield OpenSandbox(run_id, limits, first)
+        finally:
+            runner.run(block.__aexit__(None, None, None))
+    assert containers_of(daemon, run_id) == []
+
+
+@pytest.fixture(scope="session")
+def open_sandbox(
+    engine: DockerEngine, prepared: str, daemon: docker.APIClient
+) -> Iterator[OpenSandbox]:
+    """What `sandbox` is a session of."""
+    with keep_open(engine, prepared, daemon, limits=engine.limits) as opened:
+        yield opened
+
+
 @pytest.fixture
 async def sandbox(
+    open_sandbox: OpenSandbox, daemon: docker.APIClient, mode: ConfiguredMode
+) -> AsyncIterator[SandboxSession]:
+    """A sandbox on `PACKAGE`. Warm, its containers are those of the tests before."""
+    session = open_sandbox.make_session()
+    yield session
+    await session.close()
+    assert mode == "warm" or containers_of(daemon, open_sandbox.run_id) == []
+
+
+@pytest.fixture
+async def own_sandbox(
     engine: DockerEngine, prepared: str, run_id: str, daemon: docker.APIClient
 ) -> AsyncIterator[SandboxSession]:
-    """A sandbox on `PACKAGE`; its test fails if it leaves a container behind."""
+    """The same with containers of its own, which `run_id` finds; none may be left."""
     async with engine.open(prepared, run_id=run_id) as opened:
         yield opened
     assert containers_of(daemon, run_id) == []

@@ -2,9 +2,29 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.docker import ca_bundle, daemon, engine, mode, prepared, run_id, sandbox
+from tests.support.docker import (
+    ca_bundle,
+    daemon,
+    engine,
+    mode,
+    open_sandbox,
+    own_sandbox,
+    prepared,
+    run_id,
+    sandbox,
+)
 
-__all__ = ["ca_bundle", "daemon", "engine", "mode", "prepared", "run_id", "sandbox"]
+__all__ = [
+    "ca_bundle",
+    "daemon",
+    "engine",
+    "mode",
+    "open_sandbox",
+    "own_sandbox",
+    "prepared",
+    "run_id",
+    "sandbox",
+]
 
 CONTRACTS = ("command", "execution", "isolation", "limits")
 

@@ -13,6 +13,7 @@ import docker
 import pytest
 from docker.errors import APIError, NotFound
 
+from sandbox.docker import warm_container
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.options import DockerOptions
@@ -71,30 +72,30 @@ async def take_away(daemon: docker.APIClient, run_id: str, container: str) -> No
 
 
 async def test_docker_that_goes_away_during_a_run_is_no_execution(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+    own_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     """Seen from here, a container taken away by force is the same as a daemon that restarts."""
-    running = asyncio.create_task(sandbox.run(Program(SLEEP)))
+    running = asyncio.create_task(own_sandbox.run(Program(SLEEP)))
     for _ in range(2 if mode == "warm" else 1):
         await take_away(daemon, run_id, await wait_until_running(daemon, run_id, " ".join(SLEEP)))
     with pytest.raises(SandboxUnavailable):
         await running
-    assert (await sandbox.run(Program(["true"]))).passed
+    assert (await own_sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_container_lost_once_costs_nothing_but_time(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+    own_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     if mode == "cold":
         pytest.skip("an execution with a container of its own is not repeated")
-    assert (await sandbox.run(Program(["true"]))).passed
-    running = asyncio.create_task(sandbox.run(Program(["sh", "-c", "sleep 0.5; echo done"])))
+    assert (await own_sandbox.run(Program(["true"]))).passed
+    running = asyncio.create_task(own_sandbox.run(Program(["sh", "-c", "sleep 0.5; echo done"])))
     await take_away(daemon, run_id, await wait_until_started(daemon, run_id))
     assert (await running).output == "done\n"
 
 
 async def test_cancelling_a_run_leaves_nothing_of_it(
-    sandbox: SandboxSession,
+    own_sandbox: SandboxSession,
     daemon: docker.APIClient,
     run_id: str,
     mode: ConfiguredMode,
@@ -103,7 +104,7 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
     # A busy machine may take longer to kill it than the container is given; then that is killed.
     monkeypatch.setattr(warm_pool, "STOP_SECONDS", 600)
     sleep = python_script("import time; time.sleep(1000)", seconds=600)
-    running = asyncio.create_task(sandbox.run(sleep))
+    running = asyncio.create_task(own_sandbox.run(sleep))
     container = await wait_until_running(daemon, run_id, SCRIPT_PATH)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -113,31 +114,38 @@ async def test_cancelling_a_run_leaves_nothing_of_it(
         assert containers_of(daemon, run_id) == []
     else:
         await wait_until_idle(daemon, container)
-        assert (await sandbox.run(Program(["true"]))).passed
+        assert (await own_sandbox.run(Program(["true"]))).passed
         assert containers_of(daemon, run_id) == [container]
 
 
 async def test_a_container_that_does_not_stop_in_time_is_killed(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+    own_sandbox: SandboxSession,
+    daemon: docker.APIClient,
+    run_id: str,
+    mode: ConfiguredMode,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if mode == "cold":
         pytest.skip("a container of its own is killed at once")
-    running = asyncio.create_task(sandbox.run(python_script("import time; time.sleep(1000)")))
+    # A paused one uses up both, however long they are.
+    monkeypatch.setattr(warm_pool, "STOP_SECONDS", 0.5)
+    monkeypatch.setattr(warm_container, "EXIT_SECONDS", 0.5)
+    running = asyncio.create_task(own_sandbox.run(python_script("import time; time.sleep(1000)")))
     container = await wait_until_running(daemon, run_id, SCRIPT_PATH)
     daemon.pause(container)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert containers_of(daemon, run_id) == []
-    assert (await sandbox.run(Program(["true"]))).passed
+    assert (await own_sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_script_still_wanted_by_another_survives_a_cancellation(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
+    own_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     script = "import time; time.sleep(2); print('done')"
-    first = asyncio.create_task(sandbox.run(python_script(script)))
-    second = asyncio.create_task(sandbox.run(python_script(script)))
+    first = asyncio.create_task(own_sandbox.run(python_script(script)))
+    second = asyncio.create_task(own_sandbox.run(python_script(script)))
     await wait_until_started(daemon, run_id)
     first.cancel()
     assert (await second).output == "done\n"
@@ -161,10 +169,12 @@ async def test_a_rejected_diff_can_be_asked_again(sandbox: SandboxSession) -> No
 
 
 async def test_reaping_removes_our_containers_of_dead_runs_only(
-    engine: DockerEngine, prepared: str, daemon: docker.APIClient, run_id: str
+    prepared: str, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
+    ours = f"{OWNER}-reaping"  # those of other tests are in use
+    engine = DockerEngine(DockerOptions(owner=ours, mode=mode))
     dead, live, foreign = (f"{run_id}-{name}" for name in ("dead", "live", "foreign"))
-    for run, owner in ((dead, OWNER), (live, OWNER), (foreign, "somebody else")):
+    for run, owner in ((dead, ours), (live, ours), (foreign, "somebody else")):
         daemon.create_container(prepared, labels={LABEL_RUN: run, LABEL_OWNER: owner})
     try:
         assert await engine.reap(live_runs=[live], older_than=600) == 0
@@ -174,6 +184,7 @@ async def test_reaping_removes_our_containers_of_dead_runs_only(
     finally:
         for run in (live, foreign):
             daemon.remove_container(containers_of(daemon, run)[0])
+        await engine.close()
 
 
 HOST = """

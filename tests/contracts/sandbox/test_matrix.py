@@ -55,10 +55,10 @@ async def test_fast_cells_do_not_wait_for_slow_ones(sandbox: SandboxSession) -> 
 
 
 async def test_leaving_early_stops_what_runs(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
+    own_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str, mode: ConfiguredMode
 ) -> None:
     tests = ["pass", "import time; time.sleep(1000)"]
-    async with aclosing(run_matrix(sandbox, [()], tests)) as cells:
+    async with aclosing(run_matrix(own_sandbox, [()], tests)) as cells:
         await anext(cells)
     left = containers_of(daemon, run_id)
     assert mode == "warm" or left == []
@@ -67,10 +67,12 @@ async def test_leaving_early_stops_what_runs(
 
 
 async def test_cancelling_who_iterates_stops_what_runs(
-    sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
+    own_sandbox: SandboxSession, daemon: docker.APIClient, run_id: str
 ) -> None:
     async def iterate() -> None:
-        async with aclosing(run_matrix(sandbox, [()], ["import time; time.sleep(1000)"])) as cells:
+        async with aclosing(
+            run_matrix(own_sandbox, [()], ["import time; time.sleep(1000)"])
+        ) as cells:
             async for _ in cells:
                 pass
 
@@ -80,7 +82,7 @@ async def test_cancelling_who_iterates_stops_what_runs(
     with pytest.raises(asyncio.CancelledError):
         await iterating
     async with asyncio.timeout(120):
-        assert (await sandbox.run(Program(["true"]))).passed
+        assert (await own_sandbox.run(Program(["true"]))).passed
 
 
 async def test_a_failing_sandbox_ends_the_iteration(engine: DockerEngine) -> None:
