@@ -79,11 +79,11 @@ while True: time.sleep(1000)
 
 
 async def test_no_program_gets_more_processor_time_than_its_limit(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("while True: pass", seconds=3))
+    run = await sandbox.run(python_script("while True: pass", seconds=1))
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "processor time")
     assert run.cpu_seconds is not None
     # The kernel's two accounts of it differ by some milliseconds.
-    assert 2.9 < run.cpu_seconds < 25, "it has its own limit, not the 30 seconds of others"
+    assert 0.9 < run.cpu_seconds < 25, "it has its own limit, not the 30 seconds of others"
 
 
 async def test_the_host_ends_what_the_container_does_not(
@@ -93,7 +93,7 @@ async def test_the_host_ends_what_the_container_does_not(
     if mode == "warm":
         pytest.skip("the clock of a warm container is its supervisor's")
     monkeypatch.setattr("sandbox.limits.WALL_FACTOR", 0)
-    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 5 - END_SECONDS)
+    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 2 - END_SECONDS)
     run = await sandbox.run(python_script("while True: pass", seconds=20))
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 

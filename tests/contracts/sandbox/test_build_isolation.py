@@ -12,6 +12,7 @@ from uuid import uuid4
 import docker
 import pytest
 
+from sandbox.docker.build import disk
 from sandbox.docker.engine import DockerEngine
 from sandbox.docker.options import DockerOptions
 from sandbox.engine import EnvironmentRequest
@@ -279,8 +280,13 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
 
 
 async def test_a_build_that_fills_the_disk_is_ended_and_reported(
-    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
+    ca_bundle: Path | None,
+    tmp_path: Path,
+    run_id: str,
+    daemon: docker.APIClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(disk, "MEASURE_SECONDS", 0.2)
     engine = DockerEngine(
         DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, written_mb=30))
     )

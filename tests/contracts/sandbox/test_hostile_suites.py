@@ -55,7 +55,7 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
     async with engine.open(await engine.prepare(request), run_id=run_id) as sandbox:
         for name in BODIES:
             command = ("python", "-m", "unittest", "-v", f"tests.test_{name}")
-            seconds = 3 if name in ENDLESS else 100
+            seconds = 1.5 if name in ENDLESS else 100
             options = Options(test_command=command, suite_seconds=seconds, nearby_seconds=0)
             store = DirStore(tmp_path / name)
             suite = RegressionSuite(codebase, sandbox, store, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pipeline.concurrency import gather_all
 from pipeline.regression.command import RequestedTests, TestCommand
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
@@ -57,7 +58,7 @@ import pytest
 
 @pytest.mark.parametrize("n", range(50))
 def test_slow(n):
-    time.sleep(0.1)
+    time.sleep(0.08)
 """
 
 
@@ -85,7 +86,7 @@ import pytest
 
 @pytest.mark.parametrize("n", range(4))
 def test_sleep(n):
-    time.sleep(2)
+    time.sleep(0.9)
 """
 
 
@@ -93,10 +94,11 @@ async def test_tests_that_sleep_are_not_taken_for_one_that_hangs(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     command = replace(COMMAND, argv=("python", "-m", "pytest", "tests/test_new.py"))
-    runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=3)
-    run = await runner.run(adding(SLEEPING))
+    # Less than all of them sleep, and more than lies between two counts of those that have begun.
+    runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=2.5)
+    hanging = SLEEPING.replace("time.sleep(0.9)", "time.sleep(n and 300)")
+    run, hung = await gather_all(runner.run(adding(tests)) for tests in (SLEEPING, hanging))
     assert len(run.suite.passed) == 4
-    hung = await runner.run(adding(SLEEPING.replace("time.sleep(2)", "time.sleep(n and 300)")))
     assert len(hung.suite.passed) == 1
     assert hung.suite.execution.limit == "idle"
 
