@@ -165,8 +165,9 @@ def open_sandbox(
     engine: DockerEngine, prepared: str, daemon: docker.APIClient
 ) -> Iterator[OpenSandbox]:
     """What all attacks of this process go to, one after another; it must leave no container."""
-    with keep_open(engine, prepared, daemon, limits=engine.limits) as opened:
+    with keep_open(engine, prepared, limits=engine.limits) as opened:
         yield opened
+    assert containers_of(daemon, opened.run_id) == []
 
 
 @pytest.fixture(scope="session")

@@ -231,10 +231,8 @@ class OpenSandbox:
 
 
 @contextmanager
-def keep_open(
-    engine: Engine, image: str, daemon: docker.APIClient, *, limits: Limits
-) -> Generator[OpenSandbox]:
-    """`limits` are the engine's. Fails if closing the sandbox leaves a container behind."""
+def keep_open(engine: Engine, image: str, *, limits: Limits) -> Generator[OpenSandbox]:
+    """`limits` are the engine's."""
     run_id = f"test-{uuid.uuid4().hex}"
     # A loop that is only opened and closed in; it must not become that of the tests.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
@@ -244,16 +242,16 @@ def keep_open(
             yield OpenSandbox(run_id, limits, first)
         finally:
             runner.run(block.__aexit__(None, None, None))
-    assert containers_of(daemon, run_id) == []
 
 
 @pytest.fixture(scope="session")
 def open_sandbox(
     engine: DockerEngine, prepared: str, daemon: docker.APIClient
 ) -> Iterator[OpenSandbox]:
-    """What `sandbox` is a session of."""
-    with keep_open(engine, prepared, daemon, limits=engine.limits) as opened:
+    """What `sandbox` is a session of; closing it must leave no container behind."""
+    with keep_open(engine, prepared, limits=engine.limits) as opened:
         yield opened
+    assert containers_of(daemon, opened.run_id) == []
 
 
 @pytest.fixture

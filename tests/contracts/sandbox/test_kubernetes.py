@@ -80,15 +80,12 @@ def engine_at(
 
 @pytest.fixture(scope="module")
 def open_pods(
-    ca_bundle: Path | None,
-    prepared: str,
-    daemon: docker.APIClient,
-    tmp_path_factory: pytest.TempPathFactory,
+    ca_bundle: Path | None, prepared: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OpenSandbox]:
     """What `sandbox` is a session of. Its cluster is its own: tests count the pods of the other."""
     with LocalCluster() as cluster:
         engine = engine_at(cluster, tmp_path_factory.mktemp("pods"), ca_bundle)
-        with keep_open(engine, prepared, daemon, limits=engine.limits) as opened:
+        with keep_open(engine, prepared, limits=engine.limits) as opened:
             yield opened
         assert cluster.pods == {}
         asyncio.run(engine.close())
