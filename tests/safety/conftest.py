@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import docker
 import pytest
+from docker.errors import APIError
 
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import connect
@@ -192,10 +194,17 @@ async def sandbox(
     """
     session = open_sandbox.make_session()
     yield session
-    assert (await session.run(python_script(LOOK))).output == untouched
-    await session.close()
-    containers = containers_of(daemon, open_sandbox.run_id)
-    # With two of them, that look could have been into the one that was not attacked.
-    assert len(containers) == (1 if mode == "warm" else 0)
-    for container in containers:
-        await wait_until_idle(daemon, container)
+    try:
+        assert (await session.run(python_script(LOOK))).output == untouched
+        await session.close()
+        containers = containers_of(daemon, open_sandbox.run_id)
+        # With two of them, that look could have been into the one that was not attacked.
+        assert len(containers) == (1 if mode == "warm" else 0)
+        for container in containers:
+            await wait_until_idle(daemon, container)
+    except BaseException:
+        # The next attack shall not be blamed for what is left of this one.
+        for container in containers_of(daemon, open_sandbox.run_id):
+            with suppress(APIError):  # it removes itself at the same time
+                daemon.remove_container(container, force=True)
+        raise
