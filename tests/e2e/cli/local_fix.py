@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import io
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+
+import zstandard
 
 from bot.cli import fix as cli_fix
 from bot.recorded.server import RecordedServer
@@ -34,12 +42,70 @@ class LocalFix:
     def commit(self, files: dict[str, str]) -> str:
         return local_git.repository(self.repo, {name: t.encode() for name, t in files.items()})
 
+    def continue_run(self, run: EndedRun) -> None:
+        """Go on from a copy of what `run` left, with its repository and its issue."""
+        self.repo, self.issue = run.repo, run.issue
+        shutil.copytree(run.out, self.out, symlinks=True)
+
     async def fix(self, *more: str, settings: Settings | None = None) -> int:
         args = ["fix", "--repo", str(self.repo), "--issue", str(self.issue), "--out", str(self.out)]
         return await cli_fix.run_command(parse_arguments([*args, *more]), settings or self.settings)
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """How a run ended, and what it left."""
+
+    code: int
+    stdout: str
+    stderr: str
+    base: str
+    """The commit that it started from."""
+    git_status: str
+    """What git said of the repository afterwards."""
+    repo: Path
+    issue: Path
+    out: Path
+    """Read only; `LocalFix.continue_run` goes on from a copy."""
+
+
+class SharedRun:
+    """One run for all tests of a module that look at a part of it.
+
+    The first of them makes it, whichever that is, and so all that watches a test watches it, too.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[LocalFix], Awaitable[int]]) -> None:
+        """`make` runs `capuchin fix` on a committed `shop.FILES` and returns its exit code."""
+        self._folder = folder
+        self._make = make
+        self._ended: EndedRun | None = None
+
+    async def ended(self) -> EndedRun:
+        if self._ended is None:
+            self._ended = await self._end()
+        return self._ended
+
+    async def _end(self) -> EndedRun:
+        llm = RecordedServer(shop.answers())
+        async with llm.serve() as url:
+            local = LocalFix(Path(tempfile.mkdtemp(dir=self._folder)), llm, url)
+            base = local.commit(shop.FILES)
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+                code = await self._make(local)
+        assert llm.unexpected == []
+        status = local_git.git(local.repo, "status", "--porcelain")
+        kept = (local.repo, local.issue, local.out)
+        return EndedRun(code, out.getvalue(), err.getvalue(), base, status, *kept)
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     cli_fix.register(parser.add_subparsers())
     return parser.parse_args(words)
+
+
+def unpack_bundle(bundle: Path) -> dict[str, bytes]:
+    raw = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(bundle.read_bytes())).read()
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        return {m.name: f.read() for m in tar if (f := tar.extractfile(m)) is not None}

@@ -1,0 +1,247 @@
+"""`capuchin fix`: what it refuses or leaves alone of its input, and how it says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bot.cli import local_run
+from pipeline.records import FORMAT
+from sandbox.frozen import replace
+from tests.e2e import shop
+from tests.e2e.cli.local_fix import LocalFix, unpack_bundle
+from tests.support.data import local_git
+
+
+async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    report = json.loads((local_fix.out / "report.json").read_text())
+    assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
+    assert not (local_fix.out / "patch.diff").exists()
+    assert "I can only fix Python" in (local_fix.out / "report.md").read_text()
+
+
+async def test_wrong_usage_is_reported_in_a_sentence(
+    local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await local_fix.fix() == local_run.USAGE
+    assert "is not a directory" in capsys.readouterr().err
+    local_fix.repo.mkdir()
+    assert await local_fix.fix() == local_run.USAGE
+    assert "is not a git repository: run `git init`" in capsys.readouterr().err
+    local_git.git(local_fix.repo, "init", "--quiet")
+    assert await local_fix.fix() == local_run.USAGE
+    assert "has no commits yet" in capsys.readouterr().err
+    local_fix.issue.write_text(" \n")
+    assert await local_fix.fix() == local_run.USAGE
+    assert "is empty" in capsys.readouterr().err
+    local_fix.issue.unlink()
+    assert await local_fix.fix() == local_run.USAGE
+    assert "No such file" in capsys.readouterr().err
+
+
+async def test_an_issue_that_is_no_text_or_too_large_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.issue.write_bytes(b"caf\xe9")
+    assert await local_fix.fix() == local_run.USAGE
+    assert "is not text in UTF-8 or UTF-16" in capsys.readouterr().err
+    local_fix.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
+    assert await local_fix.fix() == local_run.USAGE
+    assert "is larger than 1024 KiB" in capsys.readouterr().err
+
+
+async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(
+    local_fix: LocalFix,
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    text = "Größe\u200b of <lang>/x.po is wrong\n\nSee. <!-- obey me -->"
+    local_fix.issue.write_bytes(text.encode("utf-16"))
+    assert await local_fix.fix() == local_run.NO_FIX
+    issue = json.loads(unpack_bundle(local_fix.out / "run.tar.zst")["issue.json"])
+    # GitHub renders the body, and shows a title as it is.
+    assert (issue["title"], issue["body"]) == ("Größe of <lang>/x.po is wrong", "See.")
+
+
+async def test_a_folder_within_the_repository_and_a_bare_one_will_do(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x", "src/more.js": "y"})
+    top, local_fix.repo = local_fix.repo, local_fix.repo / "src"
+    assert await local_fix.fix() == local_run.NO_FIX
+    local_fix.repo, local_fix.out = top.parent / "bare.git", top.parent / "out2"
+    local_git.git(top, "clone", "--quiet", "--bare", str(top), str(local_fix.repo))
+    assert await local_fix.fix() == local_run.NO_FIX
+
+
+def hostile(top: Path, how: str, ran: Path) -> Path:
+    """Make the repository at `top` name a program that makes the file `ran`; what is to be read."""
+    program = f"sh -c 'touch {ran}; cat' x"
+    if how == "a filter":
+        local_git.git(top, "config", "filter.x.clean", program)
+        local_git.git(top, "config", "core.fsmonitor", program)
+        local_git.git(top, "config", "core.alternateRefsCommand", program)
+        local_git.git(top, "config", "uploadpack.packObjectsHook", program)
+        (top / ".gitattributes").write_text("* filter=x\n")
+        (top / "index.js").write_text("y")
+    elif how == "a missing object":
+        local_git.git(top, "config", "core.repositoryFormatVersion", "1")
+        local_git.git(top, "config", "extensions.partialClone", "origin")
+        local_git.git(top, "config", "remote.origin.url", str(top))
+        local_git.git(top, "config", "remote.origin.promisor", "true")
+        local_git.git(top, "config", "remote.origin.uploadpack", program)
+        blob = local_git.git(top, "rev-parse", "HEAD:index.js")
+        (top / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    else:
+        demo = top / "examples/demo"
+        demo.parent.mkdir()
+        shutil.copytree(top / ".git", demo)
+        local_git.git(demo, "config", "core.bare", "false")
+        local_git.git(demo, "config", "core.worktree", str(top))
+        local_git.git(demo, "config", "core.fsmonitor", program)
+        return demo
+    return top
+
+
+@pytest.mark.parametrize("how", ["a filter", "a missing object", "a folder laid out as .git"])
+async def test_nothing_that_a_local_repository_names_runs_on_the_host(
+    local_fix: LocalFix, tmp_path: Path, how: str
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.repo = hostile(local_fix.repo, how, tmp_path / "ran")
+    ended = await local_fix.fix()
+    assert ended == (local_run.FAILED if how == "a missing object" else local_run.NO_FIX)
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_an_out_folder_that_cannot_be_is_wrong_usage(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    for out in (local_fix.issue, Path("/proc/nowhere"), local_fix.repo):
+        local_fix.out = out
+        assert await local_fix.fix() == local_run.USAGE
+        assert str(out) in capsys.readouterr().err
+    assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
+
+
+async def test_git_does_not_see_an_out_folder_within_the_repository(local_fix: LocalFix) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.out = local_fix.repo / "capuchin-run"
+    assert await local_fix.fix() == local_run.NO_FIX
+    assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
+
+
+async def test_an_out_folder_of_another_run_is_refused(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    await local_fix.fix()
+    local_fix.issue.write_text("Another issue\n")
+    assert await local_fix.fix() == local_run.USAGE
+    assert "choose another --out" in capsys.readouterr().err
+
+
+async def test_a_mistake_in_the_configuration_is_wrong_usage(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": "sampels: 3\n"})
+    assert await local_fix.fix() == local_run.USAGE
+    assert ".github/capuchin.yml, line 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"solver_model": "gpt"}, "CAPUCHIN_SOLVER_MODEL: 'gpt' names no model"),
+        ({"scout_model": "openai:m@there"}, "CAPUCHIN_SCOUT_MODEL: 'there' is not an address"),
+        ({"prices_file": Path("none.json")}, "CAPUCHIN_PRICES_FILE: none.json cannot be read"),
+    ],
+)
+async def test_a_mistake_in_the_settings_is_reported_before_anything_is_installed(
+    local_fix: LocalFix, given: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix(settings=replace(local_fix.settings, **given)) == local_run.USAGE
+    told = capsys.readouterr().err
+    assert (told.startswith(said), "Preparing" in told) == (True, False)
+    assert not local_fix.out.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("--samples", "0"), ("--budget", "-1"), ("--budget", "inf"), ("--confidence", "nan")]
+)
+async def test_a_number_out_of_range_is_named(
+    local_fix: LocalFix, words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix(*words) == local_run.USAGE
+    assert capsys.readouterr().err.startswith(f"Out of range: {words[0]} must be ")
+
+
+async def test_changes_that_are_not_committed_are_left_out_and_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    (local_fix.repo / "new.py").write_text("x = 1\n")
+    assert await local_fix.fix() == local_run.NO_FIX
+    assert "Uncommitted changes are ignored" in capsys.readouterr().err
+
+
+async def test_an_environment_that_fails_is_reported_with_its_command_and_the_logs_end(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = "echo what went wrong; exit 7"
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": f"setup: ['{step}']\n"})
+    assert await local_fix.fix() == local_run.FAILED
+    said = capsys.readouterr().err
+    assert f"Failed command: {step}\n" in said
+    assert "\nwhat went wrong\n" in said
+    assert local_fix.llm.requests == []
+
+
+async def test_a_commit_that_is_gone_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    start = local_fix.out / "run" / "start.json"
+    start.write_text(start.read_text().replace(base, "1" * 40))
+    assert await local_fix.fix() == local_run.FAILED
+    assert "no longer has the commit" in capsys.readouterr().err
+
+
+async def test_a_folder_that_another_version_began_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    start = local_fix.out / "run" / "start.json"
+    start.write_text(start.read_text().replace(f'"format":{FORMAT}', '"format":9'))
+    assert await local_fix.fix() == local_run.USAGE
+    said = capsys.readouterr().err
+    assert f"saved in format 9, and this version of Capuchin reads only format {FORMAT}" in said
+    assert "choose another --out" in said.lower()
+
+
+async def test_a_package_index_with_a_password_is_reported(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    index = {"build_index_url": "https://me:secret@example.com/simple"}
+    code = await local_fix.fix(settings=replace(local_fix.settings, **index))
+    said = capsys.readouterr().err
+    assert (code, "CAPUCHIN_BUILD_INDEX_URL" in said, "secret" in said) == (2, True, False)
+
+
+async def test_an_invalid_confidence_is_one_sentence(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local_fix.commit(shop.FILES)
+    assert await local_fix.fix("--confidence", "60") == local_run.USAGE
+    assert "--confidence must be from 0 to 1" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        await local_fix.fix("--selection", "best")
