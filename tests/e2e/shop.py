@@ -49,6 +49,8 @@ def edit(after: str, *, path: str = "shop/till.py", before: str = "    return a 
 
 RIGHT = edit("    return a + b")
 WRONG = edit("    return abs(a - b)")
+RIGHT_AT_ONCE = RecordedAnswer(call="editing/0", turn=0, reply=RIGHT)
+"""One sample is enough with it, where a test is not about the choice."""
 SEARCHING = (
     RecordedAnswer(call="understanding", reply="<files>\nshop/till.py: total() adds\n</files>"),
     RecordedAnswer(call="localisation/0", turn=0, reply="<bash>\ncat -n shop/till.py\n</bash>"),

@@ -15,7 +15,7 @@ from tests.e2e.cli.local_fix import LocalFix
 async def test_the_repository_asks_for_a_search_and_the_command_line_overrides_it(
     tmp_path: Path,
 ) -> None:
-    llm = RecordedServer(shop.answers(*shop.SEARCHING))
+    llm = RecordedServer(shop.answers(*shop.SEARCHING, shop.RIGHT_AT_ONCE))
     async with llm.serve() as url:
         await check_both(LocalFix(tmp_path, llm, url))
 
@@ -23,7 +23,7 @@ async def test_the_repository_asks_for_a_search_and_the_command_line_overrides_i
 async def check_both(local_fix: LocalFix) -> None:
     config = shop.FILES[".github/capuchin.yml"] + "strategy: search\n"
     local_fix.commit({**shop.FILES, ".github/capuchin.yml": config})
-    assert await local_fix.fix("--strategy", "samples") == local_run.FIXED
+    assert await local_fix.fix("--strategy", "samples", "--samples", "1") == local_run.FIXED
     assert not any(asked.call.startswith("understanding") for asked in local_fix.llm.requests)
     local_fix.out = local_fix.out.with_name("searched")
     assert await local_fix.fix() == local_run.FIXED
