@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ TEST_FILE = "from shop.till import total\n\n\ndef test_total():\n    assert tota
 TILL = shop.FILES["shop/till.py"]
 NOT_RIGHT = TILL.replace("a - b", "abs(a - b)")
 RIGHT = TILL.replace("a - b", "a + b")
+RUNS = ("control", "controls", "environment", "near", "regression", "reports", "votes")
+"""Where `capuchin select` keeps what ran with each edit."""
 
 
 class Desk:
@@ -59,6 +62,12 @@ class Desk:
     async def select(self, *more: str, settings: Settings | None = None) -> int:
         args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
         return await cli_select.run_command(parsed(cli_select, args), settings or self.alone)
+
+    def keep_runs(self, done: Path, out: Path) -> None:
+        """Let a selection into `out` go on from what ran for one into `done`, and decide anew."""
+        for kept in RUNS:
+            if (done / "run" / kept).exists():
+                shutil.copytree(done / "run" / kept, out / "run" / kept)
 
     async def replay(self, *more: str) -> int:
         args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])

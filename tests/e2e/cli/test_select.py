@@ -87,6 +87,7 @@ async def test_without_any_test_a_solver_writes_some_and_the_ceiling_holds(
     assert '"equal": true' in told
     assert "1 test (1 written by me)" in (desk.out / "report.md").read_text()
     # Neither test nor solver: what the edits have in common decides, and it is said.
+    desk.keep_runs(desk.out, desk.out / "alone")
     alone = ("--confidence", "0", "--selection", "ast_voting", "--out", str(desk.out / "alone"))
     assert await desk.select(*edits, *alone) == local_run.FIXED
     assert "There was no test to run" in (desk.out / "alone" / "report.md").read_text()

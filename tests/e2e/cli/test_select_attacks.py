@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import cast
 
 import pytest
@@ -191,8 +190,7 @@ async def test_no_forgery_is_chosen_and_the_repair_is(
     alone = ("--out", str(desk.folder / "alone"))
     assert await desk.select(*words, *asked, *alone) == local_run.NO_FIX
     desk.branch("honest", {"shop/till.py": RIGHT})
-    for kept in ("votes", "controls"):  # what ran with the forgeries is the same
-        shutil.copytree(desk.folder / "alone/run" / kept, desk.out / "run" / kept)
+    desk.keep_runs(desk.folder / "alone", desk.out)
     asked = (*asked, "--out", str(desk.out))
     assert await desk.select(*words, "--branch", "honest", *asked) == local_run.FIXED
     assert desk.report()["title"] == "honest"
