@@ -31,8 +31,11 @@ RUNS = ("control", "controls", "environment", "near", "regression", "reports", "
 class Desk:
     """A folder with a repository, an issue file and edits."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, environment: Path) -> None:
+        """`environment` is what the first selection of this process found of the repository's
+        environment, which is always the same; the others go on from a copy."""
         self.folder = folder
+        self._environment = environment
         self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
         self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
         local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
@@ -61,7 +64,14 @@ class Desk:
 
     async def select(self, *more: str, settings: Settings | None = None) -> int:
         args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
-        return await cli_select.run_command(parsed(cli_select, args), settings or self.alone)
+        asked = parsed(cli_select, args)
+        found = (asked.out or self.folder / "none") / "run/environment"
+        if asked.out and self._environment.exists() and not found.parent.exists():
+            shutil.copytree(self._environment, found)
+        code = await cli_select.run_command(asked, settings or self.alone)
+        if found.exists() and not self._environment.exists():
+            shutil.copytree(found, self._environment)
+        return code
 
     def keep_runs(self, done: Path, out: Path) -> None:
         """Let a selection into `out` go on from what ran for one into `done`, and decide anew."""
