@@ -35,6 +35,7 @@ class Desk:
             anthropic_api_key="recorded",
             anthropic_base_url=url,
             generators=ONLY_FIXED,
+            data_dir=out.parent / "data",
             **({"build_ca_bundle": certificates} if certificates else {}),
         )
 
