@@ -151,6 +151,17 @@ def test_a_file_that_the_time_cut_short_is_no_control() -> None:
     assert list_quick_files(cut, "abc", "") == ["u.py"]
 
 
+def test_of_files_with_enough_tests_the_quickest_is_the_control() -> None:
+    many, few = [f"many{n}" for n in range(90)], [f"few{n}" for n in range(19)]
+    some = [f"some{n}" for n in range(20)]
+    files = {name: f"{name.rstrip('0123456789')}.py" for name in (*many, *few, *some)}
+    seconds = {**dict.fromkeys(many, 0.1), **dict.fromkeys(some, 0.2), **dict.fromkeys(few, 0.0)}
+    base = replace(BASE, files=files, seconds=seconds)
+    assert list_quick_files(base, files, "") == ["some.py", "many.py", "few.py"]
+    # Where none has that many, the one with the most.
+    assert list_quick_files(base, {*few, *some[:18]}, "") == ["few.py", "some.py"]
+
+
 def test_how_far_both_runs_came_is_one_sentence() -> None:
     before = SuiteRun(execution=CUT, passed=(), failed=(), cut=CutShort(ran=1242, selected=2675))
     after = SuiteRun(execution=CUT, passed=(), failed=(), cut=CutShort(ran=214, selected=239))
