@@ -24,15 +24,15 @@ from tests.support.docker import (
     OpenSandbox,
     ca_bundle,
     containers_of,
-    keep_open,
     mode,
+    open_sandbox,
     prepare_package_image,
     run_id,
     wait_until_idle,
 )
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
-__all__ = ["ca_bundle", "mode", "run_id"]
+__all__ = ["ca_bundle", "mode", "open_sandbox", "run_id"]
 
 RUNSC = shutil.which("runsc")
 # The platform that needs neither KVM nor a recent kernel.
@@ -160,16 +160,6 @@ def engine(
     )
     yield engine
     asyncio.run(engine.close())
-
-
-@pytest.fixture(scope="session")
-def open_sandbox(
-    engine: DockerEngine, prepared: str, daemon: docker.APIClient
-) -> Iterator[OpenSandbox]:
-    """What all attacks of this process go to, one after another; it must leave no container."""
-    with keep_open(engine, prepared, limits=engine.limits) as opened:
-        yield opened
-    assert containers_of(daemon, opened.run_id) == []
 
 
 @pytest.fixture(scope="session")
