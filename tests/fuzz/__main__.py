@@ -6,9 +6,9 @@ that the parser does not document, more than `Target.seconds` of processor time,
 256 MiB; its input stays in build/fuzz. Inputs that are slow under the fuzzer's instrumentation are
 timed again without it. `--seed` draws the same inputs again, and begins with the kept ones;
 without it they are others each time, and begin with what earlier runs found. `--quick` is for a
-change under test: a second for each target, seed 1, inputs of at most 16 KiB; slow ones are shown
-without failing, as the machine may be busy. Exits 1 after a failure, and 2 where atheris is not
-installed: then nothing was fuzzed.
+change under test: a second for each target or, without `--seconds`, 500 inputs if that is less;
+seed 1, inputs of at most 16 KiB; slow ones are shown without failing, as the machine may be busy.
+Exits 1 after a failure, and 2 where atheris is not installed: then nothing was fuzzed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ FOUND: Final = Path("build/fuzz")
 NAMES: Final = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 START_SECONDS: Final = 120
 QUICK_BYTES: Final = 16 * 1024
+QUICK_RUNS: Final = 500
 _NO_RANDOM_ADDRESSES: Final = 0x0040000
 """ADDR_NO_RANDOMIZE of <sys/personality.h>."""
 _RUNS: Final = re.compile(r"Done (\d+) runs in")
@@ -52,6 +53,8 @@ class Options:
     jobs: int
     seed: int
     quick: bool
+    runs: int = -1
+    """Inputs for each target; -1: as many as the time allows."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def prepare(name: str, options: Options) -> Plan:
     output = folder / "output"
     output.write_bytes(b"")
     most = QUICK_BYTES if options.quick else sys.maxsize
-    return Plan(name, options.seconds, options.seed, most, folder, grown, output)
+    limits = options.seconds, options.runs
+    return Plan(name, *limits, options.seed, most, folder, grown, output)
 
 
 def replay(name: str, paths: list[Path]) -> str:
@@ -123,7 +127,8 @@ def read_options(argv: list[str]) -> Options:
         parser.error(f"{', '.join(sorted(unknown))} is not one of {', '.join(NAMES)}")
     quick: bool = given.quick
     seconds: int = given.seconds or (1 if quick else 60)
-    return Options(names, seconds, given.jobs, given.seed or int(quick), quick)
+    runs = QUICK_RUNS if quick and not given.seconds else -1
+    return Options(names, seconds, given.jobs, given.seed or int(quick), quick, runs)
 
 
 def start_server(options: Options) -> ForkServerContext:

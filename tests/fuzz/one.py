@@ -26,6 +26,8 @@ class Plan:
 
     name: str
     seconds: int
+    runs: int
+    """As in `Options`."""
     seed: int
     """0: another one each time."""
     most: int
@@ -49,7 +51,7 @@ def replay(name: str, paths: list[str]) -> None:
 
 
 def fuzz(plan: Plan) -> None:
-    """Fuzz until the time is over, then end this process; 0 only if no input failed."""
+    """Fuzz until time or runs are over, then end this process; 0 only if no input failed."""
     _print_to(plan.output)
     from tests.fuzz.instrumented import FUZZER, INSTRUMENTED
 
@@ -62,9 +64,9 @@ def fuzz(plan: Plan) -> None:
 
     argv = [
         "fuzz", str(plan.grown), str(CORPUS / plan.name), f"-max_total_time={plan.seconds}",
-        f"-seed={plan.seed}", f"-max_len={min(plan.most, target.largest)}", "-len_control=0",
-        "-reload=0", "-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={plan.folder}/",
-        "-print_final_stats=0",
+        f"-runs={plan.runs}", f"-seed={plan.seed}", f"-max_len={min(plan.most, target.largest)}",
+        "-len_control=0", "-reload=0", "-timeout=60", "-rss_limit_mb=4096",
+        f"-artifact_prefix={plan.folder}/", "-print_final_stats=0",
     ]  # fmt: skip
     FUZZER.Setup(argv, _make_test(target, plan.folder), custom_mutator=custom_mutator)
     try:
