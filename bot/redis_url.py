@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 Kind = Literal["single", "sentinel", "cluster"]
 FORM: Final = "use redis[s]+sentinel://HOST:PORT,HOST:PORT/SERVICE[/DB] or redis[s]+cluster://…"
@@ -33,13 +33,13 @@ def parse_redis_url(url: str) -> RedisUrl:
     Raises:
         ValueError: it is not in one of the forms above.
     """
-    parts = urlsplit(url)
+    parts, netloc = _take_apart(url)
     scheme, _, kind = parts.scheme.partition("+")
     if kind not in ("", "sentinel", "cluster"):
         raise ValueError(f"{parts.scheme}:// is unknown; {FORM}.")
     if scheme == "unix":
         return RedisUrl("single", url, ())
-    login, at, places = parts.netloc.rpartition("@")
+    login, at, places = netloc.rpartition("@")
     if not kind:
         return RedisUrl("single", url, (_read_place(places, 6379),))
     found: Kind = "sentinel" if kind == "sentinel" else "cluster"
@@ -71,8 +71,9 @@ def list_redis_hosts(url: str) -> list[str]:
 
 def list_redis_passwords(url: str) -> list[str]:
     """The passwords in the address, as they are written there and as they are meant."""
-    parts = urlsplit(url)
-    found = [parts.password or "", unquote(parts.password or "")]
+    parts, netloc = _take_apart(url)
+    password = netloc.rpartition("@")[0].partition(":")[2]
+    found = [password, unquote(password)]
     for pair in parts.query.split("&"):
         name, _, value = pair.partition("=")
         if name.endswith("password"):
@@ -86,6 +87,16 @@ def tag_prefix(url: str, prefix: str) -> str:
     if "+cluster:" not in url.partition("/")[0] or "{" in prefix:
         return prefix
     return f"{{{prefix.rstrip(':')}}}:"
+
+
+def _take_apart(url: str) -> tuple[SplitResult, str]:
+    """The address without its machines and login, and these.
+
+    Newer patch releases of Python let `urlsplit` refuse several machines if one is in brackets.
+    """
+    scheme, colon, rest = url.partition("://")
+    end = next((at for at, letter in enumerate(rest) if letter in "/?#"), len(rest))
+    return urlsplit(f"{scheme}{colon}{rest[end:]}"), rest[:end]
 
 
 def _read_place(place: str, default: int) -> tuple[str, int]:
