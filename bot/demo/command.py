@@ -7,7 +7,6 @@ import asyncio
 import logging
 import sys
 import time
-from contextlib import suppress
 from importlib.resources import files as resources
 from typing import Final
 
@@ -170,5 +169,9 @@ def _list_pages(env: DemoEnvironment, run: Run, *, keep: bool) -> None:
 
 
 async def _stay_up() -> None:
-    with suppress(asyncio.CancelledError):
+    """Until this task is cancelled, which ends the demo and is no failure."""
+    try:
         await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        if task := asyncio.current_task():
+            task.uncancel()  # or what closes the demo would be cancelled, too
