@@ -54,6 +54,13 @@ async def recorded_bot(start_recorded_bot: StartBot) -> AsyncGenerator[BotHarnes
 
 
 @pytest.fixture
+async def one_sample_bot(start_recorded_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """As `recorded_bot`, where a test is not about the choice: for `shop.ONE_SAMPLE`."""
+    async with start_recorded_bot(shop.answers(shop.RIGHT_AT_ONCE)) as bot:
+        yield bot
+
+
+@pytest.fixture
 def start_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> StartBot:
     """Starts the bot with a `FakeRunner` and settings of the test's own."""
 

@@ -6,6 +6,8 @@ from bot.recorded.recording import RecordedAnswer, Recording
 
 TITLE = "total() subtracts"
 BODY = "`total(1, 2)` in shop/till.py gives -1 and not 3."
+CONFIG = "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\n"
+ONE_SAMPLE = CONFIG.replace("samples: 2", "samples: 1")
 FILES = {
     "shop/__init__.py": "",
     "shop/till.py": (
@@ -15,7 +17,7 @@ FILES = {
         "from shop.till import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
     ),
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
-    ".github/capuchin.yml": "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\n",
+    ".github/capuchin.yml": CONFIG,
 }
 SCRIPT = """\
 <script>
@@ -50,7 +52,7 @@ def edit(after: str, *, path: str = "shop/till.py", before: str = "    return a 
 RIGHT = edit("    return a + b")
 WRONG = edit("    return abs(a - b)")
 RIGHT_AT_ONCE = RecordedAnswer(call="editing/0", turn=0, reply=RIGHT)
-"""One sample is enough with it, where a test is not about the choice."""
+"""One sample (`ONE_SAMPLE`) is enough with it, where a test is not about the choice."""
 SEARCHING = (
     RecordedAnswer(call="understanding", reply="<files>\nshop/till.py: total() adds\n</files>"),
     RecordedAnswer(call="localisation/0", turn=0, reply="<bash>\ncat -n shop/till.py\n</bash>"),

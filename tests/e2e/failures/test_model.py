@@ -130,4 +130,4 @@ async def test_a_patch_that_does_not_apply(start_recorded_bot: StartBot) -> None
 
 
 def configured(settings: str) -> dict[str, str]:
-    return {**shop.FILES, ".github/capuchin.yml": f"version: 1\n{settings}"}
+    return {**shop.FILES, ".github/capuchin.yml": f"version: 1\nevidence_runs: 1\n{settings}"}

@@ -95,8 +95,8 @@ async def test_a_model_that_is_overloaded_for_a_moment(start_recorded_bot: Start
     overloaded = RecordedAnswer(
         call="ranking/0", status=529, times=3, reply="<ranking>\nx.py\n</ranking>"
     )
-    async with start_recorded_bot(shop.answers(overloaded)) as bot:
-        issue = await bot.open_issue(bot.add_repo())
+    async with start_recorded_bot(shop.answers(overloaded, shop.RIGHT_AT_ONCE)) as bot:
+        issue = await bot.open_issue(bot.add_repo(config=shop.ONE_SAMPLE))
         run = await bot.solve(issue)
         assert run.status is RunStatus.OPENED_PULL_REQUEST
 
@@ -162,12 +162,12 @@ async def test_a_configuration_with_a_mistake(recorded_bot: BotHarness) -> None:
     assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
 
 
-async def test_the_same_label_delivered_twice_makes_one_run(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo)
-    await recorded_bot.hub.redeliver(recorded_bot.hub.deliveries[-1])
-    await recorded_bot.settle()
-    await recorded_bot.hub.redeliver(recorded_bot.hub.deliveries[1])
-    await recorded_bot.settle()
+async def test_the_same_label_delivered_twice_makes_one_run(one_sample_bot: BotHarness) -> None:
+    repo = one_sample_bot.add_repo(config=shop.ONE_SAMPLE)
+    issue = await one_sample_bot.open_issue(repo)
+    await one_sample_bot.hub.redeliver(one_sample_bot.hub.deliveries[-1])
+    await one_sample_bot.settle()
+    await one_sample_bot.hub.redeliver(one_sample_bot.hub.deliveries[1])
+    await one_sample_bot.settle()
     assert len(repo.pulls) == 1
     assert len(issue.comments) == 1

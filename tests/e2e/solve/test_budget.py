@@ -19,7 +19,7 @@ DEAR = shop.answers(RecordedAnswer(call="testing", turn=0, reply=LONG + shop.SCR
 
 def files(budget: str = "") -> dict[str, str]:
     """The shop, with one sample; its run costs more than a dime and less than two."""
-    said = ["version: 1", "samples: 1", budget]
+    said = [shop.ONE_SAMPLE, budget]
     return {**shop.FILES, ".github/capuchin.yml": "\n".join(said) + "\n"}
 
 

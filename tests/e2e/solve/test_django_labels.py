@@ -63,8 +63,8 @@ FILES = {
     "tests/till/__init__.py": "",
     "tests/till/tests.py": CASE,
     ".github/capuchin.yml": (
-        "version: 1\nsamples: 1\nattempts: 3\n"
-        "setup: [pip install --quiet --no-deps --require-hashes -r requirements.txt]\n"
+        shop.ONE_SAMPLE
+        + "setup: [pip install --quiet --no-deps --require-hashes -r requirements.txt]\n"
     ),
 }
 ADDED = "    def test_total(self):\n        self.assertEqual(total(1, 2), 3)\n"

@@ -32,12 +32,13 @@ async def test_an_issue_of_an_enterprise_server_becomes_a_pull_request(
     hub.listen(log)
     bundle = host_certificates()
     fields = {**settings_fields, **({"build_ca_bundle": bundle} if bundle else {})}
+    recording = shop.answers(shop.RIGHT_AT_ONCE)
     async with (
         hub.serve(enterprise=HOST) as url,
-        BotHarness.start(hub, redis, fields, recording=shop.answers()) as bot,
+        BotHarness.start(hub, redis, fields, recording=recording) as bot,
     ):
         assert re.fullmatch(rf"http://{HOST}:\d+", url)
-        repo = bot.add_repo()
+        repo = bot.add_repo(config=shop.ONE_SAMPLE)
         run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         (pull,) = repo.pulls

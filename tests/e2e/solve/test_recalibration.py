@@ -18,16 +18,14 @@ from pipeline.selection.scoring import recalibration
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 
-SETTINGS = ".github/capuchin.yml"
-
 
 async def test_after_a_closed_pull_request_the_next_states_less_and_says_why(
     start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (recalibration, outcomes):
         monkeypatch.setattr(module, "MIN_OUTCOMES", 1)
-    async with start_recorded_bot(shop.answers()) as bot:
-        repo = bot.add_repo()
+    async with start_recorded_bot(shop.answers(shop.RIGHT_AT_ONCE)) as bot:
+        repo = bot.add_repo(config=shop.ONE_SAMPLE)
         assert (await bot.solve(await bot.open_issue(repo))).confidence is not None
         (first,) = repo.pulls
         told = first.body or ""
@@ -58,9 +56,8 @@ async def test_after_a_closed_pull_request_the_next_states_less_and_says_why(
 async def test_collect_labels_the_proposed_edit_by_what_people_decided(
     start_recorded_bot: StartBot, tmp_path: Path
 ) -> None:
-    async with start_recorded_bot(shop.answers()) as bot:
-        settings = f"{shop.FILES[SETTINGS]}draft: false\n"
-        repo = bot.add_repo(files={**shop.FILES, SETTINGS: settings})
+    async with start_recorded_bot(shop.answers(shop.RIGHT_AT_ONCE)) as bot:
+        repo = bot.add_repo(config=f"{shop.ONE_SAMPLE}draft: false\n")
         run = await bot.solve(await bot.open_issue(repo))
         await bot.hub.merge(repo.pulls[0], "alice")
         await bot.settle()

@@ -20,6 +20,7 @@ from bot.logs import build_formatter
 from bot.server.app import create_app
 from bot.settings import Settings
 from pipeline.models.base import ModelMisconfigured
+from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
 
@@ -44,10 +45,10 @@ def log_of(name: str) -> Generator[list[Record]]:
         records += [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-async def test_each_record_of_a_run_names_it_and_the_stage(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
+async def test_each_record_of_a_run_names_it_and_the_stage(one_sample_bot: BotHarness) -> None:
+    repo = one_sample_bot.add_repo(config=shop.ONE_SAMPLE)
     with log_of("") as records:
-        run = await recorded_bot.solve(await recorded_bot.open_issue(repo))
+        run = await one_sample_bot.solve(await one_sample_bot.open_issue(repo))
     ours = [record for record in records if record.get("run") == run.id]
     assert {(r["repository"], r["issue"], r["delivery"]) for r in ours} == {
         ("acme/shop", run.issue, run.delivery)

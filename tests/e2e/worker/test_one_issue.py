@@ -10,6 +10,7 @@ import yaml
 
 from bot.localhub import Issue
 from bot.types import RunStatus
+from tests.e2e import shop
 from tests.e2e.failures.worker_process import worker_environment
 from tests.e2e.harness import BotHarness
 
@@ -33,10 +34,10 @@ async def _run_action(bot: BotHarness, issue: Issue) -> tuple[int, str]:
 
 
 async def test_the_action_turns_a_labelled_issue_into_a_pull_request_without_webhooks(
-    recorded_bot: BotHarness,
+    one_sample_bot: BotHarness,
 ) -> None:
-    bot = recorded_bot
-    issue = await bot.report_issue(bot.add_repo())
+    bot = one_sample_bot
+    issue = await bot.report_issue(bot.add_repo(config=shop.ONE_SAMPLE))
     async with bot.without_webhooks():
         code, err = await _run_action(bot, issue)
         assert (code, issue.repo.pulls) == (1, [])

@@ -20,6 +20,7 @@ from bot.telemetry.histograms import RECORDER
 from bot.telemetry.tracing import tracing
 from bot.types import Run, replace
 from tests.doors.outside import wait_for
+from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import serving
 
@@ -90,18 +91,18 @@ def read_sample(page: str, name: str) -> float:
 
 
 async def test_a_run_leaves_samples_and_one_trace(
-    recorded_bot: BotHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one_sample_bot: BotHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")  # milliseconds
     RECORDER.take()  # of other tests of this process
-    repo = recorded_bot.add_repo()
+    repo = one_sample_bot.add_repo(config=shop.ONE_SAMPLE)
     with receiving(tmp_path) as receiver:
         endpoint = receiver.address if receiver else ""
-        with tracing(replace(recorded_bot.settings, otlp_endpoint=endpoint)):
-            run = await recorded_bot.solve(await recorded_bot.open_issue(repo))
+        with tracing(replace(one_sample_bot.settings, otlp_endpoint=endpoint)):
+            run = await one_sample_bot.solve(await one_sample_bot.open_issue(repo))
         if receiver is not None:  # it prints what it has received when it comes to it
-            await recorded_bot.until(partial(has_root, receiver, run))
-    async with serving(create_app(recorded_bot.settings)) as client:
+            await one_sample_bot.until(partial(has_root, receiver, run))
+    async with serving(create_app(one_sample_bot.settings)) as client:
         page = (await client.get("/metrics")).text
     assert read_sample(page, f'capuchin_run_dollars_count{{end="{run.status}"}}') == 1
     assert read_sample(page, "capuchin_run_dollars_sum") == pytest.approx(run.dollars, abs=1e-6)
@@ -109,7 +110,7 @@ async def test_a_run_leaves_samples_and_one_trace(
     for name in ("stage_duration_seconds", "execution_duration_seconds", "model_call_tokens"):
         assert read_sample(page, f"capuchin_{name}_count") > 0, name
     calls = read_sample(page, "capuchin_model_call_duration_seconds_count")
-    assert 0 < calls <= len(recorded_bot.llm.requests)
+    assert 0 < calls <= len(one_sample_bot.llm.requests)
     assert read_sample(page, "capuchin_github_call_duration_seconds_count") > 0
     assert repo.name not in page
     if receiver is None:
