@@ -94,7 +94,7 @@ fi
 
 # --- The sandbox's base image -------------------------------------------------------------------
 if ! .venv/bin/python -m sandbox.docker.base_image --check 2>/dev/null; then
-    command -v debootstrap >/dev/null 2>&1 || [ ! -x /usr/bin/apt-get ] ||
-        install debootstrap debian-archive-keyring
+    command -v mmdebstrap >/dev/null 2>&1 || [ ! -x /usr/bin/apt-get ] ||
+        install mmdebstrap debian-archive-keyring
     .venv/bin/python -m sandbox.docker.base_image >&2 || exit 1
 fi

@@ -14,7 +14,7 @@ from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engin
 from bot.settings import Settings
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
-from sandbox.docker.debootstrap import BUILD_FOLDER
+from sandbox.docker.mmdebstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.scratch import remove_stale
 

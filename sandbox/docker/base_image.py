@@ -22,7 +22,7 @@ from typing import Any, cast
 import docker
 from docker.errors import DockerException, ImageNotFound
 
-from sandbox.docker import debootstrap
+from sandbox.docker import mmdebstrap
 from sandbox.docker.address import DockerAddress
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.images import touch_image
@@ -94,7 +94,7 @@ def ensure_base_image(
     callers at once, in one process or several, build it once.
 
     Raises:
-        SandboxUnavailable: Docker fails, or neither a registry nor debootstrap can be used.
+        SandboxUnavailable: Docker fails, or neither a registry nor mmdebstrap can be used.
     """
     reference = base_reference(root)
     if image_exists(client, reference):
@@ -122,9 +122,9 @@ def recipe_digest(root: str = "") -> str:
     digest.update(
         repr(
             (
-                debootstrap.SUITE,
-                debootstrap.PACKAGES,
-                debootstrap.EXCLUDED_PATHS,
+                mmdebstrap.SUITE,
+                mmdebstrap.PACKAGES,
+                mmdebstrap.EXCLUDED_PATHS,
                 root or REGISTRY_IMAGE,
             )
         ).encode()
@@ -176,11 +176,11 @@ def obtain_root(
             "there, or set CAPUCHIN_SANDBOX_BASE to another."
         )
     packages = hashlib.sha256(
-        repr((debootstrap.SUITE, debootstrap.PACKAGES, debootstrap.EXCLUDED_PATHS)).encode()
+        repr((mmdebstrap.SUITE, mmdebstrap.PACKAGES, mmdebstrap.EXCLUDED_PATHS)).encode()
     )
     tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
     if not image_exists(client, tag):
-        debootstrap.import_rootfs(client, tag, on_progress=on_progress)
+        mmdebstrap.import_rootfs(client, tag, on_progress=on_progress)
     return tag
 
 

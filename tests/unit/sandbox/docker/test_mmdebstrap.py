@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.debootstrap import DEFAULT_MIRROR, debian_mirror, root_command_prefix
+from sandbox.docker.mmdebstrap import DEFAULT_MIRROR, debian_mirror, root_command_prefix
 from sandbox.errors import SandboxUnavailable
 
 DEB822 = """\
@@ -47,7 +47,7 @@ def test_a_host_without_apt_uses_the_default(tmp_path: Path) -> None:
     assert debian_mirror(tmp_path / "none") == DEFAULT_MIRROR
 
 
-def test_without_debootstrap_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(SandboxUnavailable, match="apt-get install debootstrap") as told:
+def test_without_mmdebstrap_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="apt-get install mmdebstrap") as told:
         root_command_prefix("capuchin/rootfs:x", path=str(tmp_path))
     assert "No registry answers" in str(told.value)

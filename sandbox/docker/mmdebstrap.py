@@ -1,4 +1,4 @@
-"""A Debian root file system for Docker, made with debootstrap where no registry answers."""
+"""A Debian root file system for Docker, made with mmdebstrap where no registry answers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ EXCLUDED_PATHS = (
     "./var/log/*",
 )
 BOOTSTRAP_SECONDS = 900
-BUILD_FOLDER = "/var/tmp"  # noqa: S108 - debootstrap makes device files, which many a /tmp forbids
+BUILD_FOLDER = "/var/tmp"  # noqa: S108 - mmdebstrap makes device files, which many a /tmp forbids
 SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])
 NO_BASE_MESSAGE = (
-    "No registry answers and the base image cannot be built here: {reason}. Install debootstrap "
-    "(`apt-get install debootstrap debian-archive-keyring`) and run this as root or with "
+    "No registry answers and the base image cannot be built here: {reason}. Install mmdebstrap "
+    "(`apt-get install mmdebstrap debian-archive-keyring`) and run this as root or with "
     "passwordless sudo, or load an image with Python 3.11 and git as {root}."
 )
 
@@ -46,14 +46,14 @@ def import_rootfs(
     """Make the image `tag` from a fresh minimal Debian.
 
     Raises:
-        SandboxUnavailable: debootstrap is missing, not permitted or failed; says what to do.
+        SandboxUnavailable: mmdebstrap is missing, not permitted or failed; says what to do.
     """
     root_command = root_command_prefix(tag)
     with scratch_folder("rootfs", Path(BUILD_FOLDER)) as place:
         target = place / "root"
-        on_progress(f"Building a Debian {SUITE} root with debootstrap from {debian_mirror()}.")
+        on_progress(f"Building a Debian {SUITE} root with mmdebstrap from {debian_mirror()}.")
         try:
-            run_debootstrap(root_command, target, tag)
+            run_mmdebstrap(root_command, target, tag)
             on_progress("Importing it into Docker.")
             archive = place / "root.tar"
             pack_root(root_command, target, archive)
@@ -68,9 +68,9 @@ def import_rootfs(
 
 def root_command_prefix(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
     """The prefix that makes a command run as root: nothing, or `sudo -n`."""
-    if not shutil.which("debootstrap", path=path):
+    if not shutil.which("mmdebstrap", path=path):
         raise SandboxUnavailable(
-            NO_BASE_MESSAGE.format(reason="debootstrap is not installed", root=tag)
+            NO_BASE_MESSAGE.format(reason="mmdebstrap is not installed", root=tag)
         )
     if os.geteuid() == 0:
         return []
@@ -80,15 +80,16 @@ def root_command_prefix(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
         and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
     ):
         return [sudo, "-n"]
-    raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason="debootstrap needs root", root=tag))
+    raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason="mmdebstrap needs root", root=tag))
 
 
-def run_debootstrap(root_command: list[str], target: Path, tag: str) -> None:
-    program = shutil.which("debootstrap", path=SEARCH_PATH) or "debootstrap"
+def run_mmdebstrap(root_command: list[str], target: Path, tag: str) -> None:
+    program = shutil.which("mmdebstrap", path=SEARCH_PATH) or "mmdebstrap"
     include = f"--include={','.join(PACKAGES)}"
     argv = [
         *root_command,
         program,
+        "--mode=root",
         "--variant=minbase",
         include,
         SUITE,
@@ -100,9 +101,9 @@ def run_debootstrap(root_command: list[str], target: Path, tag: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason=str(error), root=tag)) from error
     if done.returncode:
-        tail = " ".join(done.stdout.decode(errors="replace").split())[-300:]
+        tail = " ".join(done.stderr.decode(errors="replace").split())[-300:]
         raise SandboxUnavailable(
-            NO_BASE_MESSAGE.format(reason=f"debootstrap failed ({tail})", root=tag)
+            NO_BASE_MESSAGE.format(reason=f"mmdebstrap failed ({tail})", root=tag)
         )
 
 
