@@ -1,4 +1,4 @@
-"""Two hundred executions (a hundred cold) while a worker, containers and Docker die at random."""
+"""Two hundred executions (sixty cold) while a worker, containers and Docker die at random."""
 
 from __future__ import annotations
 
