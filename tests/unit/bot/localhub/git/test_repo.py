@@ -46,6 +46,30 @@ def test_a_branch_that_moves_or_goes_is_read_anew(repo: GitRepo) -> None:
     assert repo.resolve("main") is None
 
 
+def test_refs_are_listed_as_by_git(repo: GitRepo) -> None:
+    assert repo.list_refs("") == {}
+    commit = write_commit(repo, b"one")
+    for name in ("heads/main", "heads/main-2", "heads/fix/total", "tags/v1", "hub/pull/1"):
+        repo.set_ref(f"refs/{name}", commit)
+    every = run_git(repo.path, "for-each-ref", "--format=%(refname)").decode().split()
+    (repo.path / "refs/heads/new.lock").touch()  # as while git sets a ref
+    assert list(repo.list_refs("")) == every
+    assert repo.list_refs("refs/heads/fix/") == {"total": commit}
+    assert set(repo.list_refs("refs/heads/").values()) == {commit}
+    run_git(repo.path, "symbolic-ref", "refs/heads/also", "refs/heads/main")
+    assert repo.list_refs("refs/heads/")["also"] == commit
+    run_git(repo.path, "pack-refs", "--all")
+    assert [*repo.list_refs("")] == sorted([*every, "refs/heads/also"])
+
+
+def test_a_file_is_stored_as_by_git(repo: GitRepo) -> None:
+    for content in (b"", b"total = 1\n", bytes(range(256)) * 500):
+        asked = run_git(repo.path, "hash-object", "--stdin", stdin=content).decode().strip()
+        assert [repo.write_blob(content) for _ in range(2)] == [asked, asked]
+        assert run_git(repo.path, "cat-file", "blob", asked) == content
+    run_git(repo.path, "fsck", "--strict")
+
+
 def test_refs_are_found_where_git_keeps_them(repo: GitRepo) -> None:
     commit = write_commit(repo, b"one")
     repo.set_ref("refs/heads/fix/total", commit)
