@@ -23,8 +23,9 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         RecordedAnswer(call="revising", turn=3, reply=ASKED),
         RecordedAnswer(call="revising", turn=4, reply=WORDS),
     )
-    async with start_recorded_bot(shop.answers(*follows), review_seconds=0) as bot:
-        config = "version: 1\nsamples: 2\nattempts: 5\nevidence_runs: 2\n"
+    recording = shop.answers(*follows, shop.RIGHT_AT_ONCE)
+    async with start_recorded_bot(recording, review_seconds=0) as bot:
+        config = "version: 1\nsamples: 1\nattempts: 5\nevidence_runs: 2\n"
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
         await bot.solve(await bot.open_issue(repo))
         (pull,) = repo.pulls
