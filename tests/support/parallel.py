@@ -36,8 +36,12 @@ SLOW_FIRST: Final = (
     "tests/soak/",
     "tests/safety/",
     "tests/machines/",
+    "tests/doors/",
+    "tests/unit/pipeline/regression/",
+    "tests/unit/support/",
+    "tests/unit/test_",
 )
-"""The short files of unit tests come last, so that both processes end at about the same time."""
+"""Short files come last, so that all processes end at about the same time."""
 
 
 class FileScheduling(LoadScopeScheduling):
