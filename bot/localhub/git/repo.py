@@ -81,7 +81,7 @@ class GitRepo:
     def list_refs(self, prefix: str = "refs/") -> dict[str, str]:
         """The object ids of the refs under `prefix` (which ends with `/`), by name without it."""
         loose = self._list_loose_refs()
-        if loose is not None:
+        if loose is not None and not self._has_packed_refs():
             inside = (name for name in sorted(loose) if name.startswith(prefix))
             return {name.removeprefix(prefix): loose[name] for name in inside}
         wanted = [prefix] if prefix else []
@@ -90,13 +90,13 @@ class GitRepo:
         return {name.removeprefix(prefix): sha for sha, name in pairs}
 
     def resolve(self, rev: str) -> str | None:
-        """The commit that `rev` names; None if there is none."""
+        """The commit that `rev` names, or None."""
         if not rev or "\0" in rev or "\n" in rev:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
         tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
         known = self._resolve_without_git(tried)
-        if known is not None:
+        if known is not None and not self._has_packed_refs():
             return known or None
         asked = "".join(f"{name}^{{commit}}\n" for name in tried if _is_plain_name(name))
         answers = run_git(self.path, "cat-file", "--batch-check", stdin=asked.encode())
@@ -105,8 +105,6 @@ class GitRepo:
 
     def _resolve_without_git(self, names: list[str]) -> str | None:
         """The commit of the first of `names` that exists, empty if none does; None: ask git."""
-        if (self.path / "packed-refs").exists():
-            return None
         for name in names:
             if not _is_plain_name(name):
                 continue
@@ -124,9 +122,7 @@ class GitRepo:
         return "" if all(name.startswith("refs/") for name in names) else None
 
     def _list_loose_refs(self) -> dict[str, str] | None:
-        """All refs by name, if each is in a file of its own and names an object; None: ask git."""
-        if (self.path / "packed-refs").exists():
-            return None
+        """The refs in files of their own, by name; None: one does not name an object, ask git."""
         found: dict[str, str] = {}
         try:
             for file in (self.path / "refs").rglob("*"):
@@ -135,6 +131,13 @@ class GitRepo:
         except (OSError, ValueError):  # a branch went in the meantime
             return None
         return found if all(map(FULL_SHA.fullmatch, found.values())) else None
+
+    def _has_packed_refs(self) -> bool:
+        """Whether some refs are in no file of their own.
+
+        Ask after reading such files: git packs a ref before it removes the file.
+        """
+        return (self.path / "packed-refs").exists()
 
     def set_ref(self, ref: str, sha: str, before: str | None = None) -> None:
         """Set a ref, whose value must be `before` if that is given.
@@ -219,7 +222,7 @@ class GitRepo:
         return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
 
     def find_entry(self, rev: str, path: str) -> Entry | None:
-        """The file, folder or link at `path` in a commit; None if there is none."""
+        """The file, folder or link at `path` in a commit, or None."""
         sha = self.resolve(rev)
         if sha is None:
             return None

@@ -62,6 +62,24 @@ def test_refs_are_listed_as_by_git(repo: GitRepo) -> None:
     assert [*repo.list_refs("")] == sorted([*every, "refs/heads/also"])
 
 
+def test_refs_that_git_packs_meanwhile_are_found(
+    repo: GitRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = write_commit(repo, b"one")
+    repo.set_ref("refs/heads/main", commit)
+    real = Path.read_text
+
+    def read_text(path: Path, encoding: str) -> str:
+        run_git(repo.path, "pack-refs", "--all")
+        return real(path, encoding)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert repo.resolve("main") == commit
+    (repo.path / "packed-refs").unlink()
+    repo.set_ref("refs/heads/main", commit)
+    assert repo.list_refs() == {"heads/main": commit}
+
+
 def test_a_file_is_stored_as_by_git(repo: GitRepo) -> None:
     for content in (b"", b"total = 1\n", bytes(range(256)) * 500):
         asked = run_git(repo.path, "hash-object", "--stdin", stdin=content).decode().strip()
