@@ -102,8 +102,7 @@ def prepare(name: str, options: Options) -> Plan:
     output = folder / "output"
     output.write_bytes(b"")
     most = QUICK_BYTES if options.quick else sys.maxsize
-    limits = options.seconds, options.runs
-    return Plan(name, *limits, options.seed, most, folder, grown, output)
+    return Plan(name, options.seconds, options.runs, options.seed, most, folder, grown, output)
 
 
 def replay(name: str, paths: list[Path]) -> str:

@@ -19,8 +19,7 @@ DEAR = shop.answers(RecordedAnswer(call="testing", turn=0, reply=LONG + shop.SCR
 
 def files(budget: str = "") -> dict[str, str]:
     """The shop, with one sample; its run costs more than a dime and less than two."""
-    said = [shop.ONE_SAMPLE, budget]
-    return {**shop.FILES, ".github/capuchin.yml": "\n".join(said) + "\n"}
+    return {**shop.FILES, ".github/capuchin.yml": f"{shop.ONE_SAMPLE}{budget}\n"}
 
 
 def assert_ended(repo: Repo, issue: Issue, run: Run, ceiling: str, spent: str) -> None:
