@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
+from pipeline.codebase.recent import RecentBytes
 from pipeline.edits import failing_tests
 from pipeline.types import TestScript
 
@@ -18,6 +21,10 @@ MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
 WRITE_SECONDS: Final = 10.0
 WRITE_MEMORY: Final = 512 * 1024 * 1024
+_RECENT: Final = RecentBytes(4 * 1024 * 1024)
+"""Failing tests by their question: each edit that runs with the same tests asks again."""
+_NONCE: Final = secrets.token_hex(16)
+"""Stands for the nonce in these; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
 _SCRIPT: Final = '''\
@@ -86,7 +93,7 @@ async def build_failing_script(text: str, nonce: str) -> str:
     """
     given = read_given(text)
     failing = await _write_failing(given, nonce) if given else None
-    return _SCRIPT.format(given=failing.decode()) if failing else ""
+    return _SCRIPT.format(given=json.dumps(failing)) if failing else ""
 
 
 async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
@@ -94,23 +101,32 @@ async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
     no test file or not Python as we know it."""
     content = base64.b64encode(text.encode("utf-8", "replace")).decode()
     failing = await _write_failing({"files": {path: content}}, nonce)
-    return base64.b64decode(json.loads(failing)["files"][path]) if failing else b""
+    return base64.b64decode(failing["files"][path]) if failing else b""
 
 
-async def _write_failing(given: Mapping[str, Any], nonce: str) -> bytes:
+async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any] | None:
     files: Mapping[str, str] = given["files"]
     tests = [path for path, data in files.items() if _is_test_file(path, base64.b64decode(data))]
-    question = json.dumps({"given": given, "tests": tests, "nonce": nonce}).encode()
-    try:
-        return await call_isolated(
-            failing_tests.__name__,
-            failing_tests.write_failing_tests.__name__,
-            question,
-            seconds=WRITE_SECONDS,
-            memory=WRITE_MEMORY,
-        )
-    except IsolatedFailure:
-        return b""
+    question = json.dumps({"given": given, "tests": tests, "nonce": _NONCE}).encode()
+    key = hashlib.sha256(question).hexdigest()
+    answer = _RECENT.get(key)
+    if answer is None:
+        try:
+            answer = await call_isolated(
+                failing_tests.__name__,
+                failing_tests.write_failing_tests.__name__,
+                question,
+                seconds=WRITE_SECONDS,
+                memory=WRITE_MEMORY,
+            )
+        except IsolatedFailure:
+            return None
+        _RECENT.add(key, answer)
+    failing: dict[str, Any] = json.loads(answer)
+    for path in tests:
+        content = base64.b64decode(failing["files"][path]).replace(_NONCE.encode(), nonce.encode())
+        failing["files"][path] = base64.b64encode(content).decode()
+    return failing
 
 
 def read_given(text: str) -> dict[str, Any] | None:

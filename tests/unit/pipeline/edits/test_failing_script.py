@@ -52,6 +52,22 @@ async def test_every_test_fails_under_its_own_name(
     assert (tmp_path / "fails/tests/data.txt").read_bytes() == b"\xff"
 
 
+async def test_each_time_they_fail_with_the_nonce_that_is_asked_for(
+    tmp_path: Path, conventions: Conventions
+) -> None:
+    script, _ = build_test_script({"tests/test_a.py": TESTS["a case"].encode()}, conventions)
+    assert script is not None
+    first, second, again = [
+        await build_failing_script(script.text, nonce) for nonce in ("one", "two", "one")
+    ]
+    assert first == again != second
+    for text, nonce in ((first, "one"), (second, "two")):
+        assert await run(text, tmp_path / nonce) == 2
+        failing = (tmp_path / nonce / "tests/test_a.py").read_text()
+        assert failing.count("raise AssertionError") == 1
+        assert f"raise AssertionError('{nonce}')" in failing
+
+
 @pytest.mark.parametrize(
     "text",
     [
