@@ -72,6 +72,7 @@ NETWORK_MODULES = (
     "__init__.py",
     "destinations.py",
     "egress.py",
+    "holder.py",
     "index_cache.py",
     "pages.py",
     "proxy.py",

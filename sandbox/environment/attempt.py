@@ -41,9 +41,9 @@ MOST_ATTEMPTS: Final = 5
 NAMES: Final = re.compile(r'"attempt": "\w+"')
 UV_STEP: Final = (
     "test -x /opt/tools/uv/bin/uv || "
-    "{ python3 -m venv /opt/tools/uv && /opt/tools/uv/bin/pip install --quiet uv; } || "
+    "python -m pip install --quiet --target /opt/tools/uv uv || "
     # By itself pip says of an index that does not answer that it has no such package.
-    '{ /opt/tools/uv/bin/pip install -vv uv | grep "Could not fetch URL"; '
+    '{ python -m pip install -vv --target /opt/tools/uv uv | grep "Could not fetch URL"; '
     "test -x /opt/tools/uv/bin/uv; }"
 )
 

@@ -141,7 +141,7 @@ class EnvironmentBuild:
                 touch_image(self._client, self.image)
                 return
             self._on_progress("Installing the dependencies.")
-            lines = (*UNPACK, *steps, *self._search, *UNINSTALL, COMPILE)
+            lines = (*UNPACK, *steps, *self._search, *UNINSTALL, COMPILE, *CLEAN_UP)
             self._build_layer(root, lines, self.dependencies, network)
         self._on_progress("Installing the repository.")
         fits = MEASURE + str(self._options.disk_mb // 2)

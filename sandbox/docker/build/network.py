@@ -28,21 +28,22 @@ from sandbox.environment.options import DEFAULT_INDEX, PROXY_NAME, BuildOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.stream import DeadlinePassed
-from sandbox.guest.network.egress import MEETING
-from sandbox.guest.network.index_cache import FOLDER, PORT
-from sandbox.guest.network.proxy import PROXY_PORT
+from sandbox.guest.network.holder import INDEX_PORT, MEETING, PROXY_PORT
+from sandbox.guest.network.index_cache import FOLDER
 from sandbox.layout import LABEL_KIND
 
 READY_SECONDS: Final = 120
 """How long the two containers may take to start, on a busy host."""
 INDEX_VOLUME: Final = "capuchin-index-1"
 """Holds what `index_cache.py` keeps, for all builds on this daemon; only that program sees it."""
-CACHED_INDEX: Final = f"http://127.0.0.1:{PORT}/simple"
+CACHED_INDEX: Final = f"http://127.0.0.1:{INDEX_PORT}/simple"
 PROXY: Final = f"http://127.0.0.1:{PROXY_PORT}"
 PROGRAM: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
-    "from sandbox.guest.network import egress; egress."
+    "from sandbox.guest.network import {module}; {module}.{function}()"
 )
+SERVE: Final = PROGRAM.format(module="egress", function="serve")
+HOLD: Final = PROGRAM.format(module="holder", function="hold")
 PREDEFINED: Final = {"http_proxy", "https_proxy", "no_proxy"}
 BLOCK_PROGRAM: Final = "/opt/capuchin/block_metadata.py"
 
@@ -121,8 +122,8 @@ def open_build_network(
         index = (options.index_url or DEFAULT_INDEX) if cached else ""
         asked = {"permitted": options.list_permitted(), "index": index, "ca": ca}
         asked["parent"] = options.parent_proxy()
-        serving, attached = start(asked, options.network, program="serve", cached=cached)
-        holding, _ = start({}, "none", program="hold", beside=serving)
+        serving, attached = start(asked, options.network, program=SERVE, cached=cached)
+        holding, _ = start({}, "none", program=HOLD, beside=serving)
         wait_until_ready(attached, stop)
         shown = CACHED_INDEX if cached else options.index_url
         yield BuildNetwork(f"container:{holding}", shown, PROXY)
@@ -157,7 +158,7 @@ def create_network_container(
         mem_limit=(512 if serves else 64) * 1024 * 1024,
         log_config=LogConfig(type="none"),
     )
-    code = [program] if blocks else ["-c", f"{PROGRAM}{program}()"]
+    code = [program] if blocks else ["-c", program]
     made = cast(
         dict[str, Any],
         client.create_container(

@@ -28,27 +28,24 @@ UNINSTALL = (
     # uv takes a hundredth of pip's time; the maintainers' own lines may do without it.
     f"if test -x {_UV}; then {_UV} pip {_EDITABLE} {_UV} pip uninstall; "
     f"else pip {_EDITABLE} pip uninstall --yes; fi",
-    f"find {CHECKOUT} -mindepth 1 -delete; rm -f {INCOMING}/*",
-    CLEAN_TMP,
+    f"find {CHECKOUT} -mindepth 1 -delete",
 )
 _PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
 _COMPILE = "xargs -0 -r -n 100 -P 2 timeout 5m python -m compileall -q >/dev/null 2>&1 || true"
 """Compiles the files whose names it reads. One that does not compile does not matter."""
 
 
-def _compile_installed(condition: str = "") -> str:
-    # Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
-    # Hardly anybody imports the tests of a dependency.
-    which = f"-name '*.py' ! -size +2M ! -path '*/tests/*' ! -path '*/test/*' {condition}"
-    return f"""find $(python -c "{_PATHS}") {which} -print0 | {_COMPILE}"""
-
-
+# Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
+# Hardly anybody imports the tests of a dependency. What the layer below holds is compiled.
+_INSTALLED = (
+    f"-name '*.py' ! -size +2M ! -path '*/tests/*' ! -path '*/test/*' -cnewer {INCOMING}/begun"
+)
 # uv leaves it to the first import. Nothing that an execution writes lasts: each would compile all
 # that it imports.
-COMPILE = _compile_installed()
+COMPILE = f"""find $(python -c "{_PATHS}") {_INSTALLED} -print0 | {_COMPILE}"""
 FINISH = (
     f"{SYSTEM_PYTHON} -I /opt/capuchin/list_sources.py {CHECKOUT} | {_COMPILE}",
-    _compile_installed(f"-cnewer {INCOMING}/begun"),  # the layer below is compiled
+    COMPILE,
     f"find {CHECKOUT} -mindepth 1 -maxdepth 1 -exec mv -t {TREE} {{}} +; rm -f {INCOMING}/*",
     CLEAN_TMP,
 )

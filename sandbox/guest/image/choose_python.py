@@ -148,9 +148,8 @@ def install_interpreter(wanted: list[str], too_old: list[str]) -> str:
 def ensure_uv() -> str:
     program = f"{TOOLS}/bin/uv"
     if not Path(program).exists():
-        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=False)
-        pip = [f"{TOOLS}/bin/pip", "install", "--quiet", "uv"]
-        if subprocess.run(pip, check=False).returncode:
+        pip = [f"{ENVIRONMENT}/bin/python", "-m", "pip", "install", "--quiet"]
+        if subprocess.run([*pip, "--target", TOOLS, "uv"], check=False).returncode:
             raise NoInterpreter("uv, which fetches interpreters, could not be installed.")
     return program
 

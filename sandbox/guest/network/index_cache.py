@@ -25,7 +25,6 @@ from sandbox.guest.network.destinations import Destinations
 from sandbox.guest.network.pages import JSON_TYPE, read_address, rewrite_page
 from sandbox.guest.network.upstream import Answer, Upstream
 
-PORT = 3141
 FOLDER = "/var/cache/capuchin-index"
 FRESH_SECONDS = 600
 """What PyPI says of its own pages."""

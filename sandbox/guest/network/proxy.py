@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 
 from sandbox.guest.network.destinations import Destinations, Refused
 
-PROXY_PORT = 3142
 MOST_CONNECTIONS = 256
 HEAD_BYTES = 64 * 1024
 HEAD_SECONDS = 30

@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 import pytest
 
 from sandbox.guest.network.destinations import Destinations
-from sandbox.guest.network.egress import listen
+from sandbox.guest.network.holder import listen
 from sandbox.guest.network.index_cache import IndexCache, IndexServer
 from sandbox.guest.network.pages import local_address, read_address
 from sandbox.guest.network.upstream import Upstream

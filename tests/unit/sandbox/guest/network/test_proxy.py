@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sandbox.guest.network.destinations import Destinations
-from sandbox.guest.network.egress import listen
+from sandbox.guest.network.holder import listen
 from sandbox.guest.network.proxy import Proxy, read_request
 
 
