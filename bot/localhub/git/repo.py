@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import tempfile
-import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bot.localhub.errors import GitCommandFailed
+from bot.localhub.git.loose import FULL_SHA, read_object, write_object
 from bot.localhub.git.run import run_git
 from bot.localhub.git.types import Commit, Entry, Signature, parse_commit, parse_entry
 
-FULL_SHA = re.compile(r"[0-9a-f]{40}")
 SHORT_SHA = re.compile(r"[0-9a-f]{7,40}")
 
 _MOST_REMEMBERED = 4096
@@ -165,6 +162,8 @@ class GitRepo:
         """The kind of an object (`commit`, `tree`, `blob`, `tag`); None if it does not exist."""
         if not FULL_SHA.fullmatch(sha):
             return None
+        if loose := read_object(self.path, sha):
+            return loose[0]
         try:
             return self.ask("cat-file", "-t", sha).decode().strip()
         except GitCommandFailed:
@@ -176,7 +175,8 @@ class GitRepo:
         Raises:
             GitCommandFailed: `sha` is not such an object.
         """
-        return self.ask("cat-file", kind, sha)
+        loose = read_object(self.path, sha)
+        return loose[1] if loose and loose[0] == kind else self.ask("cat-file", kind, sha)
 
     def read_commit(self, sha: str) -> Commit:
         """A commit by its id.
@@ -188,6 +188,11 @@ class GitRepo:
 
     def read_commits(self, shas: Iterable[str]) -> list[Commit]:
         """Several commits at once, in order."""
+        shas = list(shas)
+        loose = [read_object(self.path, sha) for sha in shas]
+        if all(found and found[0] == "commit" for found in loose):
+            texts = (found[1].decode("utf-8", "replace") for found in loose if found)
+            return [parse_commit(sha, text) for sha, text in zip(shas, texts, strict=True)]
         asked = "".join(f"{sha}\n" for sha in shas).encode()
         data = run_git(self.path, "cat-file", "--batch", stdin=asked)
         found: list[Commit] = []
@@ -246,15 +251,7 @@ class GitRepo:
 
     def write_blob(self, content: bytes) -> str:
         """Store a file and return its id."""
-        data = b"blob %d\0" % len(content) + content
-        sha = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-        place = self.path / "objects" / sha[:2] / sha[2:]
-        if not place.exists():
-            place.parent.mkdir(exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-                file.write(zlib.compress(data, level=1))
-            Path(file.name).replace(place)
-        return sha
+        return write_object(self.path, "blob", content)
 
     def write_tree(self, entries: Iterable[Entry]) -> str:
         """Store one level of a tree and return its id.
@@ -297,8 +294,7 @@ class GitRepo:
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {author.to_line()}", f"committer {by.to_line()}"]
         text = "\n".join(lines) + "\n\n" + message
-        command = ("hash-object", "-w", "-t", "commit", "--stdin")
-        return run_git(self.path, *command, stdin=text.encode()).decode().strip()
+        return write_object(self.path, "commit", text.encode())
 
 
 def is_valid_path(path: str) -> bool:

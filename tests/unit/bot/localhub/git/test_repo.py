@@ -101,3 +101,42 @@ def test_refs_are_found_where_git_keeps_them(repo: GitRepo) -> None:
     assert {name: repo.resolve(name) for name in names} == dict.fromkeys(names, commit)
     for name in ("fix", "none", "fix/total/more", "n" * 5000, "é", "../config", commit[:6]):
         assert repo.resolve(name) is None
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_objects_are_read_as_by_git(repo: GitRepo, packed: bool) -> None:
+    commits = [write_commit(repo, text) for text in (b"one", b"two\n\nthree", "\xe4\n".encode())]
+    tree = repo.read_commit(commits[0]).tree
+    large = repo.write_blob(bytes(2_000_000))
+    empty = repo.write_blob(b"")
+    repo.set_ref("refs/heads/main", commits[0])
+    if packed:
+        run_git(repo.path, "repack", "-q", "-a", "-d")
+        assert not (repo.path / "objects" / commits[0][:2] / commits[0][2:]).exists()
+    for sha in (*commits, tree, large, empty):
+        kind = run_git(repo.path, "cat-file", "-t", sha).decode().strip()
+        assert repo.object_kind(sha) == kind
+        assert repo.read_object(kind, sha) == run_git(repo.path, "cat-file", kind, sha)
+    assert [commit.message for commit in repo.read_commits(commits)] == [
+        "one", "two\n\nthree", "\xe4\n"
+    ]  # fmt: skip
+    with pytest.raises(GitCommandFailed):
+        repo.read_object("commit", tree)
+    with pytest.raises(GitCommandFailed):
+        repo.read_commit("0" * 40)
+
+
+def test_an_object_that_is_damaged_is_left_to_git(repo: GitRepo) -> None:
+    blob = repo.write_blob(b"one\n" * 100)
+    place = repo.path / "objects" / blob[:2] / blob[2:]
+    place.write_bytes(place.read_bytes()[:10])
+    with pytest.raises(GitCommandFailed):
+        repo.read_object("blob", blob)
+
+
+def test_a_commit_is_stored_as_by_git(repo: GitRepo) -> None:
+    commit = write_commit(repo, b"one\n")
+    text = run_git(repo.path, "cat-file", "commit", commit)
+    stored = run_git(repo.path, "hash-object", "-t", "commit", "--stdin", stdin=text)
+    assert stored.decode().strip() == commit
+    run_git(repo.path, "fsck", "--strict", commit)
