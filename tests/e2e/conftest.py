@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from bot.localhub import LocalHub
 from bot.recorded.recording import Recording
 from bot.recorded.server import RecordedServer
+from bot.settings import Settings
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import BotHarness, StartBot
@@ -30,6 +31,8 @@ def settings_fields(redis_server: RedisServer, redis_prefix: str, tmp_path: Path
         "redis_url": redis_server.url,
         "redis_prefix": redis_prefix,
         "data_dir": str(tmp_path / "data"),
+        # Tests run beside each other: a second container of a run would cost more than it brings.
+        "sandbox_parallel": 1,
     }
 
 
@@ -48,8 +51,10 @@ def start_recorded_bot(hub: LocalHub, redis: Redis, settings_fields: Fields) -> 
 
 @pytest.fixture
 async def recorded_bot(start_recorded_bot: StartBot) -> AsyncGenerator[BotHarness]:
-    """The bot with recorded answers that find the bug of `tests/e2e/shop.py`."""
-    async with start_recorded_bot() as bot:
+    """The bot with recorded answers that find the bug of `tests/e2e/shop.py`, and with as many
+    executions at once as by default."""
+    parallel = Settings.model_fields["sandbox_parallel"].default
+    async with start_recorded_bot(sandbox_parallel=parallel) as bot:
         yield bot
 
 

@@ -259,8 +259,8 @@ PROTECTIONS: Final = (
         (
             (
                 "sandbox/docker/build/network.py",
-                'start({}, "none", program="hold"',
-                'start({}, options.network, program="hold"',
+                'start({}, "none", program=HOLD',
+                "start({}, options.network, program=HOLD",
             ),
         ),
         ("test_build_steps.py::test_a_build_reaches_no_host_private_network_or_metadata",),

@@ -1,4 +1,4 @@
-"""Two hundred executions (sixty cold) while a worker, containers and Docker die at random."""
+"""Many executions while a worker, containers and Docker die at random."""
 
 from __future__ import annotations
 

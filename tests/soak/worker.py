@@ -24,7 +24,7 @@ from sandbox.limits import Limits
 from sandbox.program import python_script
 
 EDITS = 20
-TESTS: Mapping[str, int] = {"warm": 10, "cold": 3}
+TESTS: Mapping[str, int] = {"warm": 8, "cold": 2}
 """By mode: each cold execution has a container of its own, which costs far more."""
 OWNER = "soak"
 AGAIN_SECONDS = 0.1
