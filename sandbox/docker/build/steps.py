@@ -24,22 +24,25 @@ CLEAN_TMP = "find /tmp -mindepth 1 -delete 2>/dev/null || true"
 CLEAN_UP = (f"rm -f {INCOMING}/*", CLEAN_TMP)
 _UV = "/opt/tools/uv/bin/uv"
 _EDITABLE = "list --editable --format=freeze | sed 's/==.*//' | xargs -r"
+_PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
+_LINKS = "\\( -name direct_url.json -o -name '*.egg-link' \\)"
+"""What is editable has one of these files (PEP 610; setuptools' develop)."""
 UNINSTALL = (
     # uv takes a hundredth of pip's time; the maintainers' own lines may do without it.
     f"if test -x {_UV}; then {_UV} pip {_EDITABLE} {_UV} pip uninstall; "
-    f"else pip {_EDITABLE} pip uninstall --yes; fi",
+    f"""elif find $(python -c "{_PATHS}") {_LINKS} -print -quit | grep -q .; """
+    f"then pip {_EDITABLE} pip uninstall --yes; fi",
     f"find {CHECKOUT} -mindepth 1 -delete",
 )
-_PATHS = "import sysconfig; p = sysconfig.get_paths(); print(*{p['purelib'], p['platlib']})"
 _COMPILE = "xargs -0 -r -n 100 -P 2 timeout 5m python -m compileall -q >/dev/null 2>&1 || true"
 """Compiles the files whose names it reads. One that does not compile does not matter."""
 
 
 # Source of more than 2 MiB is data: compiling takes minutes and many times its size in memory.
-# Hardly anybody imports the tests of a dependency. What the layer below holds is compiled.
-_INSTALLED = (
-    f"-name '*.py' ! -size +2M ! -path '*/tests/*' ! -path '*/test/*' -cnewer {INCOMING}/begun"
-)
+# Hardly anybody imports the tests of a dependency, or more than one of the hundreds of lexers that
+# come with pytest. What the layer below holds is compiled.
+_LEFT_OUT = "".join(f" ! -path '*/{folder}/*'" for folder in ("tests", "test", "pygments/lexers"))
+_INSTALLED = f"-name '*.py' ! -size +2M{_LEFT_OUT} -cnewer {INCOMING}/begun"
 # uv leaves it to the first import. Nothing that an execution writes lasts: each would compile all
 # that it imports.
 COMPILE = f"""find $(python -c "{_PATHS}") {_INSTALLED} -print0 | {_COMPILE}"""
