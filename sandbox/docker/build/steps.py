@@ -32,7 +32,7 @@ UNINSTALL = (
     f"if test -x {_UV}; then {_UV} pip {_EDITABLE} {_UV} pip uninstall; "
     f"""elif find $(python -c "{_PATHS}") {_LINKS} -print -quit | grep -q .; """
     f"then pip {_EDITABLE} pip uninstall --yes; fi",
-    f"find {CHECKOUT} -mindepth 1 -delete",
+    f"find {CHECKOUT} -mindepth 1 -delete || true",  # a step may have locked a folder
 )
 _COMPILE = "xargs -0 -r -n 100 -P 2 timeout 5m python -m compileall -q >/dev/null 2>&1 || true"
 """Compiles the files whose names it reads. One that does not compile does not matter."""

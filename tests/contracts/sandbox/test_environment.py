@@ -62,6 +62,17 @@ async def test_setup_lines_replace_detection_and_progress_is_reported(
     assert containers_of(daemon, run_id) == []
 
 
+async def test_a_folder_that_the_setup_locks_fails_no_build(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    tree = make_tree(tmp_path, {"app.py": "X = 7\n"})
+    line = f"mkdir -p locked && touch locked/{run_id} && chmod 500 locked"
+    image = await engine.prepare(EnvironmentRequest(tree, setup=[line], run_id=run_id))
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(python_script("import app; print(app.X)"))
+    assert run.output == "7\n"
+
+
 async def test_a_release_never_replaces_the_repositorys_own_package(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:
