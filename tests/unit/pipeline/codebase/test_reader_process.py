@@ -109,8 +109,8 @@ def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
 @pytest.mark.slow
 def test_an_edit_of_many_such_files_is_compared_as_text_and_by_its_text() -> None:
     def edit(word: str) -> str:
-        return "".join(diff_of("x\n", BOMB + f"{word}{n}\n", f"src/{n}.c") for n in range(6))
+        return "".join(diff_of("x\n", BOMB + f"{word}{n}\n", f"src/{n}.c") for n in range(12))
 
     one = normalise(edit("a"))
-    assert len(one.files) == 6
+    assert len(one.files) == 12
     assert one.key == normalise(edit("a")).key != normalise(edit("b")).key
