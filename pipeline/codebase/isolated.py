@@ -44,29 +44,32 @@ class IsolatedFailure(Exception):
 async def run_isolated(program: str, text: bytes, *, seconds: float) -> bytes:
     """Run `program` on `text` and return its output; empty if it crashes or takes too long.
 
-    It can import only the standard library. Equal text gives equal output, so recent output is
-    kept: candidates and runs parse the same files.
+    It can import only the standard library. Recent output is kept: candidates and runs parse the
+    same files.
     """
-    key = hashlib.sha256(program.encode() + b"\0" + text).hexdigest()
-    output = _RECENT.get(key)
-    if output is None:
-        output = await _run(("-S",), program, text, seconds, MEMORY_BYTES)
-        if output:  # a crash may be the machine's
-            _RECENT.add(key, output)
-    return output
+    return await _run_once(("-S",), program, text, seconds, MEMORY_BYTES)
 
 
 async def call_isolated(
-    module: str, function: str, data: bytes, *, seconds: float, memory: int = MEMORY_BYTES
+    module: str,
+    function: str,
+    data: bytes,
+    *,
+    seconds: float,
+    memory: int = MEMORY_BYTES,
+    keep: bool = False,
 ) -> bytes:
     """Call `function`, from bytes to bytes, of our `module` and return its result for `data`.
+
+    `keep` keeps recent results, where the same `data` comes again.
 
     Raises:
         IsolatedFailure: it raised an error, or needs more than `seconds` or `memory` (bytes of
             address space).
     """
     program = _CALL.format(path=build_import_path(), module=module, function=function)
-    answer = await _run((), program, data, seconds, memory)
+    run = _run_once if keep else _run
+    answer = await run((), program, data, seconds, memory)
     if answer[:1] != b"+":
         raise IsolatedFailure(f"{module}.{function}")
     return answer[1:]
@@ -75,6 +78,19 @@ async def call_isolated(
 def build_import_path() -> list[str]:
     """The folder of our packages: isolated Python ignores PYTHONPATH and the current folder."""
     return [folder for folder in sys.path if folder]
+
+
+async def _run_once(
+    flags: Sequence[str], program: str, text: bytes, seconds: float, memory: int
+) -> bytes:
+    """As `_run`, but equal text gives equal output, so recent output is kept."""
+    key = hashlib.sha256(program.encode() + b"\0" + text).hexdigest()
+    output = _RECENT.get(key)
+    if output is None:
+        output = await _run(flags, program, text, seconds, memory)
+        if output:  # a crash may be the machine's
+            _RECENT.add(key, output)
+    return output
 
 
 async def _run(

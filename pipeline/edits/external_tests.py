@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import base64
-import hashlib
 import json
 import re
 import secrets
@@ -13,7 +12,6 @@ from typing import Any, Final
 
 from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
-from pipeline.codebase.recent import RecentBytes
 from pipeline.edits import failing_tests
 from pipeline.types import TestScript
 
@@ -21,10 +19,8 @@ MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
 WRITE_SECONDS: Final = 10.0
 WRITE_MEMORY: Final = 512 * 1024 * 1024
-_RECENT: Final = RecentBytes(4 * 1024 * 1024)
-"""Failing tests by their question: each edit that runs with the same tests asks again."""
 _NONCE: Final = secrets.token_hex(16)
-"""Stands for the nonce in these; no text from outside can contain it."""
+"""Stands for the nonce in failing tests that are kept; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
 _SCRIPT: Final = '''\
@@ -108,20 +104,17 @@ async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any]
     files: Mapping[str, str] = given["files"]
     tests = [path for path, data in files.items() if _is_test_file(path, base64.b64decode(data))]
     question = json.dumps({"given": given, "tests": tests, "nonce": _NONCE}).encode()
-    key = hashlib.sha256(question).hexdigest()
-    answer = _RECENT.get(key)
-    if answer is None:
-        try:
-            answer = await call_isolated(
-                failing_tests.__name__,
-                failing_tests.write_failing_tests.__name__,
-                question,
-                seconds=WRITE_SECONDS,
-                memory=WRITE_MEMORY,
-            )
-        except IsolatedFailure:
-            return None
-        _RECENT.add(key, answer)
+    try:
+        answer = await call_isolated(
+            failing_tests.__name__,
+            failing_tests.write_failing_tests.__name__,
+            question,
+            seconds=WRITE_SECONDS,
+            memory=WRITE_MEMORY,
+            keep=True,  # each edit that runs with the same tests asks again
+        )
+    except IsolatedFailure:
+        return None
     failing: dict[str, Any] = json.loads(answer)
     for path in tests:
         content = base64.b64decode(failing["files"][path]).replace(_NONCE.encode(), nonce.encode())
