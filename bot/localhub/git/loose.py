@@ -21,8 +21,8 @@ def read_object(repository: Path, sha: str) -> tuple[str, bytes] | None:
     if not FULL_SHA.fullmatch(sha):
         return None
     try:
-        packed = (repository / "objects" / sha[:2] / sha[2:]).read_bytes()
-        data = zlib.decompressobj().decompress(packed, _MOST_BYTES)
+        with (repository / "objects" / sha[:2] / sha[2:]).open("rb") as file:
+            data = zlib.decompressobj().decompress(file.read(_MOST_BYTES), _MOST_BYTES)
     except (OSError, zlib.error):
         return None
     head, _, content = data.partition(b"\0")

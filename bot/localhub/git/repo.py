@@ -189,10 +189,9 @@ class GitRepo:
     def read_commits(self, shas: Iterable[str]) -> list[Commit]:
         """Several commits at once, in order."""
         shas = list(shas)
-        loose = [read_object(self.path, sha) for sha in shas]
-        if all(found and found[0] == "commit" for found in loose):
-            texts = (found[1].decode("utf-8", "replace") for found in loose if found)
-            return [parse_commit(sha, text) for sha, text in zip(shas, texts, strict=True)]
+        loose = [(sha, one[1]) for sha in shas if (one := read_object(self.path, sha))]
+        if len(loose) == len(shas):
+            return [parse_commit(sha, content.decode("utf-8", "replace")) for sha, content in loose]
         asked = "".join(f"{sha}\n" for sha in shas).encode()
         data = run_git(self.path, "cat-file", "--batch", stdin=asked)
         found: list[Commit] = []
