@@ -39,9 +39,13 @@ async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
 async def test_a_program_that_may_wait_does_nothing_for_as_long_as_it_likes(
     sandbox: SandboxSession,
 ) -> None:
-    program = python_script("import time\ntime.sleep(3)\nprint('done')", seconds=1)
-    assert (await sandbox.run(program)).limit == "idle"
-    run = await sandbox.run(replace(program, may_wait=True))
+    # The one that is to be ended sleeps long enough for a busy machine to notice.
+    endless, waiting = (
+        python_script(f"import time\ntime.sleep({slept})\nprint('done')", seconds=1)
+        for slept in (60, 3)
+    )
+    assert (await sandbox.run(endless)).limit == "idle"
+    run = await sandbox.run(replace(waiting, may_wait=True))
     assert (run.ending, run.output) == (Ending.EXIT, "done\n")
 
 
