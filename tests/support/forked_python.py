@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -61,19 +61,26 @@ async def run_forked(
     os.write(request, json.dumps({"argv": argv, "folder": str(folder), "env": env}).encode())
     os.lseek(request, 0, os.SEEK_SET)
     (output, writing), (status, reporting) = os.pipe(), os.pipe()
-    socket.send_fds(_start_server(), [b"."], [request, writing, reporting])
-    for fd in (request, writing, reporting):
-        os.close(fd)
-    with os.fdopen(status, "rb", 0) as reports, os.fdopen(output, "rb", 0) as outputs:
+    with (
+        ExitStack() as sent,
+        os.fdopen(status, "rb", 0) as reports,
+        os.fdopen(output, "rb", 0) as outputs,
+    ):
+        for fd in (request, writing, reporting):
+            sent.callback(os.close, fd)
         async with _reader_of(reports) as report, _reader_of(outputs) as found:
-            pid = int(await report.readline())
+            socket.send_fds(_start_server(), [b"."], [request, writing, reporting])
+            sent.close()  # from here on there is a process, whatever becomes of this call
+            pid = b""
             try:
+                pid = await report.readline()
                 async with asyncio.timeout(seconds):
                     data = await found.read()
                     return int(await report.readline()), data
             except (TimeoutError, asyncio.CancelledError):
+                pid = pid or await shield(report.readline())
                 with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(int(pid), signal.SIGKILL)
                 await shield(report.readline())  # until it is gone: its folder goes next
                 raise
 

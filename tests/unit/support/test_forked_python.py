@@ -14,6 +14,7 @@ import pytest
 from tests.support.fakes import run_process
 from tests.support.fork_server import is_program
 from tests.support.forked_python import ENVIRONMENT, run_forked
+from tests.support.proc import read_links
 
 Run = Callable[
     [Sequence[str], Path, float, Mapping[str, str]], Coroutine[Any, Any, tuple[int, bytes]]
@@ -89,3 +90,17 @@ async def test_a_cancelled_call_leaves_no_process(tmp_path: Path, run: Run) -> N
     with pytest.raises(asyncio.CancelledError):
         await call
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+@pytest.mark.parametrize("run", [run_process, run_forked])
+async def test_a_call_that_is_cancelled_early_leaves_no_process(tmp_path: Path, run: Run) -> None:
+    for steps in range(12):
+        argv = [sys.executable, "-c", "import time; time.sleep(1000)"]
+        call = asyncio.create_task(run(argv, tmp_path, 900, ENVIRONMENT))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    await asyncio.sleep(0.5)  # what was not killed would have started by now
+    assert str(tmp_path) not in {folder for _, folder in read_links("cwd")}
