@@ -120,6 +120,7 @@ class ExecutionMonitor:
         self._is_gone = False
         self._limit = ""
         self._time: TimeLimit | None = None
+        self._next_look = 0.0
         self._kills = count_oom_kills()
         self._deadline = time.monotonic() + SETUP_SECONDS
 
@@ -206,9 +207,13 @@ class ExecutionMonitor:
 
     def _look_at_time(self) -> float:
         """Seconds until the next look; 0 or less when a limit is met."""
+        now = time.monotonic()
         if self._time is None:
-            return self._deadline - time.monotonic()
+            return self._deadline - now
+        if now < self._next_look:  # a look takes time, and a program may print much
+            return self._next_look - now
         self._limit = self._time.find_exceeded()
+        self._next_look = now + self._time.pause
         return 0 if self._limit else self._time.pause
 
     def _read_output(self) -> bool:
@@ -229,6 +234,7 @@ class ExecutionMonitor:
         if self._started_at is None and "ready" in self._status:
             self._started_at = time.monotonic()
             self._time = TimeLimit(self._limits.seconds, may_wait=self._limits.may_wait)
+            self._next_look = self._started_at + self._time.pause
         return bool(data) and "ended" not in self._status
 
 
