@@ -11,6 +11,7 @@ from bot.types import RunId
 from pipeline.budget import SharedBudget
 from pipeline.codebase.commit import Codebase
 from pipeline.edits.external import ExternalEdit
+from pipeline.environment.prepare import open_image_store
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.options import Options
 from pipeline.select import Choice, ExternalTest
@@ -39,7 +40,8 @@ class Job:
     shared_budget: SharedBudget | None = None
     """The ceilings that this job shares with other runs; None: it has none."""
     environment_store: Callable[[str], Store] | None = None
-    """From an environment image to the store of what jobs know about it; None: it is not kept."""
+    """From an environment image to the store of what jobs know about it; None: each job has
+    its own."""
     repository_store: Store | None = None
     """The store shared by the jobs of a repository; None: they share nothing."""
     as_of: date | None = None
@@ -48,10 +50,8 @@ class Job:
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
 
     def with_environment_store(self, store: Store, image: str) -> Store:
-        """Make `store` also share the jobs' findings about the environment `image`."""
-        return (
-            SharingStore(store, self.environment_store(image)) if self.environment_store else store
-        )
+        """Make `store` also have the findings in the environment `image`, of other jobs too."""
+        return SharingStore(store, open_image_store(store, image, self.environment_store))
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ class ProgressStore:
         if "choice" not in self._progress.stages:
             return
         tests = len(run.suite.passed) + len(run.suite.failed)
-        if not key.startswith(SHARED):
+        if SHARED not in key:  # they may lie in the part of an environment
             self._suite_runs[key] = tests
             runs = self._suite_runs.values()
             self._change(suite_runs=len(runs), suite_run=sum(runs))

@@ -95,6 +95,14 @@ async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]
         yield Environment(record.best.image, sandbox, record)
 
 
+def open_image_store(
+    store: Store, image: str, shared: Callable[[str], Store] | None = None
+) -> Store:
+    """The store of the findings in the environment `image`: a part of the run's `store`, unless
+    they are `shared` by runs."""
+    return shared(image) if shared else ScopedStore(ScopedStore(store, "environment"), image)
+
+
 class _SandboxOpener:
     """Keeps one sandbox open at a time: the one checked last is usually the one in use."""
 
@@ -215,12 +223,7 @@ class _Ladder:
         return replace(tried, seconds=time.monotonic() - began)
 
     def _store_of(self, image: str) -> Store:
-        task = self._task
-        return (
-            task.image_store(image)
-            if task.image_store
-            else ScopedStore(ScopedStore(task.store, "environment"), image)
-        )
+        return open_image_store(self._task.store, image, self._task.image_store)
 
     async def _add(self, record: EnvironmentRecord, tried: TriedAttempt) -> EnvironmentRecord:
         self._report(tried.line())

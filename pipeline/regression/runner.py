@@ -75,6 +75,14 @@ class TestRun(Frozen):
     problem: str = ""
     """Why the run has no result, as a sentence; it quotes the output: untrusted."""
 
+    def is_below(self, seconds: float) -> bool:
+        """Whether a limit of `seconds`, also of one that does nothing for so long, changes nothing
+        in this run."""
+        execution = self.suite.execution
+        used = execution.cpu_seconds
+        longest = math.inf if used is None else max(used, execution.seconds)
+        return self.ended and not execution.limit and longest < seconds
+
 
 class TestRunner:
     """Runs one command on the code, with and without edits."""
@@ -107,6 +115,7 @@ class TestRunner:
     ) -> TestRun:
         """Run the tests with `diff`; another `attempt` repeats the run, with other hash seeds.
 
+        A run that stayed below its limit is not repeated for another limit that it stays below.
         After `wall` seconds of wall time the run is cut short, and its results are this run's alone
         (`SHARED`).
 
@@ -115,19 +124,26 @@ class TestRunner:
             SandboxUnavailable: a program could not be started, or its end is unknown.
         """
         wanted = wanted or RequestedTests()
-        parts = (*self.command.argv, str(self.seconds), diff, wanted.key())
-        digest = _digest((*parts, str(attempt)))
+        request = (*self.command.argv, diff, wanted.key(), str(attempt))
+        digest = _digest((*request, str(self.seconds)))
         # A further attempt observes random behaviour of this environment.
-        key = f"regression/{digest}" if diff or attempt else f"{SHARED}{digest}"
-        cut_key = f"regression/cut/{digest}"
-        async with hold_key(self.store, key):
+        prefix = "regression/" if diff or attempt else SHARED
+        key, cut_key = f"{prefix}{digest}", f"regression/cut/{digest}"
+        any_limit_key = f"{prefix}{_digest(request)}"
+        async with hold_key(self.store, any_limit_key):
+            saved = await self.store.load(any_limit_key, TestRun)
+            if saved and saved.is_below(self.seconds):
+                return saved
             for one in (key, cut_key):
                 if saved := await self.store.load(one, TestRun):
                     return saved
             env = repeat_environment(attempt) if attempt else NO_ENV
             run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
-            cut = run.suite.execution.limit == RUN_TIME
-            await self.store.save(cut_key if cut else key, run)
+            if run.suite.execution.limit == RUN_TIME:
+                key = cut_key
+            elif run.is_below(self.seconds):
+                key = any_limit_key
+            await self.store.save(key, run)
             return run
 
     async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
