@@ -77,6 +77,8 @@ class Conventions(BaseModel):
     """What pytest collects if no path is given, by its settings; empty: everything."""
     norecursedirs: tuple[str, ...] = ()
     """Patterns of folders that pytest does not enter, by its settings."""
+    python_files: tuple[str, ...] = ()
+    """Patterns of test files, by pytest's settings; empty: the usual ones."""
 
     def fresh_path(self, words: str, taken: Sequence[str] | frozenset[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
@@ -152,6 +154,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
         spread=len({path.split("/")[0] for path in paths}) > 1,
         testpaths=_find_setting(settings, "testpaths"),
         norecursedirs=_find_setting(settings, "norecursedirs"),
+        python_files=_find_setting(settings, "python_files"),
     )
 
 

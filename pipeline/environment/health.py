@@ -88,6 +88,12 @@ class Health(Frozen):
         return bool(self.python) and not any(package.error for package in self.packages)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all tests of the repository ran, and none failed."""
+        clean = self.passed and not self.failed and not self.problem
+        return bool(clean and self.collected is not None)
+
+    @property
     def failures_of_environment(self) -> int:
         """How many of the failures another environment may fix."""
         others = sum(self.errors.get(kind, 0) for kind in NOT_OF_THE_ENVIRONMENT)

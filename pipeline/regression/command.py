@@ -75,6 +75,8 @@ class TestCommand(Frozen):
     """What pytest collects if `argv` names no place, as globs; empty: everything."""
     norecursedirs: tuple[str, ...] = ()
     """Folders that pytest does not enter, as globs."""
+    python_files: tuple[str, ...] = ()
+    """The names of test files for pytest, as globs; empty: the usual ones."""
 
     def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
         """`argv` with our recorder, if it can be added, restricted to `files`."""
@@ -160,11 +162,12 @@ async def find_commands(
     if any(_mentions(line, {"nosetests", "nose"}) for line in (*tox, *nox)):
         found.append(_to_command(_NOSE, "tox", places))
     unique = [*{command.argv: command for command in found}.values()][:_MOST_COMMANDS]
-    paths, skipped = conventions.testpaths, conventions.norecursedirs
-    return tuple(
-        replace(one, testpaths=paths, norecursedirs=skipped) if one.kind == "pytest" else one
-        for one in unique
-    )
+    settings = {
+        "testpaths": conventions.testpaths,
+        "norecursedirs": conventions.norecursedirs,
+        "python_files": conventions.python_files,
+    }
+    return tuple(replace(one, **settings) if one.kind == "pytest" else one for one in unique)
 
 
 def find_runner(words: Sequence[str]) -> int | None:

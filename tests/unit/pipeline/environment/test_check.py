@@ -147,6 +147,31 @@ async def test_files_that_the_repository_leaves_out_are_no_sample(tmp_path: Path
     assert (found.passed, found.failed, found.collected) == (3, 0, 3)
 
 
+async def test_few_tests_that_all_pass_are_not_listed_first(tmp_path: Path) -> None:
+    files = {f"tests/test_{n}.py": "def test_a():\n    pass\n" for n in range(3)}
+    files["shop.py"] = ""
+    for failing, runs in ((False, 2), (True, 3)):
+        if failing:
+            files["tests/test_bad.py"] = "def test_bad():\n    assert False\n"
+        sandbox = SubprocessSandbox(tree_of(files))
+        codebase = await make_codebase(tmp_path / f"{failing}.git", files)
+        found = await HealthCheck(codebase, Options()).check(
+            sandbox, DirStore(tmp_path / f"{runs}")
+        )
+        assert (found.passed, found.failed, found.collected) == (3, failing, 3 + failing)
+        assert len(sandbox.runs) == runs
+
+
+async def test_a_few_leftovers_do_not_stand_for_tests_of_other_names(tmp_path: Path) -> None:
+    files = {"tests/test_old.py": "def test_a():\n    pass\n", "shop.py": ""}
+    files["tests/check_till.py"] = "def test_b():\n    assert False\n"
+    files["pytest.ini"] = "[pytest]\npython_files = check_*.py\n"
+    codebase = await make_codebase(tmp_path / "repo.git", files)
+    check = HealthCheck(codebase, Options())
+    found = await check.check(SubprocessSandbox(tree_of(files)), DirStore(tmp_path / "image"))
+    assert (found.passed, found.failed, found.collected) == (0, 1, 1)
+
+
 async def test_tests_under_names_of_the_repositorys_own_are_found(tmp_path: Path) -> None:
     """As invoke's: no file and no function is called a test."""
     settings = "[pytest]\ntestpaths = tests\npython_files = *\npython_functions = *_works\n"
