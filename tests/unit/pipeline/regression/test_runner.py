@@ -33,10 +33,11 @@ class Clocked(WithoutCommands):
         self._hang = hang
 
     async def run(self, program: Program) -> Execution:
+        assert program.seconds is not None
         self.limits.append(program.seconds - GRACE_SECONDS)
         code = None if self._hang else 0
-        end = {"code": code, "signal": None, "timeout": self._hang, "began": 0.0}
-        end["limit"] = "idle" if self._hang else ""
+        limit = "idle" if self._hang else ""
+        end = {"code": code, "timeout": self._hang, "limit": limit, "began": 0.0}
         assert program.watch is not None
         mark = program.watch.mark.rstrip(":")
         output = section(mark, "records", b"") + section(mark, "end", json.dumps(end).encode())
