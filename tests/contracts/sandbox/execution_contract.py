@@ -127,6 +127,17 @@ async def test_compiled_files_of_the_image_are_still_valid(sandbox: SandboxSessi
     assert "wrote '/testbed" not in run.output
 
 
+async def test_pytest_imports_nothing_that_is_not_compiled(sandbox: SandboxSession) -> None:
+    look = (
+        "import os, sys, pytest; pytest.main(['--version'])\n"
+        "specs = [getattr(module, '__spec__', None) for module in list(sys.modules.values())]\n"
+        "files = [(spec.origin, spec.cached) for spec in specs if spec and spec.cached]\n"
+        "print([origin for origin, cached in files if not os.path.exists(cached)])\n"
+    )
+    run = await sandbox.run(python_script(look))
+    assert run.output.splitlines()[-1] == "[]"
+
+
 async def test_output_that_is_not_text_is_replaced(sandbox: SandboxSession) -> None:
     run = await sandbox.run(python_script(r"import os; os.write(1, b'a\xff\xfeb\x00\xc3')"))
     assert run.output == "a��b\0�"
