@@ -19,7 +19,7 @@ from bot.types import Frozen, RunId, now, replace
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
 from pipeline.records import encode_record
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 from pipeline.state import State
 from pipeline.store import SHARED, Store
 

@@ -25,7 +25,8 @@ from pipeline.environment.sample import choose_sample, find_test_files
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, TestCommand, find_commands, find_runner
 from pipeline.regression.nearby import find_startable
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.store import Store
 from pipeline.types import replace
 from prompts.text import shorten

@@ -20,7 +20,8 @@ from pipeline.evaluation.dataset import LocatedInstance, read_rows
 from pipeline.evaluation.executions.names import read_outcomes
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.store import Store
 from pipeline.types import Frozen, replace
 from sandbox.base import Sandbox

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pipeline.codebase.commit import Codebase
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.control import CONTROL, ControlTests
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.types import SuiteReport, SuiteRun, replace
 
 REPEATS = 2

@@ -14,7 +14,8 @@ from pipeline.codebase.commit import Codebase
 from pipeline.edits.external_tests import make_tests_fail
 from pipeline.edits.patches import create_patch
 from pipeline.edits.unified_diff import list_paths
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.store import SHARED, load_or_run
 from pipeline.types import Frozen
 

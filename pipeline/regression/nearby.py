@@ -17,7 +17,8 @@ from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import choose_told, compare_runs
 from pipeline.regression.guest.record import is_named
 from pipeline.regression.near_files import NearFiles
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.store import Store
 from pipeline.types import SuiteReport, SuiteRun, replace
 from sandbox.base import Sandbox

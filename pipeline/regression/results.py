@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.outcomes import CutShort
 from pipeline.regression.guest.record import stable_name
 from pipeline.regression.junit import MOST_TESTS, Outcomes
-from pipeline.types import replace
+from pipeline.types import Frozen, SuiteRun, replace
 from sandbox.base import Ending, Execution
 
 MOST_SECTION = 64 * 1024 * 1024
@@ -152,6 +152,40 @@ class RecordedOutcomes(Outcomes):
             place = self._places.get((process, number)) if isinstance(number, int) else None
             if place:
                 self.ran.setdefault(place, []).append(len(self.names) - 1)
+
+
+class TestRun(Frozen):
+    """The results of one run, by test if tests could be distinguished."""
+
+    __test__ = False
+
+    suite: SuiteRun
+    files: dict[str, str] = Field(default_factory=dict[str, str])
+    """By test: its file, if known."""
+    seconds: dict[str, float] = Field(default_factory=dict[str, float])
+    ran: dict[str, list[int]] = Field(default_factory=dict[str, list[int]])
+    """By function (`path:line`): the tests that ran it, as positions in `names`."""
+    names: tuple[str, ...] = ()
+    start: float = 0.0
+    """Processor seconds before the first test began, as far as known."""
+    per_test: bool = True
+    """Whether tests were distinguished; False: the command counts as one test, by its exit code."""
+    unfinished: dict[str, float] = Field(default_factory=dict[str, float])
+    """By test that ran when the time was over, and has no result: the seconds that it had run."""
+    ended: bool = True
+    """Whether the command ended by itself."""
+    titles: dict[str, str] = Field(default_factory=dict[str, str])
+    """By test: the first line of the docstring, if the runner prints that as its name."""
+    problem: str = ""
+    """Why the run has no result, as a sentence; it quotes the output: untrusted."""
+
+    def is_below(self, seconds: float) -> bool:
+        """Whether a limit of `seconds`, also of one that does nothing for so long, changes nothing
+        in this run."""
+        execution = self.suite.execution
+        used = execution.cpu_seconds
+        longest = math.inf if used is None else max(used, execution.seconds)
+        return self.ended and not execution.limit and longest < seconds
 
 
 class WrapperOutput:

@@ -11,14 +11,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pydantic import Field
-
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
 from pipeline.regression.command import RequestedTests, TestCommand
 from pipeline.regression.console_output import parse_console_output
 from pipeline.regression.guest_files import read_recorder_files, read_wrapper_source
 from pipeline.regression.junit import Outcomes, parse_junit
-from pipeline.regression.results import RecordedOutcomes, WrapperOutput
+from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
 from pipeline.regression.runner_end import explain_end, is_whole
 from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.store import SHARED, Store, hold_key
@@ -48,40 +46,6 @@ _PIECE = 100_000
 """Characters of one argument: Linux takes 128 KiB."""
 OnCount = Callable[[str, RequestedTests, int, int], None]
 """Receives the diff of a run under way, its request, the tests begun, and of how many (or 0)."""
-
-
-class TestRun(Frozen):
-    """The results of one run, by test if tests could be distinguished."""
-
-    __test__ = False
-
-    suite: SuiteRun
-    files: dict[str, str] = Field(default_factory=dict[str, str])
-    """By test: its file, if known."""
-    seconds: dict[str, float] = Field(default_factory=dict[str, float])
-    ran: dict[str, list[int]] = Field(default_factory=dict[str, list[int]])
-    """By function (`path:line`): the tests that ran it, as positions in `names`."""
-    names: tuple[str, ...] = ()
-    start: float = 0.0
-    """Processor seconds before the first test began, as far as known."""
-    per_test: bool = True
-    """Whether tests were distinguished; False: the command counts as one test, by its exit code."""
-    unfinished: dict[str, float] = Field(default_factory=dict[str, float])
-    """By test that ran when the time was over, and has no result: the seconds that it had run."""
-    ended: bool = True
-    """Whether the command ended by itself."""
-    titles: dict[str, str] = Field(default_factory=dict[str, str])
-    """By test: the first line of the docstring, if the runner prints that as its name."""
-    problem: str = ""
-    """Why the run has no result, as a sentence; it quotes the output: untrusted."""
-
-    def is_below(self, seconds: float) -> bool:
-        """Whether a limit of `seconds`, also of one that does nothing for so long, changes nothing
-        in this run."""
-        execution = self.suite.execution
-        used = execution.cpu_seconds
-        longest = math.inf if used is None else max(used, execution.seconds)
-        return self.ended and not execution.limit and longest < seconds
 
 
 class TestRunner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 from pipeline.regression.touched import TouchedCode
 
 SHARE = 0.8

@@ -20,7 +20,8 @@ from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand,
 from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
 from pipeline.regression.imports import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
 from pipeline.regression.nearby import NearbyTests
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.regression.select_tests import EDIT_SECONDS, ChosenTests, choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.store import Store

@@ -45,8 +45,9 @@ from pipeline.generation.exploring.named_tests import parse_test_names
 from pipeline.regression.command import TestCommand
 from pipeline.regression.console_output import parse_console_output
 from pipeline.regression.junit import parse_junit
+from pipeline.regression.results import TestRun
 from pipeline.regression.routines import nox_lines, tox_lines
-from pipeline.regression.runner import TestRun, parse_execution
+from pipeline.regression.runner import parse_execution
 from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
 from pipeline.search.localisation import parse_places

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 
 _UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)")
 _PATH_PARAMETER = re.compile(r"\[(/[^/*\]][^*\]]{0,500})\]?$")

@@ -12,7 +12,8 @@ from pipeline.edits.unified_diff import list_paths
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.guest.record import is_named
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.replies import Malformed
 from pipeline.store import Store
 from sandbox.base import Execution, Sandbox

@@ -20,7 +20,8 @@ from bot.settings import Settings
 from pipeline.options import Options
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
-from pipeline.regression.runner import TestRun, TestRunner
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.regression.select_tests import choose_tests
 from pipeline.regression.touched import find_touched
 from pipeline.store import DirStore

@@ -12,7 +12,7 @@ from bot.types import QueuePosition, replace
 from pipeline.context.finder import CONTEXT_KEY
 from pipeline.generation.testing import TestingState
 from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 from pipeline.state import Phase
 from pipeline.store import DirStore, Store
 from pipeline.types import Context, NoFix, SuiteRun, Usage

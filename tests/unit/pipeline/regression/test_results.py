@@ -13,13 +13,8 @@ import pytest
 from pipeline.outcomes import CutShort
 from pipeline.regression.command import TestCommand
 from pipeline.regression.junit import parse_junit
-from pipeline.regression.results import unpack
-from pipeline.regression.runner import (
-    TestRun,
-    parse_execution,
-    parse_in_process,
-    parse_untrusted_execution,
-)
+from pipeline.regression.results import TestRun, unpack
+from pipeline.regression.runner import parse_execution, parse_in_process, parse_untrusted_execution
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
 

@@ -14,7 +14,7 @@ from pipeline.reasons import describe_cut
 from pipeline.regression.compare import choose_told
 from pipeline.regression.control import list_quick_files
 from pipeline.regression.nearby import NearbyTests
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 from pipeline.store import DirStore
 from pipeline.types import replace
 from sandbox.base import Ending, Execution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.regression.imports import ImportGraph, scan_code
-from pipeline.regression.runner import TestRun
+from pipeline.regression.results import TestRun
 from pipeline.regression.select_tests import choose_tests
 from pipeline.regression.touched import TouchedCode, find_touched
 from pipeline.types import SuiteRun
