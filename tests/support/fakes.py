@@ -98,6 +98,11 @@ def asked_for(what: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | 
     return tuple(request["argv"]), tuple(request["wanted"]["files"] or ())
 
 
+def format_section(mark: str, kind: str, data: bytes) -> str:
+    """A section of the output, as the wrapper of a test command prints it."""
+    return f"\n{mark} {kind} {base64.b64encode(zlib.compress(data)).decode()}\n"
+
+
 @dataclass
 class SubprocessSandbox:
     """Runs things for real in a fresh checkout, not isolated; equal runs are remembered, and wait

@@ -17,6 +17,7 @@ from pipeline.regression.results import TestRun, unpack
 from pipeline.regression.runner import parse_execution, parse_in_process, parse_untrusted_execution
 from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
+from tests.support.fakes import format_section
 
 MARK = "capuchin-0123"
 PYTEST = TestCommand(argv=("pytest",), kind="pytest", source="configuration")
@@ -25,7 +26,7 @@ FINE = Execution(exit_code=0, output="fine", seconds=1)
 
 
 def section(kind: str, data: bytes) -> str:
-    return f"\n{MARK} {kind} {base64.b64encode(zlib.compress(data)).decode()}\n"
+    return format_section(MARK, kind, data)
 
 
 def printed(*rows: object, end: dict[str, object] | None = None, before: str = "") -> TestRun:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,10 @@ from pipeline.regression.runner import GRACE_SECONDS, TestRunner
 from pipeline.store import DirStore, Store
 from sandbox.base import Execution
 from sandbox.program import Program
+from tests.support.fakes import format_section
 from tests.support.sandboxes import WithoutCommands
 
 COMMAND = TestCommand(argv=("make", "test"), kind="other", source="configuration")
-
-
-def section(mark: str, kind: str, data: bytes) -> str:
-    return f"\n{mark} {kind} {base64.b64encode(zlib.compress(data)).decode()}\n"
 
 
 class Clocked(WithoutCommands):
@@ -40,7 +35,8 @@ class Clocked(WithoutCommands):
         end = {"code": code, "timeout": self._hang, "limit": limit, "began": 0.0}
         assert program.watch is not None
         mark = program.watch.mark.rstrip(":")
-        output = section(mark, "records", b"") + section(mark, "end", json.dumps(end).encode())
+        output = format_section(mark, "records", b"")
+        output += format_section(mark, "end", json.dumps(end).encode())
         return Execution(
             exit_code=128 if self._hang else 0,
             output=output,
