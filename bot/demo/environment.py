@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -55,7 +55,7 @@ class DemoEnvironment:
 
 @asynccontextmanager
 async def run_environment(
-    folder: Path, base_settings: Settings, package: dict[str, bytes], port: int = 0
+    folder: Path, base_settings: Settings, package: Mapping[str, bytes], port: int = 0
 ) -> AsyncGenerator[DemoEnvironment, None]:
     """Run all services until the block ends, with their files in `folder` and the hub at `port`.
 
