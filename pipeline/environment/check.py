@@ -170,7 +170,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
     # The test that hung until a limit ended the run counts as failed; one sample has little time.
     count = max(0, len(failed) - (suite.execution.limit == "idle"))
     errors = count_kinds(suite.execution.output) if count else {}
-    commonest = find_commonest_error(suite.execution.output) if count else ""
+    commonest, alike = find_commonest_error(suite.execution.output) if count else ("", 0)
     problem = run.problem
     if not suite.passed and not count:
         problem = problem or _explain_nothing(command, run)
@@ -184,6 +184,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
         failed=count,
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
         commonest=commonest,
+        alike=alike,
         ended=run.ended,
         output=shorten(suite.execution.output, _OUTPUT) if count or problem else "",
         problem=problem,

@@ -63,12 +63,14 @@ def count_kinds(output: str) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def find_commonest_error(output: str) -> str:
-    """The error that most failures in `output` end with; empty where none is told. Untrusted."""
+def find_commonest_error(output: str) -> tuple[str, int]:
+    """The error that most failures in `output` end with, and how many do; empty and 0 where none is
+    told. Untrusted."""
     blocks = islice(_blocks(output), MOST_BLOCKS)
     errors = [error for block in blocks if (error := _last_error(block))]
     alike = Counter(map(_mask_numbers, errors))
-    return max(errors, key=lambda error: alike[_mask_numbers(error)], default="")[:LONGEST_ERROR]
+    commonest = max(errors, key=lambda error: alike[_mask_numbers(error)], default="")
+    return commonest[:LONGEST_ERROR], alike[_mask_numbers(commonest)]
 
 
 def kind_of(block: str) -> str:

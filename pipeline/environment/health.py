@@ -75,6 +75,8 @@ class Health(Frozen):
     """The number of failures by kind, as far as the output shows them."""
     commonest: str = ""
     """The error with which most of those failures end. Untrusted."""
+    alike: int = Field(default=0, ge=0)
+    """The number of failures that end with it."""
     ended: bool = True
     """Whether the sampled tests ran to their end."""
     output: str = ""
@@ -163,7 +165,9 @@ class Health(Frozen):
         why = f" ({kinds})" if kinds else ""
         end = "" if self.ended else " They did not come to their end in time."
         if self.failed and self.commonest:
-            end += f" The most frequent error: {self.commonest.rstrip('.')}."
+            most = "The most frequent error" if self.alike > 1 else "One of the errors"
+            what = "The error" if self.failed == 1 else most
+            end += f" {what}: {self.commonest.rstrip('.')}."
         end += f" {self.problem}" if self.problem else ""
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""

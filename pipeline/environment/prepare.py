@@ -29,6 +29,8 @@ from pipeline.environment.record import (
     fail_alike,
     is_enough,
     name_asker,
+    names_day,
+    state_day,
     state_python,
 )
 from pipeline.models.base import Model
@@ -219,6 +221,9 @@ class _Ladder:
                 sandbox = await self._opener.open(image)
                 health = await self._check.check(sandbox, self._store_of(image))
                 summary = state_python(way.summary, health.python)
+                if names_day(summary):
+                    found = await task.engine.read_installation(image)
+                    summary = state_day(summary, found.as_of if found else "")
                 tried = replace(tried, health=health, summary=summary)
         return replace(tried, seconds=time.monotonic() - began)
 

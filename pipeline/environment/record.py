@@ -31,6 +31,10 @@ _NEVER_ENDS: Final = "The build of the package itself does not end"
 """The installer's own sentence."""
 _PYTHON: Final = re.compile(r"Python (3\.\d{1,2})(?: \(3\.\d{1,2} if it is not there\))?")
 """What an attempt's summary says before anybody knows which Pythons the sandbox has."""
+_DAY: Final = re.compile(
+    r"packages as of (\d{4}-\d\d-\d\d)(?: \(\d{1,3} days after [^()]{1,30}\))?"
+)
+"""What it says before anybody knows on which day the index had what is needed."""
 _LINE: Final = 300
 """Characters read of a line in a log."""
 _ERROR: Final = re.compile(r"\b(error|fatal)\b|no matching distribution", re.IGNORECASE)
@@ -169,6 +173,19 @@ def state_python(summary: str, found: str) -> str:
     has = ".".join(found.split(".")[:2])
     why = "" if has == wanted[1] else f" ({wanted[1]} is not there)"
     return f"Python {has}{why}{summary[wanted.end() :]}"
+
+
+def names_day(summary: str) -> bool:
+    """Whether `summary` says as of which day packages count."""
+    return _DAY.search(summary) is not None
+
+
+def state_day(summary: str, as_of: str) -> str:
+    """`summary` with the last day of the index that really counted: `as_of`, `YYYY-MM-DD`."""
+    planned = _DAY.search(summary)
+    if planned is None or not as_of or as_of == planned[1]:
+        return summary
+    return f"{summary[: planned.start()]}packages as of {as_of}{summary[planned.end() :]}"
 
 
 def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:

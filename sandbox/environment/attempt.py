@@ -32,7 +32,7 @@ from sandbox.environment.recipe import (
 from sandbox.environment.system_packages import find_system_packages
 from sandbox.environment.test_needs import TestNeeds, find_development_needs, find_test_needs
 from sandbox.environment.versions import find_version
-from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day
+from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day, nearest_day
 from sandbox.tree import Tree
 
 RECENT: Final = timedelta(days=28)
@@ -218,9 +218,9 @@ def summarise(python: PythonRequirement, plan: InstallerPlan, needs: TestNeeds) 
 
 
 def describe_packages(plan: InstallerPlan, minor: int) -> str:
-    """Which packages count on Python `3.minor`: by the day that the installer uses there."""
+    """Which packages count on Python `3.minor`: by the day that the installer tries first there."""
     given = Plan(as_of=plan.as_of, released=[list(one) for one in plan.released])
-    latest = latest_day(given, f"3.{minor}")
+    latest = nearest_day(given, f"3.{minor}") or latest_day(given, f"3.{minor}")
     if latest is None:
         return "the newest packages"
     grown_up = latest > date.fromisoformat(plan.as_of) + GRACE

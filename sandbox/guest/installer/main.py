@@ -23,6 +23,7 @@ from sandbox.guest.installer.package import (
 from sandbox.guest.installer.plan import (
     Plan,
     latest_day,
+    nearest_day,
     read_plan,
     read_python_version,
     read_record,
@@ -60,7 +61,7 @@ def main(argv: list[str]) -> int:
         latest = datetime.date.fromisoformat(earlier["as_of"])
     version, source = tell_version(plan, earlier)
     uv = Uv(latest, version_variables(version, plan.name))
-    resolver = Resolver(uv)
+    resolver = Resolver(uv, None if earlier else nearest_day(plan, python))
     if earlier:  # the same again, in the layer of the repository itself
         uv.later.update(earlier.get("later", {}))
         resolver.left_out.update({one["requirement"]: one["reason"] for one in earlier["left_out"]})
@@ -100,7 +101,7 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
     if name:
         tests = expand_own(name, tests)
         uv.keep_own(name)
-    if not resolver.install(needs, tests):
+    if not (resolver.install_nearest([*needs, *tests]) or resolver.install(needs, tests)):
         raise Failed(explain("What the package needs could not be installed", resolver.output))
     if plan.optional:
         resolver.install_optional(plan.optional)

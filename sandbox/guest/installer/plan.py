@@ -84,9 +84,26 @@ def latest_day(plan: Plan, version: str) -> datetime.date | None:
         return None
     day = datetime.date.fromisoformat(plan.as_of)
     latest = day + GRACE
-    released = {one[0]: one[1] for one in plan.released}.get(".".join(version.split(".")[:2]))
-    if released:
-        out = datetime.date.fromisoformat(released)
-        if out > day - MATURE:
-            latest = max(latest, out + WHEELS)
+    out = find_release(plan, version)
+    if out and out > day - MATURE:
+        latest = max(latest, out + WHEELS)
     return None if latest >= datetime.datetime.now(datetime.UTC).date() else latest
+
+
+def nearest_day(plan: Plan, version: str) -> datetime.date | None:
+    """The day to try before `latest_day`, with wheels alone; None for no such day.
+
+    Where this Python was out at the commit, but young, many a package had its wheels already: what
+    is closest to the commit fits it best.
+    """
+    latest, out = latest_day(plan, version), find_release(plan, version)
+    if latest is None or out is None:
+        return None
+    day = datetime.date.fromisoformat(plan.as_of)
+    return day + GRACE if out <= day and day + GRACE < latest else None
+
+
+def find_release(plan: Plan, version: str) -> datetime.date | None:
+    """The day on which Python `version`, `3.N` or `3.N.P`, came out; None if it is not known."""
+    released = {one[0]: one[1] for one in plan.released}.get(".".join(version.split(".")[:2]))
+    return datetime.date.fromisoformat(released) if released else None

@@ -40,8 +40,10 @@ except ModuleNotFoundError:
 class Resolver:
     """Installs requirements with `uv`; `left_out` collects those that could not be had."""
 
-    def __init__(self, uv: Uv) -> None:
+    def __init__(self, uv: Uv, nearest: datetime.date | None = None) -> None:
+        """`nearest`: the day for `install_nearest`."""
         self.uv = uv
+        self.nearest = nearest
         self.left_out: dict[str, str] = {}
         self.output = ""
         """The last thing that uv printed."""
@@ -76,6 +78,20 @@ class Resolver:
                 break
         return self.install_apart(needs, tests)
 
+    def install_nearest(self, requirements: Sequence[str]) -> bool:
+        """Whether the nearest day has wheels of everything; then it is the day of the environment.
+
+        Nothing is built: the sources of that day often do not build on a young Python, after
+        minutes.
+        """
+        if self.nearest is None or not requirements:
+            return False
+        latest, self.uv.latest = self.uv.latest, self.nearest
+        if self.install_listed(requirements, "--only-binary", ":all:"):
+            return True
+        self.uv.latest = latest
+        return False
+
     def install_apart(self, needs: Sequence[str], tests: Sequence[str]) -> bool:
         """The package's own needs alone, then what can be had of the rest."""
         if needs and not self.install_listed(needs):
@@ -87,12 +103,14 @@ class Resolver:
         self.output = failure
         return True
 
-    def install_listed(self, requirements: Sequence[str]) -> bool:
+    def install_listed(self, requirements: Sequence[str], *options: str) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
             listed.write("".join(f"{one}\n" for one in requirements))
             listed.flush()
             show_line("requirements: " + ", ".join(requirements)[:2000])
-            done, self.output = self.uv.install(["-r", listed.name], typed=requirements)
+            done, self.output = self.uv.install(
+                [*options, "-r", listed.name], typed=[*options, *requirements]
+            )
         return done
 
     def let_later(self) -> bool:

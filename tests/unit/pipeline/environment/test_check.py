@@ -101,9 +101,21 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
         (health(passed=1, failed=2, errors={"other": 2}), "1 of 3 tests passes, 2 fail."),
         (
             health(
-                passed=1, failed=4, errors={"other": 2, "network": 1}, commonest="TypeError: x."
+                passed=1,
+                failed=4,
+                errors={"other": 2, "network": 1},
+                commonest="TypeError: x.",
+                alike=2,
             ),
             "1 of 5 tests passes, 4 fail (network 1). The most frequent error: TypeError: x.",
+        ),
+        (
+            health(passed=1, failed=2, commonest="TypeError: x", alike=1),
+            "1 of 3 tests passes, 2 fail. One of the errors: TypeError: x.",
+        ),
+        (
+            health(passed=1, failed=1, commonest="TypeError: x", alike=1),
+            "1 of 2 tests passes, 1 fails. The error: TypeError: x.",
         ),
     ],
 )

@@ -82,28 +82,30 @@ KeyError: 'of a log'
 
 
 @pytest.mark.parametrize(
-    ("output", "error"),
+    ("output", "error", "times"),
     [
         (
             PYTEST + REFUSED.format(n=1) + REFUSED.format(n=2),
             "TypeError: __init__() got an unexpected keyword argument 'strict' at 0x7f2c631",
+            2,
         ),
         (
             UNITTEST,
             "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
             "resolution>",
+            1,
         ),
         (REFUSED.format(n="\x1b[31m"), "TypeError: __init__() got an unexpected keyword argument "
-         "'strict' at 0x7f2c63 [31m"),
-        ("12 passed in 0.10s", ""),
+         "'strict' at 0x7f2c63 [31m", 1),
+        ("12 passed in 0.10s", "", 0),
     ],
 )  # fmt: skip
-def test_the_error_of_most_failures_is_told(output: str, error: str) -> None:
-    assert find_commonest_error(output) == error
+def test_the_error_of_most_failures_is_told(output: str, error: str, times: int) -> None:
+    assert find_commonest_error(output) == (error, times)
 
 
 def test_a_told_error_is_bounded() -> None:
-    assert len(find_commonest_error(f"____ test_a ____\nE   {'x' * 5000}")) == LONGEST_ERROR
+    assert len(find_commonest_error(f"____ test_a ____\nE   {'x' * 5000}")[0]) == LONGEST_ERROR
 
 
 @pytest.mark.parametrize("line", ["_" * 20, "a." * 20_000 + "Error", "E " * 20_000, "=" * 50_000])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline.environment.record import (
     EnvironmentRecord,
     TriedAttempt,
     explain_failure,
     name_asker,
+    state_day,
     state_python,
 )
 from pipeline.types import replace
@@ -48,6 +51,27 @@ def test_the_python_that_is_there_is_named_and_the_one_that_is_not() -> None:
     )
     for other in ("A command by a model", "Python 3.7, the newest packages."):
         assert state_python(other, "") == other
+
+
+@pytest.mark.parametrize(
+    ("summary", "as_of", "said"),
+    [
+        ("packages as of 2023-03-25, tox's", "2023-07-21", "packages as of 2023-07-21, tox's"),
+        ("packages as of 2023-03-25, tox's", "2023-03-25", "packages as of 2023-03-25, tox's"),
+        ("packages as of 2023-03-25, tox's", "", "packages as of 2023-03-25, tox's"),
+        (
+            "packages as of 2023-07-21 (270 days after Python 3.11 came out), tox's",
+            "2024-07-20",
+            "packages as of 2024-07-20, tox's",
+        ),
+        ("the newest packages, tox's", "2023-07-21", "the newest packages, tox's"),
+    ],
+)
+def test_the_day_that_was_used_is_named_and_not_the_planned_one(
+    summary: str, as_of: str, said: str
+) -> None:
+    asked = f"Python 3.11 (3.10 is not there), {summary} requirements."
+    assert state_day(asked, as_of) == f"Python 3.11 (3.10 is not there), {said} requirements."
 
 
 def test_an_interpreter_that_cannot_be_fetched_is_not_blamed_on_the_index() -> None:

@@ -16,7 +16,7 @@ from sandbox.guest.installer.cython import LARGEST, find_untranslated
 from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
 from sandbox.guest.installer.index import version_in
 from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
-from sandbox.guest.installer.plan import Plan, latest_day
+from sandbox.guest.installer.plan import Plan, latest_day, nearest_day
 from sandbox.guest.installer.requirements import flatten, without
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
 from sandbox.guest.installer.versioneer import expand_keywords
@@ -93,6 +93,40 @@ def test_nothing_counts_that_is_newer_than_the_commit(
 ) -> None:
     found = latest_day(Plan(as_of=as_of, released=RELEASED), python)
     assert (str(found) if found else None) == latest
+
+
+@pytest.mark.parametrize(
+    ("as_of", "python", "nearest"),
+    [
+        # 3.8 was out for a month: the wheels of that time are tried, before those of 2020-07-10.
+        ("2019-11-14", "3.8.18", "2019-11-28"),
+        ("2019-10-13", "3.8.18", None),  # a day before it came out
+        ("2020-12-27", "3.8.18", None),  # no young Python any more
+        ("2019-11-14", "3.7.9", None),  # nobody knows when that came out
+        ("", "3.8.18", None),
+    ],
+)
+def test_where_a_python_was_young_the_wheels_of_the_commits_time_are_tried(
+    as_of: str, python: str, nearest: str | None
+) -> None:
+    found = nearest_day(Plan(as_of=as_of, released=RELEASED), python)
+    assert (str(found) if found else None) == nearest
+
+
+def test_the_nearest_day_counts_only_if_it_has_wheels_of_everything() -> None:
+    near, late = datetime.date(2019, 11, 28), datetime.date(2020, 7, 10)
+    uv = Recorded((True, ""), latest=late)
+    assert resolve.Resolver(uv, near).install_nearest(["asgiref"])
+    assert (uv.latest, uv.asked) == (near, [["--only-binary", ":all:", "asgiref"]])
+
+    uv = Recorded((False, BUILD), latest=late)
+    resolver = resolve.Resolver(uv, near)
+    assert not resolver.install_nearest(["asgiref"])
+    assert (uv.latest, resolver.left_out) == (late, {})
+
+    assert not resolve.Resolver(uv, near).install_nearest([])
+    assert not resolve.Resolver(uv).install_nearest(["asgiref"])
+    assert len(uv.asked) == 1
 
 
 def test_setuptools_has_dates_of_its_own() -> None:
@@ -209,7 +243,7 @@ class Recorded(Uv):
         self.asked: list[list[str]] = []
 
     def install(self, words: Sequence[str], **_: Any) -> tuple[bool, str]:
-        self.asked.append(Path(words[-1]).read_text().splitlines())
+        self.asked.append([*words[:-2], *Path(words[-1]).read_text().splitlines()])
         return self.answers.pop(0)
 
 
