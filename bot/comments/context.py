@@ -29,8 +29,9 @@ _UNLISTED_REASONS = {
 }
 
 _EXPLORED = (
-    "A sample that explores is shown the first of these files, as far as there is room, and the "
-    "paths of the others; it reads by commands what it needs, which is not counted here."
+    "A sample that explores is shown those of these files for which there is room, the most useful "
+    "first, and the paths of the others; it reads by commands what it needs, which is not counted "
+    "here."
 )
 
 

@@ -45,13 +45,17 @@ class PlannedEngine:
     """What a failed installation printed."""
     problem: str = ""
     """The sentence about a failed installation."""
+    summary: str = "Attempt {}."
+    """Of an attempt, by its name."""
+    as_of: str = ""
+    """The day that the installer records."""
     built: list[str] = field(default_factory=list[str])
     opened: list[str] = field(default_factory=list[str])
     pythons: list[str] = field(default_factory=list[str])
 
     async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
         recipe = Recipe(())
-        return tuple(Attempt(n, f"Attempt {n}.", recipe, self.only) for n in self.plans)
+        return tuple(Attempt(n, self.summary.format(n), recipe, self.only) for n in self.plans)
 
     async def prepare(
         self,
@@ -72,7 +76,12 @@ class PlannedEngine:
         return name
 
     async def read_installation(self, image: str) -> Installation | None:
-        return Installation(attempt=image, version="1.2", distributions=("pytest==5.4", "../evil"))
+        return Installation(
+            attempt=image,
+            as_of=self.as_of,
+            version="1.2",
+            distributions=("pytest==5.4", "../evil"),
+        )
 
     @asynccontextmanager
     async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession]:

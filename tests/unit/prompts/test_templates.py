@@ -272,6 +272,13 @@ def test_whoever_writes_approaches_knows_that_each_is_read_alone() -> None:
     assert "Each line is read alone" in render("approaches/write", count=2)
 
 
+def test_one_approach_is_asked_for_in_the_singular() -> None:
+    asked = render("approaches/write", count=1)
+    assert "one of them from an\napproach that you name. Name the likeliest:" in asked
+    assert "differ in substance" not in asked
+    assert "first, one line each" not in asked
+
+
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
     assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)

@@ -100,6 +100,20 @@ async def test_a_healthy_environment_ends_the_search(tmp_path: Path) -> None:
     assert case.said[-1] == "Attempt one: shop can be imported. 1 of 1 test passes."
 
 
+async def test_an_attempt_is_said_to_have_the_day_that_its_installer_recorded(
+    tmp_path: Path,
+) -> None:
+    """Which Python is there, and of which day its wheels are, is known after the build."""
+    summary = "Python 3.7, packages as of 2023-03-25, tox's requirements."
+    engine = PlannedEngine(("one",), {"one": GOOD}, summary=summary, as_of="2023-07-21")
+    case = Case(tmp_path, engine)
+    environment = await case.prepare({})
+    assert "packages as of 2023-03-25" in case.said[0]
+    assert environment.record.best is not None
+    assert "packages as of 2023-07-21, tox's requirements." in environment.record.best.summary
+    assert "packages as of 2023-07-21, tox's requirements: shop can" in case.said[-1]
+
+
 async def test_what_cannot_be_imported_is_left_for_the_next_attempt(tmp_path: Path) -> None:
     case = Case(tmp_path, PlannedEngine(("none", "bad", "good"), {"bad": BROKEN, "good": GOOD}))
     environment = await case.prepare({})
