@@ -56,6 +56,7 @@ async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> No
         return None
     if saved := await store.load(TRIAGE_KEY, Triage):
         return saved.result
+    await resources.report("context", f"writing {_FIRST} scripts that reproduce the issue")
     written = await _write_tests(write_test, range(_FIRST))
     if all(state and _sees_nothing(state) for state in written):
         written += await _write_tests(write_test, range(_FIRST, count))
