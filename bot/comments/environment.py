@@ -122,7 +122,10 @@ def render_environment(record: EnvironmentRecord) -> str:
         more = len(installed.left_out) - len(lacking)
         lacking += [f"- and {more} more"] if more else []
         parts.append("What the tests ask for and could not be installed:\n\n" + "\n".join(lacking))
-    lines = [f"- {prose(line, _LINE)}" for line in record.lines()[:MOST_LINES]]
+    lines = [
+        f"- {prose(_describe_used(attempt) if attempt is best else attempt.line(), _LINE)}"
+        for attempt in record.tried[:MOST_LINES]
+    ]
     if len(lines) > 1:
         parts.append("What was tried:\n\n" + "\n".join(lines))
     if best.setup:
@@ -130,3 +133,8 @@ def render_environment(record: EnvironmentRecord) -> str:
     if record.given_up:
         parts.append(f"The model gave up: {prose(record.given_up, _LINE)}")
     return "\n\n".join(parts)
+
+
+def _describe_used(attempt: TriedAttempt) -> str:
+    """The line of the attempt that is in use, whose health stands above."""
+    return f"{attempt.summary.rstrip('. ')}: this is the environment that was used."

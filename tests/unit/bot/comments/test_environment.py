@@ -54,6 +54,8 @@ def test_the_report_says_which_attempt_serves_and_how_well() -> None:
     assert "<script>" not in text
     assert "could not be installed:\n\n- `pylibmc`: it needs libmemcached\n" in text
     assert "\n- Python 3.8: not installed: " in text
+    assert "\n- Today's packages: this is the environment that was used.\n" in text
+    assert text.count("cannot be imported") == 1, "its health is said once"
     assert render_environment(EnvironmentRecord()) == ""
 
 
