@@ -51,6 +51,22 @@ def writing(*first: Sequence[Answer]) -> ScriptedModel:
     return ScriptedModel({**COMMON, **answers})
 
 
+async def test_the_first_scripts_are_announced_when_they_are_begun(shop: Shop) -> None:
+    said: list[tuple[str, str]] = []
+
+    def tell(stage: str, detail: str) -> None:
+        said.append((stage, detail))
+
+    shop = dataclasses.replace(shop, tell=tell)
+    scripts = [(GOOD_SCRIPT, NOW), (SHARP_SCRIPT, NOW)]
+    shop, _ = await with_history(shop, FILES[TILL], FIXED)
+    await shop.solver(writing(*scripts), samples=2).solve(ISSUE)
+    assert said[0] == ("context", "writing 2 scripts that reproduce the issue")
+    said.clear()
+    await shop.solver(writing(), samples=2).solve(ISSUE)
+    assert said == [], "what is written already is not announced again"
+
+
 async def test_a_fix_is_found_by_bisecting_and_nothing_but_tests_is_paid(shop: Shop) -> None:
     shop, names = await with_history(shop, FILES[TILL], *[FIXED] * 6)
     scripts = [(GOOD_SCRIPT, NOW), (SHARP_SCRIPT, NOW), (GOOD_SCRIPT, NOW)]
