@@ -15,7 +15,6 @@ from typing import Final, Literal
 
 import structlog
 from pydantic import SecretStr
-from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -43,7 +42,6 @@ def configure_logging(settings: Settings) -> None:
         logging.getLogger(ours).setLevel(settings.log_level.upper())
     for chatty in CHATTY_LOGGERS:
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    set_on_retry_hooks([LoggingOnRetryHook])
 
 
 def build_formatter(

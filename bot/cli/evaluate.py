@@ -16,7 +16,7 @@ from bot.cli.evaluation.grade import GOLD, NONE, grade_predictions, write_grades
 from bot.cli.evaluation.recall import measure_recall, write_recall
 from bot.cli.evaluation.solve import SolveTask, solve_instances
 from bot.cli.evaluation.solve_report import write_solved
-from bot.cli.terminal import printable, silence_retries
+from bot.cli.terminal import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
 from pipeline.errors import OtherFormat
@@ -131,7 +131,6 @@ def _add_scores(parser: argparse.ArgumentParser) -> None:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code; print an error as a sentence on standard error."""
-    silence_retries()
     try:
         _choose_action(args)(args)
     except (BadData, SettingsError) as problem:

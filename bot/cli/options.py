@@ -10,7 +10,6 @@ from typing import Final, get_args
 from bot.cli.display.open import open_display
 from bot.cli.local_repository import NoRepository
 from bot.cli.local_run import FAILED, USAGE, WrongUsage
-from bot.cli.terminal import silence_retries
 from bot.errors import RepositoryEmpty, RepositoryGone
 from bot.github.errors import GitHubError
 from bot.settings import SettingsError
@@ -80,7 +79,6 @@ async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stag
     With `args.json`, the display writes events; see `docs/guide.md`. `stages`: it lists the stages
     of a run that fixes an issue.
     """
-    silence_retries()
     with open_display(json=args.json, stages=stages) as display:
         try:
             return await work

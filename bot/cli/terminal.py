@@ -14,13 +14,6 @@ def printable(text: str, *, one_line: bool = False) -> str:
     return "".join(c if _is_harmless(c, one_line) else _escape(c) for c in text)
 
 
-def silence_retries() -> None:
-    """Do not log retries: structlog would print them to standard output, among the results."""
-    from stamina.instrumentation import set_on_retry_hooks
-
-    set_on_retry_hooks([])
-
-
 def _is_harmless(character: str, one_line: bool) -> bool:
     if character in "\n\t":
         return not one_line

@@ -7,6 +7,7 @@ the URL unquoted (a label `..` would name the issue itself), and their response 
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +18,7 @@ from urllib.parse import quote
 
 import httpx
 import stamina
+import stamina.instrumentation
 from githubkit import GitHub, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import (
@@ -44,6 +46,11 @@ MAX_TRIES = 4
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 """Idempotent methods. A POST is never repeated: it could create a duplicate."""
 PER_PAGE = 100
+
+# By default structlog would print each retry to standard output, among a command's results. As
+# records of the standard library they reach the log of a server or a worker, and nothing else.
+stamina.instrumentation.set_on_retry_hooks([stamina.instrumentation.LoggingOnRetryHook])
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
 class Credential(Protocol):
