@@ -138,7 +138,7 @@ def _describe_preference(standings: Standings, candidate: int) -> list[str]:
         alone = kinds.difference(*others)
         rank = "only one" if alone or kinds not in others else "smallest"
         which = f"the {rank} that also changes {join_names(sorted(alone or kinds, reverse=True))}"
-    return [*favoured, f"of these it is {which}"]
+    return [*favoured, f"of these, the chosen one is {which}"]
 
 
 def _is_favoured_by_agreement(standings: Standings, candidate: int) -> bool:

@@ -47,8 +47,8 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
     assert asked(model, "selecting") == 0
     assert "+        result += price" in chosen.candidate.patch.diff
     assert (
-        "2 different edits behave alike in all that was run with each of them; of these it is the "
-        "smallest." in why(chosen)
+        "2 different edits behave alike in all that was run with each of them; of these, "
+        "the chosen one is the smallest." in why(chosen)
     )
     assert "written differently" not in why(chosen)
 
@@ -57,7 +57,7 @@ async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:
 async def test_edits_of_the_same_code_count_as_one(shop: Shop) -> None:
     commented = GOOD_EDIT.replace("+= price", "+= price  # Each one.")
     chosen, _ = await chosen_by(shop, "evidence", alike(commented, GOOD_EDIT), samples=2)
-    said = "2 edits make the same change; of these it is the smallest."
+    said = "2 edits make the same change; of these, the chosen one is the smallest."
     assert said in why(chosen)
     assert "different edits" not in why(chosen)
     assert "other words" not in why(chosen).replace(said, "")  # once is enough
@@ -69,7 +69,8 @@ async def test_how_many_make_the_same_change_is_not_how_many_pass(shop: Shop) ->
     chosen, _ = await chosen_by(shop, "evidence", edits, samples=3)
     assert (
         "3 samples, 2 different edits, which behave alike in all that was run with each of them; "
-        "2 of them make the same change, this one; of these it is the smallest." in why(chosen)
+        "2 of them make the same change, this one; of these, the chosen one is the smallest."
+        in why(chosen)
     )
 
 
@@ -94,7 +95,8 @@ async def test_what_three_of_four_samples_wrote_comes_before_a_smaller_edit(shop
     assert "+        result += price  # Each.\n" in chosen.candidate.patch.diff
     assert (
         "4 samples, 2 different edits, which behave alike in all that was run with each of them; "
-        "3 of them make the same change, this one; of these it is the smallest." in why(chosen)
+        "3 of them make the same change, this one; of these, the chosen one is the smallest."
+        in why(chosen)
     )
     assert "of the 3 other edits" not in why(chosen)
 
@@ -120,7 +122,9 @@ async def test_one_that_changes_a_test_too_comes_before_a_smaller_one(shop: Shop
 async def test_what_the_others_change_as_well_is_not_called_its_own(shop: Shop) -> None:
     chosen, _ = await chosen_by(shop, "evidence", alike(TEST_TOO, NOTED_TOO), samples=2)
     assert "docs/news.md" in chosen.candidate.patch.diff
-    said = "2 edits make the same change; of these it is the only one that also changes"
+    said = (
+        "2 edits make the same change; of these, the chosen one is the only one that also changes"
+    )
     assert f"{said} the changelog." in why(chosen)
 
 
