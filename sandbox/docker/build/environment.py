@@ -281,7 +281,9 @@ class EnvironmentBuild:
         if protocol.output.total > BUILD_LIMITS.output_total_bytes:
             problem = "The installation printed too much."
         if problem is None:
-            problem = build_problem(protocol.end, wait_for_final_state(self._client, container))
+            reported = protocol.end is not None
+            state = wait_for_final_state(self._client, container, reported=reported)
+            problem = build_problem(protocol.end, state)
         if problem:
             line, log = lines[protocol.step], self._options.redact(protocol.output.text())
             better = explain_failure(line, protocol.end, log, self._options)
