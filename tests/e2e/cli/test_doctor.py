@@ -196,7 +196,9 @@ async def test_a_call_that_is_repeated_prints_nothing_among_the_results(
     )  # fmt: skip
     values = {name: getattr(recorded_bot.settings, name) for name in names}
     env = {
-        variable_name(name): value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+        variable_name(name): value.get_secret_value()
+        if isinstance(value, SecretStr)
+        else str(value)
         for name, value in values.items()
     }
     recorded_bot.hub.faults.fail_next("GET", "/app*", status=502, times=2)
