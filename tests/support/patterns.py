@@ -39,7 +39,7 @@ def list_patterns() -> list[Pattern]:
     paths = [path for room in ROOMS for path in list_modules(room)]
     everywhere = Counter(each for path in paths for each in _USE.findall(path.read_text()))
     for path in paths:
-        tree = parse(path)
+        tree, local = parse(path), Counter(_USE.findall(path.read_text()))
         counts: dict[str, int] = {}
         for owner, call in _calls(tree, ""):
             text = _text_of(call.args[0], tree)
@@ -48,7 +48,6 @@ def list_patterns() -> list[Pattern]:
             place = name if counts[name] == 1 else f"{name}#{counts[name]}"
             function = cast(ast.Attribute, call.func).attr
             if function == "compile":
-                local = Counter(_USE.findall(path.read_text()))
                 function = _function_of(call, tree, everywhere, local)
             binary = isinstance(text, bytes)
             shown = text.decode("latin-1") if isinstance(text, bytes) else text

@@ -13,7 +13,10 @@ import sys
 import tempfile
 import time
 import zlib
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # at each run of a test it would take as long to import as Python to start
+    from typing import Any
 
 MOST_RECORDS = 64 * 1024 * 1024
 """Bytes of records that are read."""

@@ -9,6 +9,9 @@ import docker
 import pytest
 
 from sandbox.docker.cold_execution import remove_container, wait_for_final_state
+from tests.support.docker import any_engine
+
+__all__ = ["any_engine"]
 
 BOMB = "hoard = bytearray(200 << 20)"
 WAITS = "import time; time.sleep(60)"

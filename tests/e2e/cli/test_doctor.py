@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import json
-import os
 import re
-import sys
 import uuid
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from docker.errors import NotFound
-from pydantic import SecretStr
 
 from bot.cli.clean import clean_all
 from bot.cli.doctor.checks import run_checks
 from bot.recorded.recording import RecordedAnswer, Recording
 from bot.recorded.server import RecordedServer
-from bot.settings import Settings, variable_name
+from bot.settings import Settings
 from pipeline.models.providers.http import DOCTOR_CALL
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.client import connect
@@ -31,8 +26,6 @@ from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.e2e.harness import BotHarness
 from tests.support.docker import make_tree
-
-ROOT = Path(__file__).parents[3]
 
 
 async def test_everything_that_is_needed_is_seen_to_work(recorded_bot: BotHarness) -> None:
@@ -185,30 +178,3 @@ async def test_nothing_set_at_all_is_many_mends_and_no_crash() -> None:
     broken = {check.name for check in checks if not check.works}
     assert {"Redis", "Docker", "webhook secret", "GitHub App", "model"} <= broken
     assert all(check.mend for check in checks if not check.works)
-
-
-async def test_a_call_that_is_repeated_prints_nothing_among_the_results(
-    recorded_bot: BotHarness,
-) -> None:
-    names = (
-        "redis_url", "github_url", "github_app_id", "github_private_key", "webhook_secret",
-        "solver_model", "anthropic_api_key", "anthropic_base_url",
-    )  # fmt: skip
-    values = {name: getattr(recorded_bot.settings, name) for name in names}
-    env = {
-        variable_name(name): value.get_secret_value()
-        if isinstance(value, SecretStr)
-        else str(value)
-        for name, value in values.items()
-    }
-    recorded_bot.hub.faults.fail_next("GET", "/app*", status=502, times=2)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot", "doctor", "--json",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.defpath + ":/usr/local/bin", "PYTHONPATH": str(ROOT), **env},
-    )  # fmt: skip
-    out, err = await asyncio.wait_for(process.communicate(), 120)
-    assert recorded_bot.hub.faults.pending == []
-    assert json.loads(out)["works"], out
-    assert err == b""
