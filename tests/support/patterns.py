@@ -37,9 +37,10 @@ def list_patterns() -> list[Pattern]:
     """Every call of `re` in our packages."""
     found: list[Pattern] = []
     paths = [path for room in ROOMS for path in list_modules(room)]
-    everywhere = Counter(each for path in paths for each in _USE.findall(path.read_text()))
-    for path in paths:
-        tree, local = parse(path), Counter(_USE.findall(path.read_text()))
+    uses = {path: Counter(_USE.findall(path.read_text())) for path in paths}
+    everywhere = Counter(each for local in uses.values() for each in local.elements())
+    for path, local in uses.items():
+        tree = parse(path)
         counts: dict[str, int] = {}
         for owner, call in _calls(tree, ""):
             text = _text_of(call.args[0], tree)
