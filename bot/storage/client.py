@@ -71,8 +71,21 @@ def open_redis(url: str, *, timeout: float, prefix: str = "") -> Redis:
     if place.kind != "single":
         options["find_primary"] = _build_finder(place, prefix, options)
         base = _PrimarySSLConnection if issubclass(base, SSLConnection) else _PrimaryConnection
-    pool.connection_class = type("Connection", (_CancellableConnection, base), {})
-    return Redis.from_pool(pool)
+        pool.connection_class = base
+    return _make_cancellable(Redis.from_pool(pool))
+
+
+async def close_redis(redis: Redis) -> None:
+    """Close all connections, also in a task that is cancelled again meanwhile."""
+    closing = asyncio.ensure_future(redis.aclose())
+    await asyncio.shield(closing)
+
+
+def _make_cancellable(redis: Redis) -> Redis:
+    """The same client; for connections that it has not opened yet."""
+    pool = connection_pool(redis)
+    pool.connection_class = type("Connection", (_CancellableConnection, pool.connection_class), {})
+    return redis
 
 
 class _CancellableConnection(AbstractConnection):
@@ -163,20 +176,22 @@ async def _ask_sentinels(place: RedisUrl, options: dict[str, Any]) -> Address:
     sentinel = Sentinel(place.hosts, sentinel_kwargs=options)
     async with AsyncExitStack() as stack:
         for client in cast("list[Redis]", cast(Any, sentinel).sentinels):
-            stack.push_async_callback(client.aclose)
+            stack.push_async_callback(close_redis, _make_cancellable(client))
         return await cast(Any, sentinel).discover_master(place.service)
 
 
 async def _ask_cluster(place: RedisUrl, slot: int, options: dict[str, Any]) -> Address:
     last: Exception | None = None
     for host, port in place.hosts:
+        node = _make_cancellable(Redis(host=host, port=port, **options))
         try:
-            async with Redis(host=host, port=port, **options) as node:
-                # Rows: https://redis.io/docs/latest/commands/cluster-slots/
-                rows = await cast(Any, node).execute_command("CLUSTER SLOTS")
-                return _find_slot(rows, slot, host)
+            # Rows: https://redis.io/docs/latest/commands/cluster-slots/
+            rows = await cast(Any, node).execute_command("CLUSTER SLOTS")
+            return _find_slot(rows, slot, host)
         except (redis.exceptions.RedisError, OSError) as error:
             last = error
+        finally:
+            await close_redis(node)
     message = f"No node of the Redis Cluster answers for our keys ({last})."
     raise redis.exceptions.ConnectionError(message) from last
 

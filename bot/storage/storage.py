@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self, cast
@@ -13,6 +12,7 @@ from redis.exceptions import ResponseError
 from bot.redis_url import tag_prefix
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
+    close_redis,
     connection_pool,
     open_redis,
     plain_client,
@@ -81,8 +81,7 @@ class Storage:
 
     async def close(self) -> None:
         """Close all connections, also in a task that is cancelled again meanwhile."""
-        closing = asyncio.ensure_future(self.redis.aclose())
-        await asyncio.shield(closing)
+        await close_redis(self.redis)
 
     async def save_only_findings(self) -> None:
         """Delete all but what is known of environment images, then let Redis write its dump file.

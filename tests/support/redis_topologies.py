@@ -105,6 +105,39 @@ def run_cluster(folder: Path) -> Generator[tuple[str, list[int]]]:
         yield "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports), ports
 
 
+@contextmanager
+def run_one_sentinel(folder: Path) -> Generator[str]:
+    """A Sentinel and its primary: the address."""
+    primary, port = find_free_port(), find_free_port()
+    config = folder / "sentinel" / "sentinel.conf"
+    config.parent.mkdir()
+    config.write_text(
+        f"port {port}\nbind 127.0.0.1\nsentinel monitor {SERVICE} 127.0.0.1 {primary} 1\n"
+    )
+    common = ("--bind", "127.0.0.1", "--save", "")
+    with (
+        run_server(folder / "primary", "--port", str(primary), *common),
+        Redis(port=primary) as asked,
+    ):
+        wait_until(cast(Any, asked).ping)
+        with run_server(config.parent, str(config), "--sentinel"), Redis(port=port) as sentinel:
+            wait_until(cast(Any, sentinel).ping)
+            yield f"redis+sentinel://127.0.0.1:{port}/{SERVICE}/0"
+
+
+@contextmanager
+def run_one_node(folder: Path) -> Generator[str]:
+    """A Redis Cluster of one node: its address."""
+    port, bus = find_free_port(), find_free_port()
+    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--cluster-enabled", "yes")
+    with run_server(folder, *options, "--cluster-port", str(bus)), Redis(port=port) as client:
+        node = cast(Any, client)
+        wait_until(node.ping)
+        node.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+        wait_until(lambda: node.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
+        yield f"redis+cluster://127.0.0.1:{port}"
+
+
 def move_slot(key: str, source: int, target: int) -> None:
     """Move the slot of `key` and all that is in it from one node of a cluster to another."""
     nodes = [cast(Any, Redis(port=port, decode_responses=True)) for port in (source, target)]

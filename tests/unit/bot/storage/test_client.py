@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +22,9 @@ from bot.storage.client import (
     run_script,
     waiting_client,
 )
+from bot.storage.storage import Storage
 from tests.support.redis import RedisServer
+from tests.support.redis_topologies import run_one_node, run_one_sentinel
 
 
 async def test_a_task_that_talks_to_redis_can_be_cancelled_at_any_moment(
@@ -30,13 +36,32 @@ async def test_a_task_that_talks_to_redis_can_be_cancelled_at_any_moment(
             while True:
                 await redis.ping()
 
-        for turns in range(200):
-            talking = asyncio.create_task(talk())
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            talking.cancel()
-            done, _ = await asyncio.wait([talking], timeout=120)
-            assert done, f"still talking after a cancellation at turn {turns}"
+        await assert_cancellable(talk)
+
+
+@pytest.mark.parametrize("run_guide", [run_one_sentinel, run_one_node])
+async def test_a_task_that_looks_for_redis_can_be_cancelled_at_any_moment(
+    tmp_path: Path, run_guide: Callable[[Path], AbstractContextManager[str]]
+) -> None:
+    with run_guide(tmp_path) as url:
+
+        async def look() -> None:
+            while True:
+                async with Storage.open(url, "capuchin:", timeout=5) as storage:
+                    await storage.ping()
+
+        await assert_cancellable(look)
+
+
+async def assert_cancellable(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Cancel endless work after each number of turns of the event loop, and see it end."""
+    for turns in range(200):
+        working = asyncio.create_task(work())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        working.cancel()
+        done, _ = await asyncio.wait([working], timeout=120)
+        assert done, f"still working after a cancellation at turn {turns}"
 
 
 async def test_a_server_that_ends_closes_its_connections(
