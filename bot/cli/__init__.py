@@ -6,12 +6,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from typing import Final, NamedTuple, TypeAlias
+
+from pipeline.models.imports import pause_collection
 
 
 class CliCommand(NamedTuple):
@@ -55,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: from argparse, on wrong usage (2) or after printing help (0).
     """
+    if argv is None:
+        atexit.register(gc.freeze)  # a process that ends need not look for garbage
     words = list(sys.argv[1:] if argv is None else argv)
     args = _build_parser(words[0] if words else "").parse_args(words)
     from bot.settings import SettingsError  # pydantic takes longer to import than --help may
@@ -99,7 +105,9 @@ def _build_parser(command: str) -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     if command in COMMANDS:
-        import_module(COMMANDS[command].module).register(subparsers)
+        with pause_collection():
+            module = import_module(COMMANDS[command].module)
+        module.register(subparsers)
     else:
         for name, listed in COMMANDS.items():
             subparsers.add_parser(name, help=listed.summary)

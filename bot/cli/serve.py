@@ -14,6 +14,7 @@ from bot.cli import Subparsers, parse_port
 from bot.logs import configure_logging
 from bot.settings import Settings, find_unknown_variables
 from bot.watchdog import watch_loop
+from pipeline.models.imports import pause_collection
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,9 @@ def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socke
 
 
 async def _serve(settings: Settings, host: str, number: int) -> int:
-    from bot.server.app import create_app
-    from bot.server.door import build_server
+    with pause_collection():
+        from bot.server.app import create_app
+        from bot.server.door import build_server
 
     for sentence in find_unknown_variables():
         logger.warning("%s", sentence)

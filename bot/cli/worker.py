@@ -14,6 +14,7 @@ from bot.logs import configure_logging
 from bot.settings import Settings, SettingsError
 from bot.telemetry.tracing import tracing
 from bot.watchdog import watch_loop
+from pipeline.models.imports import pause_collection
 
 MIN_POLL: Final = 5
 MAX_POLL: Final = 600
@@ -56,7 +57,8 @@ def _run(args: argparse.Namespace) -> int:
     configure_logging(settings)
     with tracing(settings):
         if args.issue:
-            from bot.cli.one_issue import run_command
+            with pause_collection():
+                from bot.cli.one_issue import run_command
 
             return asyncio.run(run_command(settings, args.issue))
         give_way()
@@ -78,7 +80,8 @@ def give_way() -> None:
 
 async def _run_worker(settings: Settings, poll: float) -> None:
     # Imported here: it costs seconds and 150 MB that no other command needs.
-    from bot.bootstrap import build_worker
+    with pause_collection():
+        from bot.bootstrap import build_worker
 
     async with watch_loop(), build_worker(settings, poll=poll) as worker:
         await worker.run_until_signalled()

@@ -13,6 +13,7 @@ from bot.cli.interrupt import run_interruptible
 from bot.demo.package import DemoFailed, fetch_release, unpack
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
+from pipeline.models.imports import pause_collection
 from sandbox.errors import SandboxError
 
 PLAN: Final = (
@@ -50,7 +51,8 @@ async def _run_demo(keep: bool, number: int) -> int:
     try:
         await build_engine(settings).check()
         package = unpack(fetch_release(settings.data_dir / "cache"))
-        from bot.demo.show import show_demo  # takes seconds to import: first say what is missing
+        with pause_collection():  # takes seconds to import: first say what is missing
+            from bot.demo.show import show_demo
 
         return await show_demo(settings, package, number, keep=keep, began=began)
     except (DemoFailed, SandboxError) as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
 from pipeline.models.cache_lifetime import HOUR
 from pipeline.models.destinations import destinations
+from pipeline.models.imports import pause_collection
 from pipeline.models.profiles import PriceTable, look_up
 from pipeline.models.providers.http import NO_KEY, SDK_RETRIES, Endpoint
 from pipeline.models.spec import ModelSpec
@@ -66,12 +67,14 @@ def build_model(
     profile = profile_of(spec, options, prices)
     # Each SDK takes about a second and 50 MB to import: only processes that use it pay for it.
     if spec.provider == "anthropic":
-        from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
+        with pause_collection():
+            from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
 
         where = where or PUBLIC_URL
         profile = replace(profile, sent_to=destinations(where))
         return AnthropicModel(profile, Endpoint(where, api_key, sdk_retries=sdk_retries))
-    from pipeline.models.providers.openai_chat import OpenAIChatModel
+    with pause_collection():
+        from pipeline.models.providers.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
@@ -89,7 +92,8 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
         raise ModelMisconfigured(
             f"{spec} gives no log-probabilities: a reward model is openai:NAME@http://host:port/v1."
         )
-    from pipeline.models.providers.openai_likelihood import OpenAILikelihood
+    with pause_collection():
+        from pipeline.models.providers.openai_likelihood import OpenAILikelihood
 
     return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
 
@@ -103,7 +107,8 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
     """
     if spec.base_url is None or spec.provider != "openai":
         raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
-    from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
+    with pause_collection():
+        from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
 
     profile = profile_of(spec)
     return OpenAIEmbedder(profile, base_url=spec.base_url, api_key=api_key or NO_KEY, meter=meter)
