@@ -9,11 +9,19 @@ import yaml
 
 MAX_NODES: Final = 20_000
 """Values of one document that are visited, aliases counted each time."""
+MAX_FLOW_DEPTH: Final = 100
+"""Brackets in brackets. For each token, PyYAML looks at every bracket that is open."""
 MERGE: Final = "<<"
 
 
 class _PlainLoader(yaml.SafeLoader):
     """Reads every scalar as text and keeps merges in their written form."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - its name
+        """As PyYAML's own, but not without end."""
+        if self.flow_level >= MAX_FLOW_DEPTH:
+            raise yaml.YAMLError
+        super().fetch_flow_collection_start(TokenClass)
 
     def flatten_mapping(self, node: Any) -> None:  # noqa: ARG002 - merges would multiply
         return
