@@ -33,7 +33,6 @@ from sandbox.observation import add_observer
 logger = logging.getLogger(__name__)
 
 REDIS_SECONDS: Final = 5.0  # for one command; at most a third of the lease
-SETTLE_POLL_SECONDS: Final = 0.02
 
 
 class Worker:
@@ -106,20 +105,6 @@ class Worker:
                 with suppress(*UNREACHABLE):
                     await self._save_measurements(storage)
 
-    async def settle(self, seconds: float = 60) -> None:
-        """Work until no run is active and no command is left, then stop.
-
-        Raises:
-            TimeoutError: some still were after `seconds`.
-        """
-        running = asyncio.create_task(self.run())
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wait_until_settled(running)
-        finally:
-            self.stop()
-            await running
-
     def build_attempt(self, lease: Lease, *, poll_seconds: float = STOP_POLL_SECONDS) -> RunAttempt:
         """This worker's attempt at the run whose lease it has just taken."""
         return RunAttempt(
@@ -150,15 +135,6 @@ class Worker:
         finally:
             for each in signals:
                 loop.remove_signal_handler(each)
-
-    async def _wait_until_settled(self, running: asyncio.Task[None]) -> None:
-        async with self._open_storage(REDIS_SECONDS) as storage:
-            while not running.done() and (  # noqa: ASYNC110 - a run may end elsewhere
-                await storage.runs.list_active()
-                or self._slots.attempts
-                or await storage.requests.count()
-            ):
-                await asyncio.sleep(SETTLE_POLL_SECONDS)
 
     def _open_storage(self, timeout: float) -> Storage:
         return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)

@@ -32,6 +32,7 @@ from tests.support.docker import containers_of
 from tests.support.handlers import HandleRun
 from tests.support.hub import ref_of, settings_for
 from tests.support.phone_readability import find_unreadable
+from tests.support.settling import Pauses, settle
 
 SECONDS = 600
 """Longer than any run takes on a busy machine: only a run that hangs reaches it."""
@@ -142,7 +143,8 @@ class BotHarness(People):
         async with self._open_bot() as bot:
             while True:
                 try:
-                    await bot.build_worker(find_missed=self._llm is not None).settle(SECONDS)
+                    worker = bot.build_worker(find_missed=self._llm is not None)
+                    await settle(worker, self.settings, SECONDS)
                 except TimeoutError as late:
                     late.add_note(f"Active: {await self.runs.list_active()}")
                     raise
@@ -181,12 +183,13 @@ class BotHarness(People):
         self, condition: Callable[[], object | Awaitable[object]], seconds: float = SECONDS
     ) -> None:
         """Wait until `condition()`, which may be a coroutine."""
+        pauses = Pauses()
         async with asyncio.timeout(seconds):
             while True:
                 found = condition()
                 if await found if isinstance(found, Awaitable) else found:
                     return
-                await asyncio.sleep(0.02)
+                await pauses.pause()
 
     async def wait_for_end(self, run: Run) -> Run:
         """The run as it ended; by then no other run is active."""

@@ -6,6 +6,7 @@ import asyncio
 
 from bot.types import RunStatus
 from tests.e2e.harness import SECONDS, BotHarness
+from tests.support.settling import settle
 
 ISSUES = 3
 
@@ -17,7 +18,8 @@ async def test_two_workers_never_have_the_same_run(bot: BotHarness) -> None:
         await bot.label(issue)
     async with asyncio.TaskGroup() as both:
         for _ in range(2):
-            both.create_task(bot.parts.build_worker(find_missed=False).settle(4 * SECONDS))
+            worker = bot.parts.build_worker(find_missed=False)
+            both.create_task(settle(worker, bot.settings, 4 * SECONDS))
     fixes = sorted((pull.body or "").count("Fixes #") for pull in repo.pulls)
     assert (len(bot.runner.jobs), fixes) == (ISSUES, [1] * ISSUES)
     for issue in issues:

@@ -27,6 +27,7 @@ from pipeline.models.wrappers.metered import Meter
 from pipeline.types import Usage
 from sandbox.frozen import replace
 from tests.support.handlers import HandleRun, handlers_of
+from tests.support.settling import settle
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 SECONDS = 120
@@ -71,7 +72,7 @@ async def opens_pull_request(run: Run, lease: Lease) -> Run:
 async def settled(settings: Settings, runs: Runs, work: HandleRun, told: Told) -> Run:
     """The record of a run, asked for and worked on until it is over."""
     run_id = await ask(runs)
-    await Worker(settings, handlers_of(work, told)).settle(SECONDS)
+    await settle(Worker(settings, handlers_of(work, told)), settings, SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     return run
@@ -227,7 +228,7 @@ async def test_a_bug_in_telling_ends_the_run_all_the_same(settings: Settings, ru
         raise ZeroDivisionError
 
     run_id = await ask(runs)
-    await Worker(settings, handlers_of(buggy, buggy)).settle(SECONDS)
+    await settle(Worker(settings, handlers_of(buggy, buggy)), settings, SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     assert (run.status, run.failure) == (RunStatus.FAILED, Failure.INTERNAL)
@@ -304,7 +305,7 @@ async def test_a_worker_does_no_more_runs_at_a_time_than_it_may(
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(1, 8))
-    await Worker(settings, handlers_of(counted, told)).settle(SECONDS)
+    await settle(Worker(settings, handlers_of(counted, told)), settings, SECONDS)
     assert len(at_once) == 7
     assert max(at_once) == settings.worker_runs == 2
 
@@ -320,7 +321,9 @@ async def test_two_workers_never_have_the_same_run(
         return await opens_pull_request(run, lease)
 
     await gather_all(ask(runs, issue) for issue in range(20))
-    await gather_all(Worker(settings, handlers_of(counted, told)).settle(SECONDS) for _ in range(2))
+    await gather_all(
+        settle(Worker(settings, handlers_of(counted, told)), settings, SECONDS) for _ in range(2)
+    )
     assert sorted(done) == list(range(20))
 
 
@@ -383,7 +386,7 @@ async def test_a_github_that_cannot_be_asked_does_not_stop_the_worker(
     worker = Worker(
         settings, handlers_of(opens_pull_request, told), sweep_actions=SweepActions(unreachable)
     )
-    await worker.settle(SECONDS)
+    await settle(worker, settings, SECONDS)
     run = await runs.get(RunId(run_id))
     assert run is not None
     assert run.status is RunStatus.OPENED_PULL_REQUEST
