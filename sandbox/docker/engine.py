@@ -8,7 +8,6 @@ calls run in threads: as many executions at once as `DockerOptions.parallel`, ov
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from typing import TypeVar
 from sandbox.base import Execution
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build.environment import EnvironmentBuild
+from sandbox.docker.build.lock import BuildLock
 from sandbox.docker.client import check_daemon
 from sandbox.docker.cold_execution import ColdExecution
 from sandbox.docker.connection import DockerConnection
@@ -59,8 +59,6 @@ class DockerEngine:
         self._executions = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox")
         self._builds = ThreadPoolExecutor(parallel, thread_name_prefix="sandbox-build")
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="sandbox-chore")
-        self._lock = threading.Lock()
-        self._build_locks: dict[str, threading.Lock] = {}
 
     async def check(self) -> str:
         """The daemon's version and how executions run there, in words.
@@ -139,9 +137,8 @@ class DockerEngine:
             labels=self._labels(request.run_id),
             on_progress=report_progress,
         )
-        return await run_stoppable(
-            self._builds, ExclusiveWork(build, self._lock_for(build.dependencies))
-        )
+        lock = BuildLock(f"{self._options.address.url} {build.dependencies}")
+        return await run_stoppable(self._builds, ExclusiveWork(build, lock))
 
     async def read_installation(self, image: str) -> Installation | None:
         """What the installer recorded in a prepared image; None for an image without a record.
@@ -292,7 +289,3 @@ class DockerEngine:
 
     def _labels(self, run_id: str) -> dict[str, str]:
         return {LABEL_RUN: run_id, LABEL_OWNER: self._options.owner}
-
-    def _lock_for(self, key: str) -> threading.Lock:
-        with self._lock:
-            return self._build_locks.setdefault(key, threading.Lock())

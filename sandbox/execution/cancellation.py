@@ -25,10 +25,18 @@ class Stoppable(Protocol[Result]):
         ...
 
 
-class ExclusiveWork(Stoppable[Result]):
-    """`work`, done while nobody else in this process holds `lock`."""
+class TimedLock(Protocol):
+    """As `threading.Lock`."""
 
-    def __init__(self, work: Stoppable[Result], lock: threading.Lock) -> None:
+    def acquire(self, *, timeout: float) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class ExclusiveWork(Stoppable[Result]):
+    """`work`, done while nobody else holds `lock`."""
+
+    def __init__(self, work: Stoppable[Result], lock: TimedLock) -> None:
         self._work = work
         self._lock = lock
         self._stopped = threading.Event()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, cast
+from uuid import uuid4
 
 import docker
 import pytest
@@ -21,6 +24,7 @@ from sandbox.environment.options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program, python_script
 from sandbox.tree import Tree
+from tests.contracts.sandbox import preparing_process
 from tests.support.data.directory_trees import tree_of_directory
 from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_running
 
@@ -141,6 +145,20 @@ async def test_two_at_once_build_once(
     assert len(set(images)) == 1
     daemon.remove_image(images[0])
     assert said.count("Installing the repository.") == 1
+
+
+async def test_two_processes_at_once_build_once(tmp_path: Path, daemon: docker.APIClient) -> None:
+    make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
+    command = [sys.executable, "-m", preparing_process.__name__, f"tests-{uuid4().hex}"]
+    processes = [
+        await asyncio.create_subprocess_exec(*command, str(tmp_path), stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    printed = await gather_all(process.communicate() for process in processes)
+    (*one, image), (*two, again) = [output.decode().splitlines() for output, _ in printed]
+    assert image == again
+    daemon.remove_image(image)
+    assert [*one, *two].count("Installing the repository.") == 1
 
 
 async def test_cancelling_a_build_takes_its_container_along(
