@@ -63,6 +63,8 @@ class Slots:
                 return
             try:
                 survey = await storage.active_runs.survey(lane)
+                if not survey.idle:
+                    return
                 served = await storage.turns.list_served()
                 for run in order_fairly(survey.idle, survey.working, served):
                     if self.is_full(lane):
