@@ -18,6 +18,8 @@ from bot.demo.redis_server import find_free_port
 START_SECONDS: Final = 120
 DOWN_MS: Final = 5_000
 """For so long a busy machine may stand still, and no Sentinel replaces a primary that lives."""
+FAILOVER_MS: Final = 30_000
+"""Where the Sentinels' votes are split, they elect again after twice as long."""
 SERVICE: Final = "capuchin"
 PASSWORD: Final = "pass:word+/@"
 
@@ -70,6 +72,7 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
                 f"port {port}\nbind 127.0.0.1\n"
                 f"sentinel monitor {SERVICE} 127.0.0.1 {first} 2\n"
                 f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}\n"
+                f"sentinel failover-timeout {SERVICE} {FAILOVER_MS}\n"
             )
             stack.enter_context(run_server(config.parent, str(config), "--sentinel"))
         for port in sentinels:
