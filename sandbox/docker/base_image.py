@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import io
-import os
 import sys
 import tarfile
-import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +21,7 @@ from docker.errors import DockerException, ImageNotFound
 
 from sandbox.docker import mmdebstrap
 from sandbox.docker.address import DockerAddress
+from sandbox.docker.build.lock import BuildLock
 from sandbox.docker.client import translate_docker_errors
 from sandbox.docker.images import touch_image
 from sandbox.errors import SandboxUnavailable
@@ -101,7 +99,7 @@ def ensure_base_image(
     if image_exists(client, reference):
         touch_image(client, reference)
         return reference
-    with hold_build_lock():
+    with BuildLock("base image").hold():
         if not image_exists(client, reference):
             on_progress("The sandbox base image is missing; making it once.")
             found = obtain_root(client, address or DockerAddress(), on_progress, root)
@@ -264,18 +262,6 @@ class ImageBuildFailed(SandboxUnavailable):
     def __init__(self, error: str, log: str) -> None:
         super().__init__(f"The base image did not build: {error} {log}")
         self.log = f"{log}\n{error}"
-
-
-@contextmanager
-def hold_build_lock() -> Generator[None]:
-    """A lock between the processes of one user on one machine."""
-    path = Path(tempfile.gettempdir()) / f"capuchin-base-{os.getuid()}.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,6 +8,8 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -31,6 +33,15 @@ class BuildLock:
         with _GUARD:
             self._threads = _THREADS.setdefault(self._byte, threading.Lock())
             self._file = _open_file()
+
+    @contextmanager
+    def hold(self) -> Generator[None]:
+        """Wait for it, however long that takes, and let go of it when the block ends."""
+        self.acquire(timeout=threading.TIMEOUT_MAX)
+        try:
+            yield
+        finally:
+            self.release()
 
     def acquire(self, *, timeout: float) -> bool:
         """Whether it is ours now; asked for `timeout` seconds."""

@@ -43,6 +43,10 @@ def test_one_of_several_holders_at_a_time() -> None:
     one.release()
     assert two.acquire(timeout=0)
     two.release()
+    with two.hold():
+        assert not one.acquire(timeout=0.01)
+    assert one.acquire(timeout=0)
+    one.release()
 
 
 def test_a_lock_of_a_process_that_is_killed_is_free() -> None:
