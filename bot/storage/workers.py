@@ -1,145 +1,155 @@
-"""Which workers live, and what each works on: they say so at short intervals."""
+"""What only one worker does at a time or at most once in a while, and how far it has come."""
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple, cast
+import asyncio
+from contextlib import suppress
+from typing import Final, cast
 
-from pydantic import Field
 from redis.asyncio import Redis
 
-from bot.storage.keys import Keys
+from bot.github.models import Cursor
+from bot.storage.client import UNREACHABLE, plain_client
+from bot.storage.keys import DAY, RECORD_SECONDS, SUMMARY_SECONDS, Keys
 from bot.storage.records import read_or_skip
-from bot.types import Frozen, Lane, now
+from bot.types import RepoRef, RunId, now
 from pipeline.records import encode_record
 
-HEARTBEAT_SECONDS: Final = 5.0
-SILENT_AFTER: Final = timedelta(seconds=30)
-"""A worker that was not heard of for so long counts as gone."""
-DISK_USE_KEPT: Final = timedelta(hours=1)
-KEPT: Final = timedelta(days=7)
-"""For so long the last heartbeat of a worker that is gone is remembered."""
 
-logger = logging.getLogger(__name__)
-
-
-class WorkerState(Frozen):
-    """What a worker says of itself."""
-
-    name: str
-    slots: dict[Lane, int]
-    """How many runs of each lane it works on at most."""
-    busy: dict[Lane, int] = Field(default_factory=dict[Lane, int])
-    """How many it works on."""
-
-
-class Measurements(NamedTuple):
-    """What workers measured."""
-
-    gauges: Sequence[Mapping[str, float]]
-    """Of each living worker; see `bot.telemetry.gauges`."""
-    histograms: Mapping[str, float]
-    """See `bot.telemetry.histograms.read_series`."""
-
-
-class DiskUse(Frozen):
-    """What one machine keeps for runs to come, in bytes by kind."""
-
-    kept: dict[str, int]
-    limits: dict[str, int]
-
-
-class Housekeeping(NamedTuple):
-    """What looking after the room on a machine came to."""
-
-    use: DiskUse
-    evicted: dict[str, int]
-    """Bytes that had to go, by kind."""
-
-
-class Workers:
-    """Every method raises redis-py's errors."""
+class Turns:
+    """Locks that expire by themselves. Every method raises redis-py's errors."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
 
-    async def save_heartbeat(self, state: WorkerState) -> None:
-        """Record that the worker lives now."""
-        keys, at = self._keys, now()
+    async def take_queue_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that announces positions in the queue."""
+        return await self._take(self._keys.queue_turn, seconds)
+
+    async def take_missed_webhooks_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that looks for missed webhooks.
+
+        Workers that look often do not wait for those that look seldom.
+        """
+        return await self._take(f"{self._keys.missed_webhooks_turn}:{seconds:g}", seconds)
+
+    async def take_summaries_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that writes monthly summaries."""
+        return await self._take(self._keys.summaries_turn, seconds)
+
+    async def take_archive_turn(self, seconds: float) -> bool:
+        """True for one caller in `seconds`: the worker that archives ended runs."""
+        return await self._take(self._keys.archive_turn, seconds)
+
+    async def is_summary_due(self, repo: RepoRef, month: str) -> bool:
+        """Whether nobody has lately looked into the summary of `month` (`YYYY-MM`)."""
+        return not await self._redis.exists(self._keys.summary(repo, month))
+
+    async def mark_summary(self, repo: RepoRef, month: str, *, written: bool) -> None:
+        """Remember that the summary is written, or for a day that none is wanted."""
+        seconds = SUMMARY_SECONDS if written else DAY
+        await self._redis.set(self._keys.summary(repo, month), "1", ex=seconds)
+
+    async def mark_served(self, owner: str) -> None:
+        """A run of the owner has just begun."""
+        key, at = self._keys.owners_served, now().timestamp()
         async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.set(keys.worker(state.name), encode_record(state), ex=2 * SILENT_AFTER)
-            pipe.zadd(keys.workers, {state.name: at.timestamp()})
-            pipe.zremrangebyscore(keys.workers, "-inf", (at - KEPT).timestamp())
+            pipe.zadd(key, {owner: at})
+            pipe.zremrangebyscore(key, "-inf", at - DAY)
             await pipe.execute()
 
-    async def save_measurements(
-        self, name: str, gauges: Mapping[str, float], added: Mapping[str, float]
-    ) -> None:
-        """Keep the gauges of a worker while it lives, and add to the histograms of all workers."""
-        await self._redis.set(self._keys.gauges(name), json.dumps(dict(gauges)), ex=SILENT_AFTER)
-        async with self._redis.pipeline(transaction=True) as pipe:  # all samples or none
-            for field, value in added.items():
-                pipe.hincrbyfloat(self._keys.histograms, field, value)
+    async def list_served(self) -> dict[str, float]:
+        """When a run of each owner last began, in seconds; only owners of the last day."""
+        served = await self._redis.zrange(self._keys.owners_served, 0, -1, withscores=True)
+        return {owner.decode(): at for owner, at in cast("list[tuple[bytes, float]]", served)}
+
+    async def wait_for_edit(self, run_id: RunId, seconds: float) -> None:
+        """Return when the last edit of the run's status comment was `seconds` ago."""
+        key = self._keys.edit_turn(run_id)
+        while seconds and not await self._take(key, seconds):
+            left = await self._redis.pttl(key)
+            await asyncio.sleep(max(left, 1) / 1000)
+
+    async def mark_edited(self, run_id: RunId, seconds: float) -> None:
+        """The status comment has been edited now. Lost while Redis does not answer."""
+        if seconds:
+            key, pause = self._keys.edit_turn(run_id), int(seconds * 1000)
+            with suppress(*UNREACHABLE):
+                await plain_client(self._redis).set(key, "1", px=pause)
+
+    async def _take(self, key: str, seconds: float) -> bool:
+        return bool(await self._redis.set(key, "1", nx=True, px=int(seconds * 1000)))
+
+
+class Cursors:
+    """Up to which time each repository was searched for missed webhooks.
+
+    Every method raises redis-py's errors.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def get(self, repo: RepoRef) -> Cursor | None:
+        """None for a repository that was not searched in the last 30 days."""
+        kept = await self._redis.get(self._keys.cursor(repo))
+        return read_or_skip(Cursor, kept, f"The cursor of {repo.full_name}")
+
+    async def set(self, repo: RepoRef, cursor: Cursor) -> None:
+        """To be called once everything that the search found is dealt with."""
+        await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
+
+
+_ARCHIVED: Final = b"1"
+_NOT_ARCHIVED: Final = b"0"
+
+
+class ArchivedRuns:
+    """Which ended runs have been dealt with for the archive, and which are in it.
+
+    Every method raises redis-py's errors.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def list_due(self, ended_by: float, most: int) -> list[tuple[RunId, float]]:
+        """Runs that ended by then and are not dealt with, the oldest first, each with its end; both
+        in seconds since the epoch."""
+        since = (await self._redis.get(self._keys.archive_cursor) or b"-inf").decode()
+        found: list[tuple[RunId, float]] = []
+        start = 0
+        while len(found) < most:
+            batch = cast(
+                "list[tuple[bytes, float]]",
+                await self._redis.zrangebyscore(
+                    self._keys.ended, since, ended_by, start=start, num=most, withscores=True
+                ),
+            )
+            if not batch:
+                break
+            start += len(batch)
+            ids = [RunId(name.decode()) for name, _ in batch]
+            marks = await self._redis.mget([self._keys.archive_mark(run_id) for run_id in ids])
+            ends = (end for _, end in batch)
+            found += [
+                (run_id, end)
+                for run_id, end, mark in zip(ids, ends, marks, strict=True)
+                if mark is None
+            ]
+        return found[:most]
+
+    async def mark_done(self, run_id: RunId, ended: float, *, archived: bool) -> None:
+        """Remember that the run is in the archive, or that nothing of it can be brought there."""
+        mark = _ARCHIVED if archived else _NOT_ARCHIVED
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(self._keys.archive_mark(run_id), mark, ex=RECORD_SECONDS)
+            pipe.set(self._keys.archive_cursor, repr(ended), ex=RECORD_SECONDS)
             await pipe.execute()
 
-    async def load_measurements(self, names: Iterable[str]) -> Measurements:
-        """What the living workers, `names`, and all workers that ever were have measured."""
-        keys = [self._keys.gauges(name) for name in names]
-        records: list[bytes | None] = await self._redis.mget(keys) if keys else []
-        fields = await cast(
-            "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.histograms)
-        )
-        return Measurements(
-            [json.loads(record) for record in records if record is not None],
-            {name.decode(): float(value) for name, value in fields.items()},
-        )
-
-    async def remove(self, name: str) -> None:
-        """Forget a worker that ends by itself, but not when it was last heard."""
-        await self._redis.delete(self._keys.worker(name))
-
-    async def list_living(self) -> list[WorkerState]:
-        """The workers that were heard of lately, in no order."""
-        since = (now() - SILENT_AFTER).timestamp()
-        names: list[bytes] = await self._redis.zrangebyscore(self._keys.workers, since, "+inf")
-        if not names:
-            return []
-        records = await self._redis.mget([self._keys.worker(name.decode()) for name in names])
-        states = [read_or_skip(WorkerState, record, "A worker") for record in records]
-        return [state for state in states if state is not None]
-
-    async def save_disk_use(self, host: str, done: Housekeeping) -> None:
-        """Record what a machine keeps, and what it has just deleted."""
-        keys, at = self._keys, now()
-        async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.set(keys.disk_use(host), encode_record(done.use), ex=DISK_USE_KEPT)
-            pipe.zadd(keys.machines, {host: at.timestamp()})
-            pipe.zremrangebyscore(keys.machines, "-inf", (at - DISK_USE_KEPT).timestamp())
-            for kind, count in done.evicted.items():
-                pipe.hincrby(keys.evictions, kind, count)
-            await pipe.execute()
-
-    async def list_disk_use(self) -> list[DiskUse]:
-        """Of every machine that a worker measured within the last hour."""
-        hosts: list[bytes] = await self._redis.zrange(self._keys.machines, 0, -1)
-        if not hosts:
-            return []
-        found = await self._redis.mget([self._keys.disk_use(host.decode()) for host in hosts])
-        uses = [read_or_skip(DiskUse, record, "A machine's disk use") for record in found]
-        return [use for use in uses if use is not None]
-
-    async def count_evictions(self) -> dict[str, int]:
-        """Bytes of each kind that were ever deleted for want of room."""
-        found = await cast(
-            "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.evictions)
-        )
-        return {kind.decode(): int(count) for kind, count in found.items()}
-
-    async def get_last_heartbeat(self) -> datetime | None:
-        """When a worker was last heard of; None: not within the last week."""
-        latest = await self._redis.zrevrange(self._keys.workers, 0, 0, withscores=True)
-        return datetime.fromtimestamp(latest[0][1], now().tzinfo) if latest else None
+    async def is_archived(self, run_id: RunId) -> bool:
+        """Whether the run's bundle is in the archive."""
+        return await self._redis.get(self._keys.archive_mark(run_id)) == _ARCHIVED

@@ -1,81 +1,195 @@
-"""A model as people write it: `anthropic:NAME`, or `openai:NAME@http://host:port/v1`."""
+"""What each model can do and costs: `prices.json`, and what we assume of models not in it."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pipeline.types import Frozen
+from pydantic import Field, ValidationError
 
-_SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
+from pipeline.models.base import ModelProfile, Price
+from pipeline.models.spec import ModelSpec
+from pipeline.types import Frozen, replace
 
+RECORDED_PREFIX = "recorded-"
+"""The prefix of a recording's name; the model it stands for follows."""
 
-class ModelSpec(Frozen):
-    """A model and the address that serves it."""
-
-    provider: Literal["anthropic", "openai"]
-    name: str
-    base_url: str | None = None
-    """None: the provider's own. Always set for `openai`."""
-
-    def __str__(self) -> str:
-        return f"{self.provider}:{self.name}" + (f"@{self.base_url}" if self.base_url else "")
+_DATE_SUFFIX = re.compile(r"-\d{8}$")
 
 
-def parse_spec(text: str) -> ModelSpec:
-    """The model that `text` names.
+class ModelFacts(Frozen):
+    price: Price
+    window: int
+    max_output: int
+    sampling: bool
+    thinking: bool = False
+    """Whether the service accepts a thinking budget."""
+
+
+class Compute(Frozen):
+    """The price of one's own hardware: what an hour costs, and how many tokens it processes.
+
+    The paper prices its scout this way (CodeMonkeys, appendix C).
+    """
+
+    dollars_per_hour: float = Field(ge=0, allow_inf_nan=False)
+    tokens_per_second: float = Field(gt=0, allow_inf_nan=False)
+    """As measured at full load, input and output together; what the cache serves is not counted."""
+
+    @property
+    def price(self) -> Price:
+        """Per million tokens. What the server's cache serves needs no computing."""
+        million = self.dollars_per_hour / 3600 / self.tokens_per_second * 1_000_000
+        return Price(input=million, output=million, cache_read=0, cache_write=million)
+
+
+class PriceTable(Frozen):
+    version: Literal[1]
+    """The version of this format."""
+    date: str
+    """When the list was written, as YYYY-MM."""
+    source: str
+    models: dict[str, ModelFacts]
+    unknown: ModelFacts
+    """Assumed for a paid model that is not in the list: more than any listed one."""
+    local: ModelFacts
+    """Assumed for a model on the operator's own server."""
+    paid_hosts: tuple[str, ...]
+    """Domains of providers that charge for their models."""
+    own: tuple[str, ...] = ()
+    """Names in `models` that come from the operator's file."""
+    own_date: str = ""
+    """When the operator's file was written."""
+    compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
+    """See `OwnPrices.compute`."""
+
+
+class PricedProfile(Frozen):
+    """A profile, and where its price comes from."""
+
+    profile: ModelProfile
+    price_source: Literal["list", "local", "unknown"]
+    note: str
+    """One sentence for reports: where the price comes from."""
+
+
+class PricesInvalid(Exception):
+    """A file is no valid price list; the text says where and why."""
+
+
+class OwnPrices(Frozen):
+    """The operator's own prices: the table's fields, all optional."""
+
+    version: Literal[1]
+    date: str
+    """When these were written, as YYYY-MM."""
+    models: dict[str, ModelFacts] = Field(default_factory=dict[str, ModelFacts])
+    """Added to the table's models; equal names replace them."""
+    unknown: ModelFacts | None = None
+    local: ModelFacts | None = None
+    paid_hosts: tuple[str, ...] = ()
+    """Added to the table's hosts."""
+    compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
+    """What models on the operator's own servers cost, by model; `*`: any other one."""
+
+
+@cache
+def price_table() -> PriceTable:
+    """The shipped price list."""
+    return PriceTable.model_validate_json(Path(__file__).with_name("prices.json").read_bytes())
+
+
+def read_prices(path: Path | None) -> PriceTable:
+    """The shipped price list, overridden by the file at `path` if there is one.
 
     Raises:
-        ValueError: with one sentence that says what is wrong.
+        PricesInvalid: the file cannot be read or does not have the form of `OwnPrices`.
     """
-    provider, _, rest = text.strip().partition(":")
-    found = _SPEC.fullmatch(rest)
-    if found is None:
-        raise ValueError(
-            f"{text!r} names no model: write anthropic:NAME or openai:NAME@http://host:port/v1."
-        )
-    name, url = found["name"], found["url"]
-    base_url = None if url is None else validate_url(url)
-    match provider:
-        case "anthropic":
-            return ModelSpec(provider="anthropic", name=name, base_url=base_url)
-        case "openai" if base_url is not None:
-            return ModelSpec(provider="openai", name=name, base_url=base_url)
-        case "openai":
-            raise ValueError(f"{text!r} has no address: write openai:{name}@http://host:port/v1.")
-        case _:
-            raise ValueError(f"{provider!r} is not a provider: write anthropic: or openai:.")
-
-
-def parse_specs(text: str) -> tuple[ModelSpec, ...]:
-    """The models that `text` names, separated by commas, in order of preference; at least one.
-
-    Raises:
-        ValueError: with one sentence that says what is wrong.
-    """
-    specs = tuple(parse_spec(one) for one in text.split(","))
-    twice = next((spec for i, spec in enumerate(specs) if spec in specs[:i]), None)
-    if twice is not None:
-        raise ValueError(f"{twice} is named twice.")
-    return specs
-
-
-def validate_url(url: str) -> str:
-    """`url` without its last slash.
-
-    Raises:
-        ValueError: not an http(s) address, or it holds a password, query or fragment.
-    """
+    if path is None:
+        return price_table()
     try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"{url!r} is not an address.") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(f"{url!r} is not an address that begins with http:// or https://.")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("The address of a model may not hold a user or password; set the key.")
-    if parts.query or parts.fragment:
-        raise ValueError(f"{url!r} may have neither a query nor a fragment.")
-    return url.rstrip("/")
+        own = OwnPrices.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise PricesInvalid(f"{path} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PricesInvalid(f"{path}: {f'{where}: ' if where else ''}{first['msg']}.") from error
+    table = price_table()
+    return replace(
+        table,
+        own=tuple(own.models),
+        own_date=own.date,
+        models={**table.models, **own.models},
+        unknown=own.unknown or table.unknown,
+        local=own.local or table.local,
+        paid_hosts=(*table.paid_hosts, *own.paid_hosts),
+        compute=own.compute,
+    )
+
+
+def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
+    """The profile of the model that `spec` names. Never fails: unknown models are priced high.
+
+    `table` defaults to the shipped one. A recording costs what the model it stands for costs, and
+    keeps its own name.
+    """
+    table = table or price_table()
+    name = spec.name.removeprefix(RECORDED_PREFIX)
+    listed = name if name in table.models else _DATE_SUFFIX.sub("", name)
+    facts = table.models.get(listed)
+    is_local = spec.provider == "openai" and not _is_paid(spec.base_url, table)
+    # A server of one's own may serve a model that others sell: their price is not its.
+    counts = listed in table.own or name != spec.name or not is_local
+    if facts is not None and counts:
+        note = f"{name} is counted at the list price of {table.date}."
+        if listed in table.own:
+            note = f"{name} is counted at the operator's own price of {table.own_date}."
+        return _build_profile(spec, facts, "list", note)
+    if is_local:
+        return _build_local_profile(spec, table)
+    price = table.unknown.price
+    note = (
+        f"The price of {name} is not known; it is counted at ${price.input:g} and "
+        f"${price.output:g} per million tokens in and out, more than any model of the list."
+    )
+    return _build_profile(spec, table.unknown, "unknown", note)
+
+
+def _build_local_profile(spec: ModelSpec, table: PriceTable) -> PricedProfile:
+    here = f"{spec.name.removeprefix(RECORDED_PREFIX)} runs on a server of one's own"
+    compute = table.compute.get(spec.name) or table.compute.get("*")
+    if compute is None:
+        return _build_profile(spec, table.local, "local", f"{here}: free.")
+    note = (
+        f"{here}; a million tokens count as ${compute.price.input:.2g}, from "
+        f"${compute.dollars_per_hour:g} an hour and {compute.tokens_per_second:,.0f} tokens "
+        "a second."
+    )
+    return _build_profile(spec, replace(table.local, price=compute.price), "local", note)
+
+
+def _build_profile(
+    spec: ModelSpec, facts: ModelFacts, price_source: Literal["list", "local", "unknown"], note: str
+) -> PricedProfile:
+    profile = ModelProfile(
+        provider=spec.provider,
+        name=spec.name,
+        window=facts.window,
+        max_output=facts.max_output,
+        # Chat completions always take a temperature; Anthropic's models of today do not.
+        sampling=facts.sampling or spec.provider == "openai",
+        price=facts.price,
+        price_note="" if price_source == "list" else note,
+        # Send chat completion servers what vLLM accepts; one that rejects it is asked without.
+        thinking=facts.thinking or spec.provider == "openai",
+    )
+    return PricedProfile(profile=profile, price_source=price_source, note=note)
+
+
+def _is_paid(base_url: str | None, table: PriceTable) -> bool:
+    host = (urlsplit(base_url or "").hostname or "").rstrip(".")
+    return any(host == paid or host.endswith(f".{paid}") for paid in table.paid_hosts)

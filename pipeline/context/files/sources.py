@@ -1,141 +1,173 @@
-"""The source files of a codebase, the files left out with the reason, and texts on demand."""
+"""Sorts all entries of a commit into source files and others."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from pipeline.codebase.commit import Codebase
+from pipeline.codebase.commit import SUBMODULE, Codebase, File
+from pipeline.codebase.conventions import is_test
+from pipeline.codebase.globs import Globs
 from pipeline.codebase.text import decode_text
 from pipeline.context.files.cache import ContentCache, run_with_cache
-from pipeline.context.files.chunks import Piece, Span, build_pieces, find_cuts
-from pipeline.context.files.filters import SkipReason
-from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter
-from pipeline.types import SourceFile
+from pipeline.context.files.filters import (
+    SkipReason,
+    is_python,
+    reason_from_content,
+    reasons_from_name,
+)
+from pipeline.context.files.gitattributes import Attributes, read_attributes
+from pipeline.context.files.sources import SkippedFile, Source, Sources, batches
+from pipeline.context.tokens import estimate_tokens
 
-_CHUNK_BYTES = 4_000_000
-"""Bytes of content that are read from git, and held, at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file that is worth reading. Its text is not held: see `Sources.read` and `stream`."""
-
-    path: str
-    blob: str
-    """The git blob id: equal contents have equal ids."""
-    size: int
-    """Bytes."""
-    tokens: int
-    """By `pipeline.context.tokens.estimate_tokens`: rather too high."""
-    test: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedFile:
-    path: str
-    """Bytes that are not UTF-8 are escaped with backslashes. Untrusted."""
-    why: SkipReason
+MAX_BYTES = 2_000_000
+"""Bytes; larger files are not read, only listed as left out."""
+_OVERRIDABLE = frozenset[SkipReason]({"vendored", "documentation", "data"})
+"""Guesses from a name that `include` overrides."""
+_DENIABLE = frozenset[SkipReason]({"generated", "minified"})
+"""Guesses from a text that `.gitattributes` can deny by `-linguist-generated`."""
+_TOPIC = "facts 1"
+"""Change it whenever the same content would be judged or counted differently."""
 
 
 @dataclass(frozen=True)
-class Sources:
-    files: tuple[Source, ...]
-    """Python first, then by path."""
-    skipped: tuple[SkippedFile, ...]
-    """All other entries of the tree, sorted by path."""
-    codebase: Codebase
+class Rules:
+    """The globs in `.github/capuchin.yml`, as `pipeline.codebase.globs.Globs` reads them."""
 
-    @cached_property
-    def by_path(self) -> dict[str, Source]:
-        return {file.path: file for file in self.files}
-
-    async def read(self, path: str) -> SourceFile:
-        """One file with its text.
-
-        Raises:
-            KeyError: `path` is not among `files`.
-        """
-        source = self.by_path[path]
-        return _with_text(source, await self.codebase.read(path))
-
-    async def stream(self, files: Iterable[Source] | None = None) -> AsyncIterator[SourceFile]:
-        """These files (all, when None) in order with their texts, a few MB in memory at a time."""
-        for chunk in batches(self.files if files is None else files):
-            contents = await self.codebase.read_all(file.path for file in chunk)
-            for file in chunk:
-                yield _with_text(file, contents.pop(file.path))
-
-    async def split(self, path: str, window: int) -> tuple[Piece, ...]:
-        """The file in pieces of at most `window` tokens; one piece if it fits.
-
-        See `pipeline.context.files.chunks`; the cuts are cached by content.
-
-        Raises:
-            KeyError: `path` is not among `files`.
-            ValueError: `window` is less than 100.
-        """
-        file = await self.read(path)
-        blob, suffix = self.by_path[path].blob, path.rpartition(".")[2].lower()
-        topic = f"cuts 2 {suffix} {window}"
-
-        async def work(cache: ContentCache) -> tuple[Piece, ...]:
-            cached = await asyncio.to_thread(cache.get, topic, [blob])
-            if blob in cached:
-                return build_pieces(file, [Span(*span) for span in json.loads(cached[blob])])
-            found = await asyncio.to_thread(find_cuts, file, window)
-            await asyncio.to_thread(cache.put, topic, [(blob, json.dumps(found))])
-            return build_pieces(file, found)
-
-        return await run_with_cache(self.codebase.git_dir, work)
-
-    async def count_tokens(self, paths: Sequence[str], counter: TokenCounter) -> dict[str, int]:
-        """The tokens of these files by `counter`, each content counted once for all issues.
-
-        If the counter fails, the remaining files get their estimate.
-
-        Raises:
-            KeyError: a path is not among `files`.
-        """
-        wanted = [self.by_path[path] for path in paths]
-        if counter.name == ESTIMATOR.name:
-            return {file.path: file.tokens for file in wanted}
-        topic = f"tokens {counter.name}"
-
-        async def work(cache: ContentCache) -> dict[str, int]:
-            known = await asyncio.to_thread(cache.get, topic, [file.blob for file in wanted])
-            new = list({f.blob: f for f in wanted if f.blob not in known}.values())
-            for chunk in batches(new):
-                texts = [file.text async for file in self.stream(chunk)]
-                try:
-                    counts = await counter.count(texts)
-                except CountUnavailable:
-                    break
-                added = {f.blob: str(n) for f, n in zip(chunk, counts, strict=True)}
-                await asyncio.to_thread(cache.put, topic, added.items())
-                known.update(added)
-            return {f.path: int(known.get(f.blob, f.tokens)) for f in wanted}
-
-        return await run_with_cache(self.codebase.git_dir, work)
+    include: tuple[str, ...] = ()
+    """The only files to read, even if they look vendored, documentation or data; empty: all."""
+    exclude: tuple[str, ...] = ()
 
 
-def batches(files: Iterable[Source]) -> Iterable[list[Source]]:
-    """The files in groups of a few MB."""
-    chunk: list[Source] = []
-    size = 0
-    for file in files:
-        if chunk and size + file.size > _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(file)
-        size += file.size
-    if chunk:
-        yield chunk
+async def find_sources(codebase: Codebase, rules: Rules | None = None) -> Sources:
+    """The source files of `codebase`, and all other entries with the reason for leaving them out.
+
+    Contents that an earlier call judged, for any commit or issue, are not read again.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    regular = [file for file in codebase.files.values() if file.regular]
+    attributes = await read_attributes(codebase, regular)
+    wanted, skipped = await asyncio.to_thread(
+        _filter_by_name, codebase, attributes, rules or Rules()
+    )
+
+    async def work(cache: ContentCache) -> dict[ContentKey, str]:
+        return await _load_facts(codebase, wanted, cache)
+
+    facts = await run_with_cache(codebase.git_dir, work)
+    return await asyncio.to_thread(_filter_by_content, codebase, attributes, wanted, skipped, facts)
 
 
-def _with_text(source: Source, data: bytes) -> SourceFile:
-    text = decode_text(source.path, data)
-    return SourceFile(path=source.path, text=text.text if text else "", tokens=source.tokens)
+def _filter_by_name(
+    codebase: Codebase, attributes: Mapping[str, Attributes], rules: Rules
+) -> tuple[list[Source], list[SkippedFile]]:
+    """The files whose content must decide, and those that are left out by name already."""
+    include, exclude = Globs(rules.include), Globs(rules.exclude)
+    wanted: list[Source] = []
+    skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]
+    for file in codebase.files.values():
+        why = _kind_reason(file) or _rule_reason(file.path, include, exclude)
+        why = why or _name_reason(
+            file.path, attributes.get(file.path, {}), overridden=bool(include)
+        )
+        if why is None and file.size > MAX_BYTES:
+            why = "too large"
+        if why is None:
+            wanted.append(Source(file.path, file.blob, file.size, 0, is_test(file.path)))
+        else:
+            skipped.append(SkippedFile(file.path, why))
+    return wanted, skipped
+
+
+def _filter_by_content(
+    codebase: Codebase,
+    attributes: Mapping[str, Attributes],
+    wanted: Iterable[Source],
+    skipped: list[SkippedFile],
+    facts: Mapping[ContentKey, str],
+) -> Sources:
+    files: list[Source] = []
+    for file in wanted:
+        tokens, _, stated = facts[_content_key(file)].partition(" ")
+        why = _content_reason(stated, attributes.get(file.path, {}))
+        if why is None:
+            files.append(Source(file.path, file.blob, file.size, int(tokens), file.test))
+        else:
+            skipped.append(SkippedFile(file.path, why))
+    files.sort(key=lambda file: (not is_python(file.path), file.path))
+    return Sources(tuple(files), tuple(sorted(skipped, key=lambda e: e.path)), codebase)
+
+
+def _kind_reason(file: File) -> SkipReason | None:
+    if file.mode == SUBMODULE:
+        return "submodule"
+    return None if file.regular else "symbolic link"
+
+
+def _rule_reason(path: str, include: Globs, exclude: Globs) -> SkipReason | None:
+    if exclude.first_match(path) or (include and not include.first_match(path)):
+        return "excluded"
+    return None
+
+
+def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> SkipReason | None:
+    """A reason from the attributes, else from the name unless the attributes deny it."""
+    stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
+    guesses: list[SkipReason] = [why for why in reasons_from_name(path) if why not in attributes]
+    likely: list[SkipReason] = [why for why in guesses if not (overridden and why in _OVERRIDABLE)]
+    return stated[0] if stated else likely[0] if likely else None
+
+
+def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
+    """The cached reason, unless the attributes deny it."""
+    why = _NAMES.get(stated)
+    denied = why in _DENIABLE and attributes.get("generated") is False
+    return None if denied else why
+
+
+_NAMES: Mapping[str, SkipReason] = {
+    "binary": "binary",
+    "empty": "empty",
+    "generated": "generated",
+    "LFS pointer": "LFS pointer",
+    "minified": "minified",
+}
+
+
+ContentKey = tuple[str, bool]
+"""A blob, and whether to read it as Python: only Python files declare their encoding."""
+
+
+def _content_key(file: Source) -> ContentKey:
+    return file.blob, is_python(file.path)
+
+
+async def _load_facts(
+    codebase: Codebase, files: Sequence[Source], cache: ContentCache
+) -> dict[ContentKey, str]:
+    """`TOKENS WHY` of each content, WHY empty for source."""
+    facts: dict[ContentKey, str] = {}
+    for python in (True, False):
+        some = {file.blob: file for file in files if is_python(file.path) == python}
+        topic = f"{_TOPIC} {'python' if python else 'other'}"
+        known = await asyncio.to_thread(cache.get, topic, some)
+        for chunk in batches([file for blob, file in some.items() if blob not in known]):
+            contents = await codebase.read_all(file.path for file in chunk)
+            judged = await asyncio.to_thread(_judge, chunk, contents)
+            await asyncio.to_thread(cache.put, topic, judged.items())
+            known.update(judged)
+        facts.update({(blob, python): fact for blob, fact in known.items()})
+    return facts
+
+
+def _judge(chunk: Iterable[Source], contents: Mapping[str, bytes]) -> dict[str, str]:
+    judged: dict[str, str] = {}
+    for file in chunk:
+        text = decode_text(file.path, contents[file.path])
+        why = "binary" if text is None else reason_from_content(text.text) or ""
+        tokens = 0 if text is None else estimate_tokens(text.text)
+        judged[file.blob] = f"{tokens} {why}"
+    return judged
