@@ -1,4 +1,4 @@
-"""An object store that speaks S3's protocol, by obstore (the extra `s3`).
+"""Moves the bundles of ended runs to an object store, and finds them there.
 
 Address, region and keys of the store come from the standard variables (`AWS_ENDPOINT_URL`,
 `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`) or from the machine's role. Nothing
@@ -8,17 +8,26 @@ Source: docs.rs/object_store, `AmazonS3Builder`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import asyncio
+import logging
+import tempfile
+import zlib
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from bot.data.run import Run, RunId, now
 from bot.errors import BotError
 from bot.settings import SettingsError
-
-if TYPE_CHECKING:
-    from obstore.store import S3Store
+from bot.storage.checkpoints import RedisStore
+from bot.storage.storage import Storage
+from bot.telemetry.measurements import ARCHIVE_FAILURES, RECORDER
+from pipeline.bundle import LARGEST_DOCUMENT, pack_bundle
+from pipeline.codebase.text import pluralize
+from pipeline.run_errors import UnreadableRecord
 
 REQUEST_SECONDS: Final = 60.0
 RETRIES: Final = 3
@@ -114,3 +123,131 @@ class ObjectStore:
 def _cause(error: Exception) -> str:
     """The first line, which names no key."""
     return str(error).strip().partition("\n")[0][:300]
+
+
+MAX_BYTES: Final = 128 * 1024 * 1024
+"""Of all documents, unpacked: they are in memory for as long as they are packed."""
+LOAD_SECONDS: Final = 30.0
+NAME: Final = "run.tar.zst"
+
+
+class BundleTooLarge(BotError):
+    """The documents of the run are too large to be packed by the server."""
+
+
+async def build_bundle(storage: Storage, run: Run) -> bytes | None:
+    """The bundle; None if nothing of the run is kept any more.
+
+    Raises:
+        BundleTooLarge: see `MAX_BYTES`.
+        TimeoutError: Redis does not answer.
+    """
+    async with asyncio.timeout(LOAD_SECONDS):
+        documents = await _load_documents(storage.checkpoints(run.id))
+    if not documents:
+        return None
+    facts = {
+        "run": run.id,
+        "repository": run.repo.full_name,
+        "issue": run.issue,
+        "base_commit": run.base_commit,
+        "outcome": run.status.value,
+    }
+    return await asyncio.to_thread(_pack, documents, facts)
+
+
+async def _load_documents(store: RedisStore) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    left = MAX_BYTES
+    for key in await store.list_documents():
+        packed = await store.load_packed(key)
+        data = None if packed is None else await asyncio.to_thread(_unpack, packed, left)
+        if data is not None:
+            found[f"{key}.json"] = data
+            left -= len(data)
+    return found
+
+
+def _unpack(packed: bytes, left: int) -> bytes | None:
+    """One document; None for a damaged one. Raises `BundleTooLarge`."""
+    if left <= 0:  # zlib takes 0 for no limit
+        raise BundleTooLarge
+    unpacking = zlib.decompressobj()
+    try:
+        data = unpacking.decompress(packed, min(left, LARGEST_DOCUMENT))
+    except zlib.error:
+        return None
+    if unpacking.unconsumed_tail:
+        raise BundleTooLarge
+    return data if unpacking.eof else None
+
+
+def _pack(documents: Mapping[str, bytes], facts: Mapping[str, object]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="capuchin-bundle-") as folder:
+        path = Path(folder) / NAME
+        pack_bundle(path, documents, facts=facts, extra={})
+        return path.read_bytes()
+
+
+BATCH: Final = 100
+"""Runs that are looked at between two questions whether there are more."""
+
+logger = logging.getLogger(__name__)
+
+
+def object_name(run_id: RunId) -> str:
+    """The name of a run's bundle below the archive's prefix."""
+    return f"runs/{run_id}.tar.zst"
+
+
+async def archive_runs(storage: Storage, archive: ObjectStore, *, after: float) -> None:
+    """Archive the runs that ended more than `after` seconds ago.
+
+    The bundle is written before Redis gives up the checkpoints in it. Done twice, it does no harm.
+
+    Raises:
+        ArchiveUnavailable: the store fails. What is left keeps its place, and comes up again.
+        TimeoutError: Redis does not answer; also redis-py's own errors.
+    """
+    count = 0
+    ended_by = (now() - timedelta(seconds=after)).timestamp()
+    while found := await storage.archived_runs.list_due(ended_by, BATCH):
+        for run_id, ended in found:
+            archived = await _archive_run(storage, archive, run_id)
+            await storage.archived_runs.mark_done(run_id, ended, archived=archived)
+            count += archived
+    if count:
+        logger.info("Archived %s", pluralize(count, "ended run"))
+
+
+async def _archive_run(storage: Storage, archive: ObjectStore, run_id: RunId) -> bool:
+    data: bytes | None = None
+    try:
+        run = await storage.runs.get(run_id)
+        data = await build_bundle(storage, run) if run else None
+    except UnreadableRecord:
+        pass  # the sweep logs and ends it
+    except BundleTooLarge:
+        logger.warning("Run %s: its bundle is too large to be archived", run_id)
+    if data is None:
+        return False
+    try:
+        await archive.put(object_name(run_id), data)
+    except ArchiveUnavailable:
+        RECORDER.count(ARCHIVE_FAILURES)
+        raise
+    await storage.checkpoints(run_id).drop_archived()
+    return True
+
+
+async def load_bundle(storage: Storage, archive: ObjectStore | None, run: Run) -> bytes | None:
+    """The bundle of an ended run, from where it is; None if nothing of the run is kept any more.
+
+    Raises:
+        ArchiveUnavailable: the store fails, and the bundle is there.
+        BundleTooLarge: see `bot.archive`.
+        TimeoutError: Redis does not answer; also redis-py's own errors.
+    """
+    if archive and await storage.archived_runs.is_archived(run.id):
+        return await archive.get(object_name(run.id))
+    return await build_bundle(storage, run)

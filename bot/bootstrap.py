@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from functools import partial
 
 from bot.commands.dispatch import VERBS, CommandDispatcher
-from bot.commands.monthly_summary import write_summaries
+from bot.commands.report import write_summaries
 from bot.comments.replies import render_writes_spent
+from bot.data.run import Mode, RepoRef
 from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
-from bot.queue.handler import RunHandler
+from bot.queue.attempt import RunHandler
 from bot.queue.missed_webhooks import REPOSITORY_SECONDS, MissedEvent, find_missed_events
 from bot.queue.sweep import SweepActions
+from bot.queue.worker import REDIS_SECONDS, Worker
 from bot.runner.models import check_models, warn_of_settings
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
-from bot.runs.queue_notice import build_announcer
+from bot.runs.status_comment import build_announcer
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
 from bot.storage.quota import HourlyWrites
 from bot.storage.storage import Storage
-from bot.storage.turns import Cursors
-from bot.storage.workers import DiskUse, Housekeeping
-from bot.triggers.decide import BotNames
-from bot.types import Mode, RepoRef, replace
-from bot.worker import REDIS_SECONDS, Worker
-from pipeline.models.wrappers.throttled import RETRY_WAITS
+from bot.storage.workers import Cursors, DiskUse, Housekeeping
+from bot.webhooks.decide import BotNames
+from pipeline.models.wrappers import RETRY_WAITS
+from sandbox.frozen import replace
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,11 @@ class Bot:
         return Housekeeping(use, {"mirrors": mirrors.evicted, "images": images})
 
     async def archive_runs(self, storage: Storage) -> None:
-        """See `bot.archive.archiver.archive_runs`; also raises `SettingsError`."""
-        from bot.archive.archiver import archive_runs  # few bots have an archive
-        from bot.archive.object_store import ObjectStore
+        """See `bot.archive.archive_runs`; also raises `SettingsError`."""
+        from bot.archive import (
+            ObjectStore,
+            archive_runs,  # few bots have an archive
+        )
 
         after = self.settings.timings.archive_after_seconds
         await archive_runs(storage, ObjectStore(self.settings.archive), after=after)

@@ -1,4 +1,4 @@
-"""The exceptions of the GitHub side. Branches answer one question: who can do something about it.
+"""The exceptions of the GitHub side by who can correct them, and what an error means for a run.
 
 BotError
 ├── TryLater             nobody: it passes by itself, and the run or command is tried again
@@ -15,23 +15,29 @@ BotError
 ├── RepositoryError      the repository's owner
 │   ├── RepositoryGone
 │   └── RepositoryEmpty
-├── GitHubError          a call to GitHub failed; its own tree is in `bot.github.errors`
+├── GitHubError          a call to GitHub failed; its own tree is in `bot.errors`
 ├── SettingsError        the operator, in `bot.settings`
 ├── InvalidSignature, MalformedPayload, BodyTooLarge, BodyTooSlow, TooMuchAtOnce
-│                        the sender of a webhook, in `bot.events` and `bot.server`
-├── ArchiveUnavailable   the operator, whose object store fails, in `bot.archive`
-├── BundleTooLarge       who downloads a run's bundle, in `bot.archive`
+│                        the sender of a webhook, in `bot.webhooks.decide` and `bot.server`
+├── ArchiveUnavailable   the operator, whose object store fails, in `bot`
+├── BundleTooLarge       who downloads a run's bundle, in `bot`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`
 └── WrongUsage, NoRepository, CheckFailed, CannotTell, EnvFileError, DemoFailed
-                         the user of the command line, in `bot.cli` and `bot.demo`
+                         the user of the command line, in `bot.cli` and `capuchin_demo`
 
-`bot.failures` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.
-The pipeline and the sandbox have trees of their own (`pipeline.errors`, `sandbox.errors`).
+`bot.errors` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.
+The pipeline and the sandbox have trees of their own (`pipeline.run_errors`, `sandbox.errors`).
 """
 
 from __future__ import annotations
 
-from bot.types import Failure, RunStatus
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from bot.data.run import Failure, RunStatus
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
 
 class BotError(Exception):
@@ -113,3 +119,112 @@ class RepositoryGone(RepositoryError):
 
 class RepositoryEmpty(RepositoryError):
     """The repository has no commit on its default branch."""
+
+
+class GitHubError(BotError):
+    """A call to GitHub failed. `str(error)` names the call and the status: never a body or token.
+
+    GitHubError
+    ├── GitHubUnavailable    temporary: 5xx, no network, rate limit
+    │   └── WritesSpent      by our own limit, until the next hour
+    ├── NotFound             gone, or invisible to this installation (404, 410)
+    ├── Forbidden            not permitted for this installation (401, 403)
+    ├── Unprocessable        invalid: a duplicate, closed, missing (409, 422)
+    └── GitHubMisconfigured  for the operator: wrong App id or private key
+    """
+
+
+class GitHubUnavailable(GitHubError):
+    """GitHub does not respond. `retry_after` is in seconds; None if GitHub did not specify it."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class WritesSpent(GitHubUnavailable):
+    """The hour's writes to the repository are spent; the wait is `retry_after`."""
+
+
+class NotFound(GitHubError):
+    """The object does not exist, or this installation cannot see it."""
+
+
+class Forbidden(GitHubError):
+    """The installation lacks a permission, or has been suspended."""
+
+
+class Unprocessable(GitHubError):
+    """GitHub rejects the request: a duplicate, a missing branch, a locked issue."""
+
+
+class GitHubMisconfigured(GitHubError):
+    """GitHub rejects the App's id or private key."""
+
+
+_LOG_CHARACTERS = 2000
+_CAUSE_CHARACTERS = 300
+DEFAULT_RETRY_SECONDS = 30.0
+"""The pause before the next try when an error names none."""
+
+
+_FINAL: dict[type[Exception], Failure] = {
+    RepositoryGone: Failure.REPOSITORY_GONE,
+    RepositoryEmpty: Failure.REPOSITORY_EMPTY,
+    NotFound: Failure.REPOSITORY_GONE,
+    Forbidden: Failure.REPOSITORY_GONE,
+    ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
+    ModelRefused: Failure.MODEL_REFUSED,
+    PublishRefused: Failure.PUBLISH_REFUSED,
+    # The pipeline rejects such edits, so this is a bug.
+    UnfitDiff: Failure.INTERNAL,
+}
+_TRANSIENT: dict[type[Exception], Failure] = {
+    WritesSpent: Failure.WRITES_SPENT,
+    GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
+    # Only the operator can repair this; requests wait until then.
+    GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
+    ModelUnavailable: Failure.MODEL_UNAVAILABLE,
+    SandboxUnavailable: Failure.SANDBOX_UNAVAILABLE,
+    # A damaged mirror; the next start makes a new one.
+    GitFailed: Failure.INTERNAL,
+}
+
+
+@contextmanager
+def translate_errors() -> Generator[None, None, None]:
+    """Translate the errors of GitHub, git, models and sandbox.
+
+    Raises:
+        TryLater: the error passes by itself. RunFailed: it does not.
+    """
+    try:
+        yield
+    except EnvironmentFailed as error:
+        if error.command == "detect":
+            raise RunFailed(Failure.NOT_PYTHON, error.command) from error
+        raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
+    except CodebaseTooLarge as error:
+        raise RunFailed(Failure.REPOSITORY_TOO_LARGE, str(error)) from error
+    except tuple(_FINAL) as error:
+        raise RunFailed(_failure_for(_FINAL, error)) from error
+    except tuple(_TRANSIENT) as error:
+        after = getattr(error, "retry_after", None) or DEFAULT_RETRY_SECONDS
+        raise TryLater(_failure_for(_TRANSIENT, error), after) from error
+
+
+def environment_detail(error: EnvironmentFailed) -> str:
+    """A line with the command, a line with the error, then the end of the log."""
+    command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
+    return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
+
+
+def describe_cause(error: BaseException) -> str:
+    """The class and the first words of what is behind `error`, on one line, for the log."""
+    cause = error.__cause__ or error
+    text = " ".join(str(cause).split())
+    return f"{type(cause).__name__}: {text[:_CAUSE_CHARACTERS]}" if text else type(cause).__name__
+
+
+def _failure_for(table: dict[type[Exception], Failure], error: Exception) -> Failure:
+    return next(failure for kind, failure in table.items() if isinstance(error, kind))

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 from typing import Final
 
+from bot.data.run import RunId
 from bot.settings import Settings
-from bot.types import RunId
 
 KEY_CHARACTERS: Final = 32
 """128 bits: too many to guess."""

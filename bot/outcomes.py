@@ -1,17 +1,88 @@
-"""Reads from GitHub what became of our pull requests: merged, changed, closed or reverted."""
+"""What became of our pull requests, and the recalibration of the confidence by it.
+
+git writes "This reverts commit SHA" into the message; GitHub's button writes "Reverts OWNER/NAME#N"
+into the description of its pull request. A revert that was itself reverted does not count.
+
+Our records hold the confidence of each, before any correction; GitHub shows what became of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from bot.data.github_facts import CommitFacts, Identity, PullRequestFacts
+from bot.data.run import RunStatus, now
 from bot.git.commits import BRANCH_PREFIX
-from bot.github.models import CommitFacts, PullRequestFacts
-from bot.github.repository import Identity, Repository
-from bot.outcomes.reverts import find_reverted
+from bot.github.repository import Repository
+from bot.storage.history import HISTORY_DAYS, DecidedEdit, History, RunHistoryEntry
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
+from pipeline.data.options import Recalibration
+from pipeline.selection.scoring.confidence import (
+    MIN_OUTCOMES,
+    fit_recalibration,
+    undo_recalibration,
+)
+from sandbox.frozen import replace
+
+_REVERTS_COMMIT: Final = re.compile(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", re.M | re.I)
+_REVERTS_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
+
+
+class _Change(NamedTuple):
+    at: datetime
+    names: frozenset[str]
+    """The names that others may use for it: SHAs, and `#N`."""
+    reverts: tuple[str, ...]
+
+
+def find_reverted(
+    repository: str, pulls: Sequence[PullRequestFacts], commits: Iterable[CommitFacts]
+) -> set[int]:
+    """The numbers of those of the merged `pulls` that were reverted.
+
+    `commits` are the later commits on their base branches; `repository` is `owner/name`.
+    """
+    changes = [_pull_change(repository, one, one.merged_at) for one in pulls if one.merged_at]
+    changes += [_commit_change(repository, one) for one in commits]
+    gone: set[str] = set()
+    for change in sorted(changes, key=lambda change: change.at, reverse=True):
+        if gone & change.names:
+            continue
+        for name in change.reverts:
+            gone |= _all_names(name, changes)
+    return {one.number for one in pulls if one.merged_at and f"#{one.number}" in gone}
+
+
+def _pull_change(repository: str, pull: PullRequestFacts, at: datetime) -> _Change:
+    names = {f"#{pull.number}", pull.head_sha, pull.merge_commit_sha or pull.head_sha}
+    return _Change(at, frozenset(names), _find_references(repository, pull.body or ""))
+
+
+def _commit_change(repository: str, commit: CommitFacts) -> _Change:
+    names = frozenset({commit.sha})
+    return _Change(commit.committed_at, names, _find_references(repository, commit.message))
+
+
+def _find_references(repository: str, text: str) -> tuple[str, ...]:
+    pulls = re.compile(_REVERTS_PULL.format(repository=re.escape(repository)), re.M | re.I)
+    numbers = (f"#{int(number)}" for number in pulls.findall(text))
+    return (*(sha.lower() for sha in _REVERTS_COMMIT.findall(text)), *numbers)
+
+
+def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
+    """All names of the changes that `name` means; a SHA may be abbreviated."""
+    found = {name}
+    for change in changes:
+        short = not name.startswith("#") and any(one.startswith(name) for one in change.names)
+        if short or name in change.names:
+            found |= change.names
+    return found
+
 
 MAX_LOOKUPS: Final = 20
 """How many pull requests that only our records list are fetched one by one: the latest."""
@@ -159,3 +230,113 @@ def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:
         and one.author_email.lower() != us.email.lower()
         for one in commits
     )
+
+
+MOST: Final = 100
+"""How many of the latest decided pull requests count; each merged one costs a request a day."""
+_RIGHT: Final[Mapping[PullOutcome, float]] = {
+    PullOutcome.MERGED: 1.0,
+    PullOutcome.CHANGED: 0.5,
+    PullOutcome.CLOSED: 0.0,
+    PullOutcome.REVERTED: 0.0,
+}
+"""How far an edit was right; a changed one may have been wrong, or right but for a detail."""
+
+
+async def load_decided_edits(repo: Repository, history: History) -> tuple[DecidedEdit, ...]:
+    """What became of our edits in the last year; GitHub is asked at most once a day.
+
+    Empty if there cannot be `MIN_OUTCOMES` of them.
+
+    Raises:
+        GitHubError: GitHub is unavailable or rejects a request.
+    """
+    known = await history.load_decided(repo.ref)
+    if known is not None:
+        return known
+    since = now() - timedelta(days=HISTORY_DAYS)
+    entries = (await history.load(repo.ref, since)).entries
+    stated = [one for one in entries if one.confidence is not None and one.pull]
+    if len(stated) < MIN_OUTCOMES:
+        return ()
+    numbers = {one.pull for one in stated if one.pull}
+    decided_pulls = await find_outcomes(repo, numbers, since, most=MOST)
+    outcomes = {one.facts.number: one.outcome for one in decided_pulls}
+    swapped = {one.pull for one in entries if one.status is RunStatus.SWAPPED}
+    decided = tuple(_join(stated, outcomes, swapped))
+    await history.save_decided(repo.ref, decided)
+    return decided
+
+
+async def load_recalibration(repo: Repository, history: History) -> Recalibration | None:
+    """The correction for a new run; None as long as fewer than `MIN_OUTCOMES` are decided.
+
+    Raises:
+        GitHubError: GitHub is unavailable or rejects a request.
+    """
+    decided = await load_decided_edits(repo, history)
+    return fit_recalibration([(one.confidence, one.right) for one in decided])
+
+
+def _join(
+    stated: Iterable[RunHistoryEntry],
+    outcomes: Mapping[int, PullOutcome],
+    swapped: set[int | None],
+) -> Iterable[DecidedEdit]:
+    for one in stated:
+        outcome = outcomes.get(one.pull) if one.pull else None
+        if outcome is None or one.confidence is None:
+            continue
+        # Where people took another of our edits, what became of the pull request is not its doing.
+        right = 0.0 if one.pull in swapped else _RIGHT[outcome]
+        yield DecidedEdit(confidence=one.confidence, right=right)
+
+
+_RANGES: Final = 5
+"""Of equal width, from 0 to 1: of 30 edits, more would hold too few each."""
+
+
+def render_curve(decided: Sequence[DecidedEdit]) -> str:
+    """The curve as a table and as a picture that GitHub draws; empty with too few edits."""
+    found = fit_recalibration([(one.confidence, one.right) for one in decided])
+    if found is None:
+        return ""
+    ranges = [(low, edits) for low, edits in _group(decided) if edits]
+    half = undo_recalibration(0.5, replace(found, shift=-found.shift))
+    head = (
+        "**How sure I was, and how often that was right.** Of my pull requests of the last year, "
+        f"{pluralize(found.outcomes, 'decided one')} have a probability on record. Merged as I "
+        "proposed it counts as right, changed by people as half right; closed, reverted or swapped "
+        f"as wrong. From {MIN_OUTCOMES} on I correct what I state here by them: where I would say "
+        f"50%, I now say {half:.0%}."
+    )
+    stated = [_mean(one.confidence for one in edits) for _, edits in ranges]
+    right = [_mean(one.right for one in edits) for _, edits in ranges]
+    rows = ["| Pull requests | I stated | right |", "|---|---|---|"]
+    rows += [
+        f"| {len(edits)} | {before:.0%} | {after:.0%} |"
+        for (_, edits), before, after in zip(ranges, stated, right, strict=True)
+    ]
+    chart = [
+        "```mermaid",
+        "xychart-beta",
+        '    title "Stated (line) and right (bars)"',
+        "    x-axis [" + ", ".join(f'"{low:.0%}+"' for low, _ in ranges) + "]",
+        '    y-axis "per cent" 0 --> 100',
+        f"    bar {[round(100 * one) for one in right]}",
+        f"    line {[round(100 * one) for one in stated]}",
+        "```",
+    ]
+    return "\n\n" + "\n\n".join([head, "\n".join(rows), "\n".join(chart)])
+
+
+def _group(decided: Iterable[DecidedEdit]) -> list[tuple[float, list[DecidedEdit]]]:
+    groups: list[list[DecidedEdit]] = [[] for _ in range(_RANGES)]
+    for one in decided:
+        groups[min(int(one.confidence * _RANGES), _RANGES - 1)].append(one)
+    return [(number / _RANGES, edits) for number, edits in enumerate(groups)]
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)

@@ -1,4 +1,4 @@
-"""Makes untrusted text safe to post: it cannot notify, link, hide or close anything."""
+"""Untrusted text made safe to post as Markdown, or to print on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -99,3 +99,22 @@ def _defuse(text: str) -> str:
 
 def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall(r"`+", text)), default=0)
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    r"""`text` with control and direction characters escaped, as in `\x1b`.
+
+    An escape sequence could recolour, rewrite or hide what a terminal shows, and a line break could
+    forge a line of a log. Line breaks and tabs stay, except with `one_line`.
+    """
+    return "".join(c if _is_harmless(c, one_line) else _terminal_escape(c) for c in text)
+
+
+def _is_harmless(character: str, one_line: bool) -> bool:
+    if character in "\n\t":
+        return not one_line
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _terminal_escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -15,10 +15,14 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
-from bot.markdown import code
-from bot.repo_config.layers import EffectiveConfig, list_settings
-from bot.repo_config.model import RepoConfig
-from bot.repo_config.schema import json_schema, key_description
+from bot.repo_config.model import (
+    EffectiveConfig,
+    RepoConfig,
+    json_schema,
+    key_description,
+    list_settings,
+)
+from bot.safe_text import code
 from bot.settings import MIXTURE, Settings, variable_fields, variable_name
 
 COMMON_SETTINGS: Final = (

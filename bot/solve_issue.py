@@ -10,23 +10,27 @@ from dataclasses import dataclass
 from bot.admission.check import check_admission
 from bot.admission.issue_text import load_issue
 from bot.comments.replies import render_plan
-from bot.errors import RunFailed, RunRefused, TryLater
-from bot.failures import describe_cause, translate_errors
+from bot.data.run import Mode, Run, RunStatus
+from bot.errors import RunFailed, RunRefused, TryLater, describe_cause, translate_errors
 from bot.git.mirrors import Mirrors
 from bot.github.repository import Repository
-from bot.publish.prepare import prepare_publication
 from bot.runner.runner import PipelineRunner
-from bot.runs.begin import begin_run
 from bot.runs.context import IssueRun
 from bot.runs.finish import RunFinisher
-from bot.runs.judge import judge_pulls
-from bot.runs.open_pull import open_pull, resume_ending
-from bot.runs.pipeline import report_no_fix, run_pipeline
+from bot.runs.publish import prepare_publication
+from bot.runs.steps import (
+    begin_run,
+    judge_pulls,
+    open_pull,
+    report_no_fix,
+    resume_ending,
+    run_pipeline,
+)
 from bot.runs.use_candidate import use_candidate
 from bot.storage.lease import Lease
-from bot.types import Mode, Run, RunStatus, replace
-from pipeline.types import NoFix, Selection
+from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
+from sandbox.frozen import replace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
 from pipeline.concurrency import shield
-from pipeline.errors import BudgetSpent
+from pipeline.run_errors import BudgetSpent
 
 CALL_SECONDS = 900.0
 """After this many seconds a reservation that was never settled is released."""

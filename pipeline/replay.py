@@ -10,16 +10,15 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel
 
 from pipeline.codebase.commit import Codebase
+from pipeline.data.options import SelectionMethod
+from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
-from pipeline.options import SelectionMethod
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.store import decode_document
-from pipeline.types import CommitSha, Issue, NoFix, Selection, replace
 from pipeline.workflows.outcome import load_end
-from sandbox.base import Execution
-from sandbox.command_run import CommandRun
-from sandbox.program import Program
+from sandbox.frozen import replace
+from sandbox.program import CommandRun, Execution, Program
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -1,9 +1,10 @@
-"""Parses a model's reply: exactly one block of the right kind, or a hint on what to correct."""
+"""Parses a model's reply: exactly one block of the right kind, or a hint."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 TAGS = (
     "script",
@@ -185,3 +186,17 @@ def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[
             return match.start(), match.end()
         absent.add(pattern)
     return None
+
+
+NothingToFix = Literal["question", "wish", "elsewhere"]
+"""The issue asks a question, does not say what it wants, or another package is at fault."""
+
+
+def read_no_issue(body: str) -> tuple[NothingToFix, str] | Malformed:
+    """The kind and the answer to the reporter in a `<no_issue>` block."""
+    first, _, why = body.strip().partition("\n")
+    kinds: dict[str, NothingToFix] = {kind: kind for kind in get_args(NothingToFix)}
+    kind = kinds.get(first.strip().strip("`.:").lower())
+    if kind is None:
+        return Malformed(f"The first line of <no_issue> must be one of {', '.join(kinds)}.")
+    return kind, " ".join(why.split())

@@ -1,4 +1,4 @@
-"""What every step of a run works with."""
+"""What every step of a run works with, passed whole; a machine driven on a budget."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pipeline import reasons
 from pipeline.codebase.commit import Codebase
+from pipeline.data.options import Options
+from pipeline.machine import Machine, drive
 from pipeline.models.base import Model
-from pipeline.models.wrappers.timed import UNLIMITED, RunClock
-from pipeline.options import Options
+from pipeline.models.wrappers import UNLIMITED, RunClock
+from pipeline.run_errors import BudgetSpent
+from pipeline.state import Phase, S
 from pipeline.store import Store
 from sandbox.base import Sandbox
+from sandbox.frozen import replace
 
 Progress = Callable[[str, str], None]
 """Receives a stage and a detail, as text for people."""
@@ -44,3 +49,21 @@ async def start_clock(resources: Resources) -> Resources:
     options = resources.options
     clock = await RunClock.open(resources.store, 0 if options.batch else options.minutes)
     return dataclasses.replace(resources, clock=clock)
+
+
+async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:
+    """As `drive`, but a spent budget ends the machine in OUT_OF_BUDGET instead of raising.
+
+    Raises:
+        ModelError, SandboxError: call again to resume from the last checkpoint.
+    """
+    try:
+        return await drive(machine, kind, store, key)
+    except BudgetSpent as spent:
+        state = await store.load(key, kind) or machine.start()
+        return replace(
+            state,
+            phase=Phase.OUT_OF_BUDGET,
+            ceiling=reasons.budget_sentence(spent),
+            reached=spent.of,
+        )

@@ -11,25 +11,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import detect_conventions
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, NoFix, TestScript
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
-from pipeline.edits.external_tests import to_test_script
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.models.base import Model
-from pipeline.models.likelihood import Reward
-from pipeline.on_budget import drive_on_budget
-from pipeline.options import Options
+from pipeline.languages.conventions import detect_conventions
+from pipeline.languages.python.source import to_test_script
+from pipeline.models.base import Model, Reward
+from pipeline.resources import drive_on_budget
+from pipeline.selection.controls import rests_on, tell_whose_tests
 from pipeline.selection.judge import Judge
-from pipeline.selection.own_tests import rests_on, tell_whose_tests
 from pipeline.selection.verdict import Judgement
 from pipeline.state import Phase
 from pipeline.store import Store
-from pipeline.types import Issue, NoFix, TestScript, replace
 from pipeline.workflows import abstain
 from sandbox.base import Sandbox
+from sandbox.frozen import replace
 
 IMPORTED_KEY = "adopted"
 _CONCURRENCY = 4

@@ -12,22 +12,28 @@ from functools import partial
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.errors import BudgetSpent
-from pipeline.options import Options
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Candidate, Issue, NoFix, Selection
+from pipeline.localisation.tree_search import add_search
 from pipeline.resources import Progress, start_clock
-from pipeline.search.tree import add_search
+from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
 from pipeline.store import Store
-from pipeline.types import Candidate, Context, Issue, NoFix, Selection
-from pipeline.workflows.abstain import abstain_below, find_unsolvable
-from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, save_end
+from pipeline.workflows.abstain import abstain_below, find_nothing_to_fix, find_unsolvable
+from pipeline.workflows.other_edits import try_others
+from pipeline.workflows.outcome import (
+    EFFECTIVE_KEY,
+    OUTCOME_KEY,
+    Models,
+    SolveResult,
+    context_finder,
+    effective_setup,
+    save_end,
+)
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
 from pipeline.workflows.reproduce import ReproductionStep
-from pipeline.workflows.sampling import Sampler
-from pipeline.workflows.setup import EFFECTIVE_KEY, Models, context_finder, effective_setup
-from pipeline.workflows.triage import find_nothing_to_fix
-from pipeline.workflows.try_others import try_others
-from pipeline.workflows.vote_on_revisions import vote_on_revisions
+from pipeline.workflows.sampling import Sampler, vote_on_revisions
 from sandbox.base import Sandbox
 
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from pipeline.errors import Ceiling
+from pipeline.data.types import Usage
 from pipeline.models.base import Message, Reply
-from pipeline.types import Usage
+from pipeline.run_errors import Ceiling
 
 
 class Phase(StrEnum):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from sandbox.environment.attempt import Attempt, make_plan
-from sandbox.environment.installation import Installation
+from sandbox.environment.recipe import Attempt, Installation
 from sandbox.execution.session import SandboxSession
 from sandbox.tree import Tree
 
@@ -41,29 +40,15 @@ class EnvironmentRequest:
     """The output of `git describe --tags --long` for the commit; empty without a reachable tag."""
 
 
-def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
-    """The ways to install the request's tree, as `plan` of an engine returns them. Blocking."""
-    return make_plan(
-        request.tree,
-        setup=request.setup,
-        dockerfile=request.dockerfile,
-        python=request.python,
-        as_of=request.as_of,
-        described=request.described,
-    )
-
-
 class Engine(Protocol):
     """Prepares environments and opens sandboxes; `DockerEngine` documents each method."""
 
     async def check(self) -> str: ...
 
-    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]: ...
-
     async def prepare(
         self,
         request: EnvironmentRequest,
-        attempt: Attempt | None = None,
+        attempt: Attempt,
         *,
         on_progress: OnProgress | None = None,
     ) -> str: ...

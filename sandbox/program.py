@@ -1,13 +1,50 @@
-"""What a sandbox is asked to run."""
+"""What a sandbox is asked to run, and what it reports of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from sandbox.frozen import Frozen
 from sandbox.layout import ENVIRONMENT
+
+
+class Ending(StrEnum):
+    """How an execution ended, as seen from outside the process that ran."""
+
+    EXIT = "exit"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    OUTPUT = "output limit"
+    KILLED = "killed"
+    """By a signal that the sandbox did not send."""
+
+
+class Execution(Frozen):
+    """What one run of one program printed, and how it ended."""
+
+    exit_code: int | None
+    """None unless the program ended by itself (`ending` is EXIT)."""
+    output: str
+    """Standard output and error interleaved, decoded as UTF-8 with replacement, the middle cut."""
+    seconds: float
+    """Of wall time."""
+    ending: Ending = Ending.EXIT
+    limit: str = ""
+    """Which limit a TIMEOUT met: `processor time`, `idle` (it did nothing), `wall time`; empty
+    where that is not known."""
+    cpu_seconds: float | None = None
+    """Processor time of all its processes; None where it was not measured."""
+    peak_memory_mb: float | None = None
+    """Largest resident memory of its largest process; None where it was not measured."""
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code == 0
+
 
 NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
 SCRIPT_PATH: Final = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
@@ -123,3 +160,28 @@ def shell_command(
         output_bytes=output_bytes,
         files={COMMAND_PATH: text},
     )
+
+
+class Change(Frozen):
+    """What a command did to one path of its checkout."""
+
+    path: str
+    """Relative to the checkout; bytes that are not UTF-8 as escapes. Untrusted."""
+    content: bytes | None = None
+    """None for a deleted file; the target of a link."""
+    mode: str = "100644"
+    """git's: `100644`, `100755` or `120000` (a link)."""
+    was_there: bool = False
+    """Whether the installed tree, without any edit, has the path."""
+
+
+class CommandRun(Execution):
+    """A command's execution, and the checkout it left."""
+
+    changes: tuple[Change, ...] | None = None
+    """Everything that differs from the unedited tree, the edits it ran on included; compiled
+    Python and the folders of caches are left out. None if it is not known (see `lost`): only a
+    program that exits by itself leaves changes, and within limits. The checkout is read when all
+    of its processes have ended (`sandbox.guest.supervisor.capture`)."""
+    lost: str = ""
+    """Why `changes` are not known, as a sentence."""

@@ -1,11 +1,13 @@
-"""A large archive, kept on disk and never in memory as a whole."""
+"""A checkout as one value, and archives on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
+import re
 import weakref
+from dataclasses import dataclass, field
 from typing import IO
 
 
@@ -57,3 +59,17 @@ class _ArchiveReader(io.RawIOBase):
 
     def tell(self) -> int:
         return self._position
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of one commit, without its history."""
+
+    tar: Archive = field(repr=False, compare=False)
+    """A ustar or pax archive of regular files and symbolic links, as `git archive` makes it."""
+    digest: str
+    """The git tree id, or the SHA-256 of the archive, in hexadecimal."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[0-9a-f]{40,64}", self.digest):
+            raise ValueError("A tree's digest is 40 to 64 hexadecimal digits.")

@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Sequence
 
 from bot.admission.check import Admission
-from bot.admission.comment_filter import CommentFilter, is_edited_since, restore_requested_version
+from bot.admission.trust import CommentFilter, is_edited_since, restore_requested_version
 from bot.comments import replies
+from bot.data.github_facts import CommentFacts, IssueFacts
+from bot.data.run import IssueVersion, Login, RunStatus
 from bot.errors import RunRefused
-from bot.github.models import CommentFacts, IssueFacts
 from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
-from bot.types import IssueVersion, Login, RunStatus, replace
 from bot.visible_text import strip_invisible, visible_text
-from pipeline.types import Issue
+from pipeline.data.types import Issue
+from sandbox.frozen import replace
 
 MAX_BODY_CHARACTERS = 60_000
 MAX_COMMENT_CHARACTERS = 10_000

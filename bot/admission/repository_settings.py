@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from bot.data.run import RepoRef
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.repo_config.layers import EffectiveConfig, LayerProblem, merge_parsed
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig
+from bot.repo_config.model import (
+    CONFIG_PATHS,
+    ConfigProblem,
+    EffectiveConfig,
+    LayerProblem,
+    RepoConfig,
+    merge_parsed,
+)
 from bot.repo_config.untrusted import read_untrusted
-from bot.types import RepoRef
 
 
 async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:

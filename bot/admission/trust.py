@@ -1,4 +1,4 @@
-"""Filters the comments of an issue for the model: those of trusted people and of the reporter.
+"""Who may command the bot, and whose words a model reads.
 
 Anybody can write on a public issue. Comments of strangers are left out or marked. Comments that
 untrusted people wrote or edited after the request are always left out, because the requester cannot
@@ -10,11 +10,35 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable
 from datetime import datetime
 
-from bot.admission.trust import is_trusted
-from bot.github.models import CommentFacts, IssueFacts
+from bot.data.github_facts import CommentFacts, IssueFacts
+from bot.data.run import IssueVersion, Login, SkippedComments
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
-from bot.types import IssueVersion, Login, SkippedComments, replace
+from sandbox.frozen import replace
+
+ROLES = {
+    "write": frozenset({"admin", "maintain", "write"}),
+    "triage": frozenset({"admin", "maintain", "write", "triage"}),
+}
+
+
+async def is_trusted(repo: Repository, login: Login, trust: Iterable[str]) -> bool:
+    """Whether a person may give commands, by the repository's `trust` list.
+
+    A login on the list also needs some permission in the repository, which deleted and blocked
+    accounts and Apps do not have. `@write` is a login, `write` a role.
+
+    Raises:
+        GitHubError.
+    """
+    permission = await repo.get_permission(login)
+    if permission == "none":
+        return False
+    known = {entry.casefold() for entry in trust}
+    logins = {entry.removeprefix("@") for entry in known - ROLES.keys()}
+    return login.casefold() in logins or any(
+        permission in ROLES[word] for word in known & ROLES.keys()
+    )
 
 
 class CommentFilter:

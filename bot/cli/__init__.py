@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Final, NamedTuple, TypeAlias
 
-from pipeline.models.imports import pause_collection
+from pipeline.models.factory import pause_collection
 
 
 class CliCommand(NamedTuple):
@@ -26,20 +26,20 @@ class CliCommand(NamedTuple):
 
 
 COMMANDS: Final[Mapping[str, CliCommand]] = {
-    "demo": CliCommand("bot.demo.command", "fix a real bug of a real package on this machine"),
+    "demo": CliCommand(
+        "capuchin_demo.run_demo", "fix a real bug of a real package on this machine"
+    ),
     "serve": CliCommand("bot.cli.serve", "receive GitHub's webhooks and serve the dashboard"),
     "worker": CliCommand("bot.cli.worker", "execute the runs that webhooks request"),
     "fix": CliCommand("bot.cli.fix", "fix an issue and write the result to files"),
     "select": CliCommand("bot.cli.select", "choose the best of several edits from anywhere"),
     "replay": CliCommand("bot.cli.replay", "repeat the votes and the selection of a run"),
-    "evaluate": CliCommand("bot.cli.evaluate", "score the methods that choose among edits"),
-    "learn": CliCommand("bot.cli.learn.command", "train models on solved issues"),
+    "evaluate": CliCommand("bot.cli.lab.evaluate", "score the methods that choose among edits"),
+    "learn": CliCommand("bot.cli.lab.learn", "train models on solved issues"),
     "prices": CliCommand("bot.cli.prices", "what each model that is set is counted at"),
     "config": CliCommand("bot.cli.config", "a repository's settings file"),
-    "setup": CliCommand("bot.cli.setup.command", "create the GitHub App in the browser"),
-    "doctor": CliCommand(
-        "bot.cli.doctor.command", "check the requirements and suggest corrections"
-    ),
+    "setup": CliCommand("bot.cli.setup", "create the GitHub App in the browser"),
+    "doctor": CliCommand("bot.cli.doctor", "check the requirements and suggest corrections"),
 }
 """In the order of `capuchin --help`, which imports none of the modules."""
 

@@ -12,16 +12,19 @@ from typing import Final
 import yaml
 
 from bot.cli import Subparsers
-from bot.cli.terminal import printable
-from bot.comments.config import render_config_lines
-from bot.repo_config.layers import Layer, LayerProblem, list_settings, merge_layers
+from bot.comments.settings_file import render_config_lines
 from bot.repo_config.model import (
     CONFIG_PATHS,
     ConfigProblem,
+    Layer,
+    LayerProblem,
     RepoConfig,
+    json_schema,
+    list_settings,
+    merge_layers,
     parse_or_list_problems,
 )
-from bot.repo_config.schema import json_schema
+from bot.safe_text import printable
 
 DONE: Final = 0
 INVALID: Final = 1

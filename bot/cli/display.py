@@ -1,16 +1,22 @@
-"""The display of a command, and the plain one: a line for each sentence."""
+"""What a command shows while it works: plain or JSON, and the time left.
+
+`docs/guide.md` describes the events.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
-from bot.cli.terminal import printable
-from bot.storage.progress import Progress
+from bot.data.progress import STAGES, Progress, range_of_durations
+from bot.data.run import now
+from bot.safe_text import printable
 
 _COUNT: Final = re.compile(
     r"(?<![\d,])(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) (?P<what>file|test)s?\b"
@@ -117,3 +123,166 @@ CURRENT: Final[ContextVar[Display]] = ContextVar("CURRENT", default=PlainLines()
 def print_progress(sentence: str) -> None:
     """Show a sentence on the command's display; standard output is for results."""
     CURRENT.get().say(sentence)
+
+
+FILE: Final = "fix-durations.json"
+MOST_RUNS: Final = 20
+MOST_BYTES: Final = 10_000
+LEAST_SECONDS: Final = 2.0
+"""Of counted work, before its pace says anything."""
+
+
+class Pace:
+    """The time that counted work, such as "455 of 911 tests", still takes at its pace so far."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._first: Count | None = None
+        self._latest: Count | None = None
+        self._at = self._began
+
+    def read(self, doing: str) -> Count | None:
+        """The count in the sentence, which is remembered."""
+        count = parse_count(doing)
+        first = self._first
+        if count is None or first is None or self._is_other_work(first, count):
+            self._first, self._began = count, self._clock()
+        self._latest, self._at = count, self._clock()
+        return count
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None before the pace is known."""
+        first, latest, took = self._first, self._latest, self._at - self._began
+        if first is None or latest is None or took < LEAST_SECONDS or latest.done <= first.done:
+            return None
+        left = (latest.total - latest.done) * took / (latest.done - first.done)
+        return max(0.0, left - (self._clock() - self._at))
+
+    def _is_other_work(self, first: Count, count: Count) -> bool:
+        latest = self._latest
+        return (first.total, first.what) != (count.total, count.what) or (
+            latest is not None and count.done < latest.done
+        )
+
+
+def estimate_run(progress: Progress) -> tuple[float, float] | None:
+    """The least and the most seconds left, by earlier runs; None where too few have ended.
+
+    Also None once the run takes longer than most did.
+    """
+    if progress.expected is None or not progress.stages:
+        return None
+    took = (now() - min(progress.stages.values())).total_seconds()
+    low, high = (seconds - took for seconds in progress.expected)
+    return (max(0.0, low), high) if high > 0 else None
+
+
+def load_expected(data_dir: Path, repository: str) -> tuple[float, float] | None:
+    """How many seconds the middle half of the latest runs of `capuchin fix` here took."""
+    return range_of_durations(_load(data_dir).get(repository, []))
+
+
+def save_duration(data_dir: Path, repository: str, seconds: float) -> None:
+    """Remember how long a run took. Failures are ignored: the next estimate is poorer."""
+    known = _load(data_dir)
+    known[repository] = [*known.get(repository, []), round(seconds, 1)][-MOST_RUNS:]
+    while len(text := json.dumps(known)) > MOST_BYTES:
+        del known[next(iter(known))]
+    try:
+        if not data_dir.exists():
+            data_dir.mkdir(parents=True)
+            (data_dir / ".gitignore").write_text("*\n", encoding="ascii")
+        (data_dir / FILE).write_text(text, encoding="utf-8")
+    except OSError:
+        return
+
+
+def _load(data_dir: Path) -> dict[str, list[float]]:
+    try:
+        found: object = json.loads((data_dir / FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    listed = cast(dict[str, object], found).items()
+    return {name: _numbers(values) for name, values in listed}
+
+
+def _numbers(values: object) -> list[float]:
+    listed = cast(list[object], values) if isinstance(values, list) else []
+    return [float(each) for each in listed if isinstance(each, int | float)]
+
+
+SECONDS: Final = 1.0
+"""Between two events of progress in one stage."""
+_COUNTS: Final = ("files", "tests", "edits", "edits_begun", "suite_tests", "suite_run")
+
+
+class EventLines(Timed):
+    """Writes each event when it happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stage = ""
+        self._pace = Pace()
+        self._written: dict[str, object] = {}
+        self._at = 0.0
+        self._latest: dict[str, object] = {}
+        self._end: dict[str, object] = {"exit_code": None, "outcome": "interrupted"}
+
+    def say(self, sentence: str) -> None:
+        """Write a `message`."""
+        self._flush()
+        self._write("message", {"text": sentence})
+
+    def show(self, progress: Progress, budget: float) -> None:
+        """Write a `stage` when one begins, and `progress` about once a second."""
+        stage = max(progress.stages, key=STAGES.index, default=STAGES[0])
+        if stage != self._stage:
+            self._flush()
+            self._stage = stage
+            self._write("stage", {"stage": stage})
+        count = self._pace.read(progress.doing)
+        run = estimate_run(progress)
+        self._latest = {
+            "stage": stage,
+            "doing": progress.doing,
+            "done": count.done if count else None,
+            "total": count.total if count else None,
+            **{name: getattr(progress, name) for name in _COUNTS},
+            "dollars": round(progress.dollars, 6),
+            "budget": budget,
+        }
+        if self._latest != self._written and monotonic() - self._at >= SECONDS:
+            left = self._pace.seconds_left
+            self._flush(
+                {
+                    "step_seconds_left": None if left is None else round(left, 1),
+                    "run_seconds_left": None if run is None else [round(each) for each in run],
+                }
+            )
+
+    def end(self, code: int, facts: Mapping[str, object]) -> None:
+        """Keep this for the `end`, which is the last event."""
+        self._end = {"exit_code": code, **facts}
+
+    def close(self) -> None:
+        """Write the `end`."""
+        self._flush()
+        self._write("end", self._end)
+
+    def _flush(self, estimates: Mapping[str, object] | None = None) -> None:
+        """Write the latest progress, unless it is written."""
+        if self._latest == self._written:
+            return
+        self._written, self._at = self._latest, monotonic()
+        none = {"step_seconds_left": None, "run_seconds_left": None}
+        self._write("progress", {**self._latest, **(estimates or none)})
+
+    def _write(self, event: str, facts: Mapping[str, object]) -> None:
+        took = round(self.seconds, 3)
+        line = {"event": event, "at": now().isoformat(), "seconds": took, **facts}
+        sys.stderr.write(json.dumps(line) + "\n")
+        sys.stderr.flush()

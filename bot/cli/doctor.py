@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.cli import Subparsers
-from bot.cli.terminal import printable
+from bot.safe_text import printable
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from bot.cli.doctor.types import HealthCheck
+    from bot.cli.doctor_services import HealthCheck
 
 
 def register(subparsers: Subparsers) -> None:
@@ -30,7 +30,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from bot.cli.doctor.checks import run_checks
+    from bot.cli.doctor_checks import run_checks
 
     if args.clean and not asyncio.run(_clean(Settings.from_env())):
         return 1
@@ -56,7 +56,7 @@ def render_checks(checks: Sequence[HealthCheck]) -> str:
 
 async def _clean(settings: Settings) -> bool:
     """Return whether it succeeded."""
-    from bot.cli.clean import clean
+    from bot.cli.doctor_checks import clean
     from bot.storage.client import UNREACHABLE
     from sandbox.errors import SandboxUnavailable
 

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli import Subparsers
-from bot.cli.display.time_left import load_expected, save_duration
-from bot.cli.interrupt import run_interruptible
-from bot.cli.local_job import build_job, conclude, open_run
+from bot.cli.display import load_expected, save_duration
 from bot.cli.local_repository import describe_commit, find_repository
 from bot.cli.local_run import (
     Start,
     WrongUsage,
+    build_job,
+    build_run_files,
+    conclude,
     load_or_create_start,
+    open_run,
     read_issue,
     with_overrides,
     write_results,
@@ -33,21 +35,20 @@ from bot.cli.options import (
     add_selection_options,
     options_from_args,
     run_and_report,
+    run_interruptible,
 )
 from bot.cli.remote_issue import load_or_fetch_issue
-from bot.cli.report_files.run_files import build_run_files
-from bot.comments.code_destinations import external_hosts
-from bot.git.mirrors import Checkout, Mirrors
-from bot.git.remote import Remote
+from bot.comments.run_details import external_hosts
+from bot.data.job import Job, SolveOutcome
+from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.runner.models import check_models
 from bot.runner.sandbox import FIX_OWNER
-from bot.runner.types import Job, SolveOutcome
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
+from bot.storage.workers import InFlightWork
 from pipeline.codebase.commit import Codebase
-from pipeline.options import Options, Strategy
+from pipeline.data.options import Options, Strategy
+from pipeline.data.types import Issue
 from pipeline.store import DirStore, Store
-from pipeline.types import Issue
 
 
 @dataclass(frozen=True)

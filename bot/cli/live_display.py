@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display.base import Count, Timed
-from bot.cli.display.time_left import Pace, estimate_run
-from bot.cli.terminal import printable
-from bot.comments.checklist import STAGE_TITLES, describe_counts, measure_stage
-from bot.storage.progress import STAGES, Progress, Stage
+from bot.cli.display import Count, Pace, Timed, estimate_run
+from bot.comments.status import STAGE_TITLES, describe_counts, measure_stage
+from bot.data.progress import STAGES, Progress, Stage
+from bot.safe_text import printable
 
 REFRESHES: Final = 5
 """Each second."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from bot.errors import BotError
-from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
-from pipeline.environment.packages import find_distribution_name
+from pipeline.data.types import CommitSha
+from pipeline.languages.python.packages import find_distribution_name
 from sandbox.scratch import scratch_folder
 
 _TRANSPORT: Final = ("protocol.file.allow=always",)

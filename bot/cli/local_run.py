@@ -1,33 +1,47 @@
-"""Input, start and output of the commands that work on a local repository."""
+"""The job of `fix` and `select`: input, run, files that it leaves."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
 import hashlib
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bot.cli.display.base import print_progress
-from bot.cli.local_repository import list_refs
-from bot.cli.report_files.candidates import FOLDER
-from bot.comments.environment import build_environment_report
+from bot.cli.display import CURRENT, print_progress
+from bot.cli.local_repository import list_refs, name_repository
+from bot.cli.report import FOLDER, Report, build_report, candidate_files, render_report
+from bot.comments.evidence import describe_minutes
+from bot.comments.pull_request import price_notes
+from bot.comments.run_details import build_environment_report
+from bot.data.job import Job, SolveOutcome
+from bot.data.progress import Progress
+from bot.data.run import RunId
 from bot.errors import BotError
 from bot.repo_config.model import CONFIG_PATHS, RepoConfig
 from bot.repo_config.untrusted import read_untrusted
-from bot.types import CommitSha, RunId
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import build_engine
+from bot.settings import Settings
+from bot.storage.progress_reports import ProgressStore
 from bot.visible_text import strip_invisible, visible_text
-from pipeline.bundle.write import write_bundle
+from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
+from pipeline.data.options import Options
+from pipeline.data.types import Account, CommitSha, Issue, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.errors import OtherFormat
-from pipeline.options import Options
+from pipeline.run_errors import OtherFormat
 from pipeline.store import Store
-from pipeline.types import Issue
+from sandbox.errors import EnvironmentFailed
+from sandbox.frozen import replace
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 EXIT_CODES: Final = {
@@ -223,3 +237,119 @@ def write_results(
         (out / name).write_bytes(data)
     extra = {**files, "issue.json": issue.model_dump_json(indent=1).encode()}
     write_bundle(out / "run.tar.zst", out / "run", facts=facts, extra=extra)
+
+
+def build_run_files(
+    outcome: SolveOutcome, base_commit: CommitSha, hosts: tuple[str, ...] | None
+) -> tuple[Report, dict[str, bytes]]:
+    """The report, and all files by their names; `hosts` are those that received code."""
+    report = build_report(outcome, base_commit, hosts)
+    result = outcome.result
+    files = {
+        "report.json": report.model_dump_json(indent=1).encode() + b"\n",
+        "report.md": render_report(outcome, hosts).encode(),
+        **health_file(outcome.environment),
+        **candidate_files(result),
+    }
+    if isinstance(result, Selection) and result.is_proven:
+        files["patch.diff"] = result.candidate.patch.diff.encode()
+        if result.evidence.reproduction.rung != "the edit's own tests":
+            files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
+            files["test.diff"] = result.evidence.reproduction.diff.encode()
+    return report, files
+
+
+async def build_job(
+    start: Start,
+    issue: Issue,
+    codebase: Codebase,
+    overrides: Mapping[str, object],
+    describe: Callable[[], Awaitable[str]],
+    *,
+    as_of: date | None = None,
+) -> Job:
+    """The job at the commit, with the settings of its file under the command line's `overrides`.
+
+    Raises:
+        WrongUsage: the settings file is not valid, or an option is out of range.
+    """
+    config = await load_config(codebase)
+    if not issue.repository:
+        name = await name_repository(Path(start.repository), codebase)
+        issue = replace(issue, repository=name)
+    return Job(
+        run_id=start.run_id,
+        issue=issue,
+        codebase=codebase,
+        options=with_overrides(config.options(), overrides),
+        setup=config.setup,
+        dockerfile=config.dockerfile,
+        python=config.python,
+        as_of=as_of,
+        describe=describe,
+    )
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A runner, and a store that shows on the command's display how far a run has come."""
+
+    runner: PipelineRunner
+    store: ProgressStore
+
+
+@asynccontextmanager
+async def open_run(
+    settings: Settings,
+    owner: str,
+    job: Job,
+    store: Store,
+    out: Path,
+    *,
+    expected: tuple[float, float] | None = None,
+) -> AsyncGenerator[ShownRun]:
+    """Open the engine of `owner`; a repository that cannot be installed leaves its health in `out`.
+
+    `expected`: how many seconds such runs take.
+    """
+    display = CURRENT.get()
+
+    def show(progress: Progress) -> None:
+        display.show(progress, job.options.dollars)
+
+    engine = build_engine(settings, owner=owner)
+    try:
+        shown = ProgressStore(store, show, Progress(expected=expected))
+        yield ShownRun(PipelineRunner(settings, engine), shown)
+    except EnvironmentFailed:
+        await save_failed_environment(out, store)
+        raise
+    finally:
+        await engine.close()
+
+
+def conclude(
+    report: Report,
+    accounts: Sequence[Account],
+    *,
+    out: Path | None,
+    result: str = "",
+    done: str = "Proven fix",
+) -> int:
+    """Print what came of the run, and return the exit code.
+
+    `result` is for standard output; `done` names a success.
+    """
+    code = EXIT_CODES[report.outcome]
+    facts = {"outcome": report.outcome, "dollars": report.dollars}
+    display = CURRENT.get()
+    display.end(code, {**facts, "out": str(out) if out else None})
+    sys.stdout.write(result)
+    sys.stdout.flush()
+    for note in price_notes(accounts):
+        print_progress(note)
+    took = describe_minutes(display.seconds)
+    summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
+    verdict = done if report.outcome == "fix" else report.outcome.capitalize()
+    print_progress(f"{verdict}: {summary}.{f' See {out}.' if out else ''}")
+    return code

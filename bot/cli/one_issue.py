@@ -10,17 +10,16 @@ from bot.bootstrap import Bot, open_bot
 from bot.cli import FAILED, USAGE
 from bot.cli.local_run import NO_FIX, WrongUsage
 from bot.cli.remote_issue import parse_issue_url
-from bot.cli.terminal import printable
-from bot.github.errors import GitHubError
+from bot.data.run import LabeledIssue, Run, RunStatus
+from bot.errors import GitHubError
 from bot.queue.missed_webhooks import find_labels
-from bot.queue.nudges import Nudges
-from bot.queue.start import request_labeled_run
+from bot.queue.nudges import Nudges, request_labeled_run
+from bot.queue.worker import REDIS_SECONDS
+from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
-from bot.triggers.decide import BotNames
-from bot.types import LabeledIssue, Run, RunStatus
-from bot.worker import REDIS_SECONDS
+from bot.webhooks.decide import BotNames
 
 POLL_SECONDS: Final = 0.5
 EXIT_CODES: Final = {

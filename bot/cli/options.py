@@ -1,22 +1,87 @@
-"""Options and error reports that `capuchin fix` and `capuchin select` share."""
+"""Options, errors and display that `fix` and `select` share; a signal ends them well."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Iterator
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
-from bot.cli.display.open import open_display
+from bot.cli.display import CURRENT, Display, EventLines, PlainLines
 from bot.cli.local_repository import NoRepository
 from bot.cli.local_run import FAILED, USAGE, WrongUsage
-from bot.errors import RepositoryEmpty, RepositoryGone
-from bot.github.errors import GitHubError
+from bot.errors import GitHubError, RepositoryEmpty, RepositoryGone
 from bot.settings import SettingsError
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.data.options import SelectionMethod
 from pipeline.models.base import ModelError
-from pipeline.options import SelectionMethod
 from sandbox.errors import EnvironmentFailed, SandboxError
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a program from outside; Ctrl-C does the same by itself."""
+
+
+def run_interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """Run `work` and return its exit code; a signal cancels it, and 128 + the signal is returned.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, after `work` was cancelled.
+    """
+    received: list[int] = []
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def stop(number: int) -> None:
+            received.append(number)
+            task.cancel()
+
+        for each in SIGNALS:
+            loop.add_signal_handler(each, stop, each)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if received:
+                return 128 + received[0]
+            raise
+        finally:
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def open_display(*, json: bool = False, stages: bool = True) -> Generator[Display]:
+    """Show progress on standard error until the block ends.
+
+    `json`: one JSON object a line, unless a person watches. `stages`: list the stages of a run that
+    fixes an issue.
+    """
+    display = _choose(json=json, stages=stages)
+    token = CURRENT.set(display)
+    try:
+        yield display
+    finally:
+        CURRENT.reset(token)
+        display.close()
+
+
+def _choose(*, json: bool, stages: bool) -> Display:
+    if not sys.stderr.isatty():
+        return EventLines() if json else PlainLines()
+    from bot.cli.live_display import LiveDisplay, open_console  # rich takes long to import
+
+    console = open_console()
+    if console.is_dumb_terminal or console.no_color:  # TERM=dumb, NO_COLOR
+        return PlainLines()
+    return LiveDisplay(console, stages=stages)
+
 
 HOW_TO_INSTALL: Final = (
     "Say in .github/capuchin.yml how it is installed (`setup`, `python` or `dockerfile`), commit "

@@ -11,7 +11,7 @@ from bot.cli import FAILED, Subparsers
 from bot.settings import Settings, SettingsError, variable_name
 
 if TYPE_CHECKING:
-    from pipeline.models.profiles import PriceTable
+    from pipeline.models.spec import PriceTable
 
 ROLES = ("solver_model", "scout_model")
 
@@ -38,7 +38,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from pipeline.models.profiles import PricesInvalid, read_prices
+    from pipeline.models.spec import PricesInvalid, read_prices
 
     settings = Settings.from_env()
     try:
@@ -60,8 +60,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _list_models(settings: Settings, table: PriceTable) -> list[Row]:
-    from pipeline.models.profiles import look_up
-    from pipeline.models.spec import parse_specs
+    from pipeline.models.spec import look_up, parse_specs
 
     rows: list[Row] = []
     for role in ROLES:

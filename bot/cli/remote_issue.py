@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from bot.admission.issue_text import build_issue
-from bot.cli.display.base import print_progress
+from bot.cli.display import print_progress
 from bot.cli.local_run import Start, WrongUsage, load_start, save_start, sha256_hex
-from bot.git.mirrors import Checkout, Mirrors
-from bot.git.remote import Remote
+from bot.data.github_facts import CommentFacts, IssueFacts, RepositoryFacts
+from bot.data.run import Login
+from bot.errors import Forbidden, NotFound
+from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, NotFound
+from bot.github.credentials import InstallationCredential, NoCredential
 from bot.github.http import GitHubClient, api_path
-from bot.github.models import CommentFacts, IssueFacts, RepositoryFacts
-from bot.github.registration import NoCredential
-from bot.github.tokens import InstallationCredential
 from bot.settings import Settings
-from bot.types import Login
+from pipeline.data.types import Issue
 from pipeline.store import Store
-from pipeline.types import Issue
 
 REMOTE_ISSUE_KEY = "asked"
 TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})

@@ -11,15 +11,15 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from bot.cli import Subparsers
-from bot.cli.display.base import print_progress
+from bot.cli.display import print_progress
 from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE
 from bot.cli.options import add_method_option
-from bot.cli.terminal import printable
-from bot.comments.evidence.vote_table import render_vote_table
-from pipeline.bundle.read import BadBundle, read_bundle
-from pipeline.bundle.replay import NotInBundle, Replay, replay
-from pipeline.selection.letters import name_edits
-from pipeline.types import NoFix, Selection
+from bot.comments.vote_table import render_vote_table
+from bot.safe_text import printable
+from pipeline.bundle import BadBundle, read_bundle
+from pipeline.data.types import NoFix, Selection
+from pipeline.replay import NotInBundle, Replay, replay
+from pipeline.selection.verdict import name_edits
 
 _END_SENTENCES: Final = {
     "fix": "The run itself ended with a proven fix.",

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from bot.cli import Subparsers
-from bot.cli.interrupt import run_interruptible
-from bot.cli.local_job import build_job, conclude, open_run
 from bot.cli.local_repository import (
     describe_commit,
     fetch_history,
@@ -24,8 +22,11 @@ from bot.cli.local_repository import (
 from bot.cli.local_run import (
     Start,
     WrongUsage,
+    build_job,
+    conclude,
     health_file,
     load_or_create_start,
+    open_run,
     read_issue,
     with_overrides,
     write_results,
@@ -35,30 +36,24 @@ from bot.cli.options import (
     add_selection_options,
     options_from_args,
     run_and_report,
+    run_interruptible,
 )
-from bot.cli.report_files.document import (
-    Report,
-    build_report,
-    build_selection_report,
-    render_report,
-)
-from bot.cli.terminal import printable
-from bot.comments.verdict import render_verdict
-from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote
+from bot.cli.report import Report, build_report, build_selection_report, render_report
+from bot.comments.candidates import render_verdict
+from bot.data.job import SelectionRequest, SelectOutcome
+from bot.git.mirrors import Mirrors, Remote
 from bot.runner.models import check_models, is_solver_set
 from bot.runner.sandbox import SELECT_OWNER
-from bot.runner.types import SelectionRequest, SelectOutcome
+from bot.safe_text import printable
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from bot.types import CommitSha
+from bot.storage.workers import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
+from pipeline.data.options import Options
+from pipeline.data.types import CommitSha, Issue
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
-from pipeline.options import Options
 from pipeline.select import Choice, ExternalTest
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from sandbox.scratch import scratch_folder
 
 MAX_TEST_BYTES = 256 * 1024

@@ -11,10 +11,9 @@ import sys
 from contextlib import ExitStack
 
 from bot.cli import Subparsers, parse_port
-from bot.logs import configure_logging
 from bot.settings import Settings, find_unknown_variables
-from bot.watchdog import watch_loop
-from pipeline.models.imports import pause_collection
+from bot.telemetry.log import configure_logging, watch_loop
+from pipeline.models.factory import pause_collection
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socke
 async def _serve(settings: Settings, host: str, number: int) -> int:
     with pause_collection():
         from bot.server.app import create_app
-        from bot.server.door import build_server
+        from bot.server.connections import build_server
 
     for sentence in find_unknown_variables():
         logger.warning("%s", sentence)

@@ -1,21 +1,83 @@
-"""`capuchin setup`: creates the GitHub App in the browser, saves its keys, and runs the checks."""
+"""`capuchin setup`: creates the GitHub App, keeps its keys."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from bot.cli import Subparsers, parse_port
-from bot.cli.setup.manifest import MAX_NAME_LENGTH
+from bot.errors import BotError
+from bot.github.credentials import MAX_NAME_LENGTH
 from bot.settings import Settings, SettingsError, variable_name
-from bot.types import replace
+from sandbox.frozen import replace
+
+MODE: Final = 0o600
+_APP_ID_LINE: Final = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE
+)
+
+
+class EnvFileError(BotError):
+    """The keys cannot be saved there; `str(error)` is a sentence."""
+
+
+def check_writable(file: Path) -> None:
+    """Check that the file can receive an App's keys, before GitHub creates the App.
+
+    Raises:
+        EnvFileError: the file already names an App, is not a text file, or is not writable.
+    """
+    try:
+        if file.exists() and _APP_ID_LINE.search(file.read_text(encoding="utf-8")):
+            raise EnvFileError(
+                f"{file} already names an App. Remove it there, or give another --env FILE."
+            )
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(_open_private(file))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not text"
+        raise EnvFileError(f"Cannot write {file}: {reason}.") from None
+
+
+def append_values(file: Path, values: Mapping[str, str]) -> None:
+    """Append `NAME='value'` lines; line breaks become `\\n`, as `Settings` reads a key.
+
+    Raises:
+        EnvFileError: the file is not writable, or a value does not fit into such a line.
+    """
+    lines = ["", "# Written by `capuchin setup`. Anybody who can read this can act as the App."]
+    for name, value in values.items():
+        text = value.strip().replace("\n", "\\n")
+        if "'" in text or not text.isprintable():
+            raise EnvFileError(f"GitHub sent a value for {name} that cannot be written to a file.")
+        lines.append(f"{name}='{text}'")
+    try:
+        with os.fdopen(_open_private(file), "a", encoding="utf-8") as stream:
+            stream.write("\n".join(lines) + "\n")
+    except OSError as error:
+        raise EnvFileError(f"Cannot write {file}: {error.strerror}.") from None
+
+
+def _open_private(file: Path) -> int:
+    """Open for appending, readable only by its owner."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, MODE)
+    try:
+        os.fchmod(descriptor, MODE)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
 
 FAILED = 1
 
@@ -66,7 +128,6 @@ def _run(args: argparse.Namespace) -> int:
     if len(args.name) > MAX_NAME_LENGTH:
         raise SettingsError(f"--name: GitHub accepts at most {MAX_NAME_LENGTH} characters.")
     settings = replace(settings, public_url=public_url, github_url=github_url)
-    from bot.cli.setup.env_file import EnvFileError
 
     try:
         return asyncio.run(_set_up(settings, args))
@@ -77,11 +138,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
-    from bot.cli.setup.browser import RegistrationFlow
-    from bot.cli.setup.env_file import append_values, check_writable
-    from bot.cli.setup.manifest import build_manifest
-    from bot.github.errors import GitHubError
-    from bot.github.registration import AppRegistration, exchange_code
+    from bot.cli.setup_browser import RegistrationFlow
+    from bot.errors import GitHubError
+    from bot.github.credentials import AppRegistration, build_manifest, exchange_code
 
     check_writable(args.env)
     journey = RegistrationFlow(
@@ -137,8 +196,8 @@ def _env_values(settings: Settings) -> dict[str, str]:
 
 
 async def _run_checks(settings: Settings) -> int:
-    from bot.cli.doctor.checks import run_checks
-    from bot.cli.doctor.command import render_checks
+    from bot.cli.doctor import render_checks
+    from bot.cli.doctor_checks import run_checks
 
     checks = await run_checks(settings, serving=False)
     sys.stdout.write(render_checks(checks))

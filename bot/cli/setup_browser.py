@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from bot.localhub.serve import serve_app
+from bot.server.connections import serve_app
 
 HOST: Final = "127.0.0.1"
 MAX_CODE_LENGTH: Final = 200

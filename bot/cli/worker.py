@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli import Subparsers
-from bot.logs import configure_logging
 from bot.settings import Settings, SettingsError
+from bot.telemetry.log import configure_logging, watch_loop
 from bot.telemetry.tracing import tracing
-from bot.watchdog import watch_loop
-from pipeline.models.imports import pause_collection
+from pipeline.models.factory import pause_collection
 
 MIN_POLL: Final = 5
 MAX_POLL: Final = 600

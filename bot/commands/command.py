@@ -12,15 +12,14 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from bot.comments import replies
-from bot.github.reactions import Reaction, Reactions
+from bot.data.request import CommandRequest
+from bot.data.run import CommentLocation
 from bot.github.repository import Repository
+from bot.github.repository_api import Reaction, Reactions
 from bot.queue.consumer import RetryLater, RunQueue
-from bot.repo_config.layers import EffectiveConfig, LayerProblem
-from bot.repo_config.model import RepoConfig
+from bot.repo_config.model import EffectiveConfig, LayerProblem, RepoConfig
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
-from bot.triggers.requests import CommandRequest
-from bot.types import CommentLocation
 
 MAX_CLOCK_SKEW: Final = timedelta(hours=1)
 """The largest difference between GitHub's clock and ours."""

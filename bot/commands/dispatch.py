@@ -8,37 +8,45 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bot.admission.refusal import refuse
+from bot.admission.check import refuse
+from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
-from bot.commands.candidates import judge, use
 from bot.commands.command import CommandContext, Verb
-from bot.commands.info import explain, show_config, show_help, show_status
-from bot.commands.run import RETRY_SECONDS, fix, is_stopped_since, start_command, start_run, stop
-from bot.commands.stats import show_stats
+from bot.commands.report import show_stats
+from bot.commands.verbs import (
+    RETRY_SECONDS,
+    explain,
+    fix,
+    is_stopped_since,
+    judge,
+    show_config,
+    show_help,
+    show_status,
+    start_command,
+    start_run,
+    stop,
+    use,
+)
 from bot.comments import replies
-from bot.errors import RunFailed, TryLater
-from bot.failures import translate_errors
-from bot.followup.feedback import WRITERS
-from bot.followup.respond import acknowledge_comment
-from bot.followup.schedule import schedule_follow_up
-from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, NotFound
-from bot.github.reactions import Reaction
-from bot.github.repository import Repository
-from bot.queue.consumer import RetryLater, RunQueue
-from bot.repo_config.load import read_config
-from bot.runs.config_check import check_config
-from bot.settings import Settings
-from bot.storage.requests import QueuedRequest
-from bot.triggers.command_text import nearest_verb
-from bot.triggers.requests import (
+from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
     PullUpdate,
     RunRequest,
     StartOutcome,
 )
-from bot.types import CommentLocation, Mode
+from bot.data.run import CommentLocation, Mode
+from bot.errors import Forbidden, NotFound, RunFailed, TryLater, translate_errors
+from bot.followup.feedback import WRITERS, acknowledge_comment
+from bot.followup.schedule import schedule_follow_up
+from bot.github.app import GitHubApp
+from bot.github.repository import Repository
+from bot.github.repository_api import Reaction
+from bot.queue.consumer import RetryLater, RunQueue
+from bot.runs.config_check import check_config
+from bot.settings import Settings
+from bot.storage.requests import QueuedRequest
+from bot.webhooks.command_text import nearest_verb
 
 EVERYWHERE: Final = frozenset(CommentLocation)
 CONVERSATIONS: Final = frozenset({CommentLocation.ISSUE, CommentLocation.PULL})

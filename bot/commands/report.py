@@ -1,24 +1,28 @@
-"""The verb `stats`: the results of our work in a repository.
+"""The verb `stats`, and the monthly summary.
 
 Our records show how runs ended and what they cost; GitHub shows what happened to pull requests.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
+from bot.admission.repository_settings import read_config
 from bot.commands.command import CommandContext
-from bot.comments import stats as replies
+from bot.comments import statistics
+from bot.data.run import Mode, RepoRef, now
+from bot.errors import RunFailed, Unprocessable, translate_errors
+from bot.github.app import GitHubApp
 from bot.github.repository import Repository
-from bot.outcomes.curve import render_curve
-from bot.outcomes.pulls import find_changed, find_pulls
-from bot.outcomes.recalibration import load_decided_edits
+from bot.outcomes import find_changed, find_pulls, load_decided_edits, render_curve
 from bot.queue.consumer import RetryLater
+from bot.repo_config.model import LayerProblem
 from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
-from bot.types import Mode, now
+from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
 
 DEFAULT_DAYS: Final = 90
@@ -30,12 +34,12 @@ async def show_stats(ctx: CommandContext) -> RetryLater | None:
     """Reply with merged, closed and reverted pull requests, the ends of runs, and the cost."""
     days = _parse_days(ctx)
     if days is None:
-        text = replies.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
+        text = statistics.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
     else:
         since = now() - timedelta(days=days)
         period = "in the last 24 hours" if days == 1 else f"in the last {pluralize(days, 'day')}"
         history = ctx.queue.storage.history
-        text = replies.render_stats(await load_stats(ctx.repo, history, period, since))
+        text = statistics.render_stats(await load_stats(ctx.repo, history, period, since))
         text += render_curve(await load_decided_edits(ctx.repo, history))
     await ctx.reply(text)
     return None
@@ -55,14 +59,14 @@ async def load_stats(
     period: str,
     since: datetime,
     until: datetime | None = None,
-) -> replies.Stats:
+) -> statistics.Stats:
     """The results from `since` on and before `until`; `period` is their name in a sentence.
 
     Raises GitHubError and redis-py's errors.
     """
     ended, begins = await history.load(repo.ref, since, until)
     fixes = [one for one in ended if one.mode in (Mode.FIX, Mode.AUTO)]
-    return replies.Stats(
+    return statistics.Stats(
         period=period,
         since=since,
         begins=begins,
@@ -78,7 +82,7 @@ async def _count_pulls(
     ended: Sequence[RunHistoryEntry],
     since: datetime,
     until: datetime | None,
-) -> replies.PullCounts:
+) -> statistics.PullCounts:
     known = {one.pull for one in ended if one.pull and one.candidate}
     found = await find_pulls(repo, known, since, until)
     ours, merged = found.pulls, found.merged
@@ -87,7 +91,7 @@ async def _count_pulls(
     places = [place.get(one.number, 0) for one in merged]
     read = merged[:MAX_READ]
     changed = await find_changed(repo, read)
-    return replies.PullCounts(
+    return statistics.PullCounts(
         open=open_,
         merged=len(merged),
         closed=len(ours) - len(merged) - open_,
@@ -100,3 +104,76 @@ async def _count_pulls(
         not_all_pulls=found.not_all_pulls,
         not_all_commits=found.not_all_commits,
     )
+
+
+logger = logging.getLogger(__name__)
+
+
+class Month(NamedTuple):
+    """A calendar month (UTC)."""
+
+    begins: datetime
+    ends: datetime
+    """When the next one begins."""
+
+    @property
+    def name(self) -> str:
+        """Such as `October 2026`."""
+        return f"{self.begins:%B %Y}"
+
+    @property
+    def key(self) -> str:
+        """Such as `2026-10`."""
+        return f"{self.begins:%Y-%m}"
+
+
+def last_month(at: datetime) -> Month:
+    """The month before that of `at`."""
+    ends = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return Month((ends - timedelta(days=1)).replace(day=1), ends)
+
+
+async def write_summaries(github: GitHubApp, storage: Storage) -> None:
+    """Write the summary of the last month wherever it is wanted and the bot worked in it.
+
+    A repository without runs in that month costs no call to GitHub; one that wants no summary is
+    asked again after a day. Raises redis-py's errors.
+
+    Raises:
+        TryLater: GitHub does not answer.
+    """
+    month = last_month(now())
+    with translate_errors():
+        async for ref in github.list_repositories():
+            if not await storage.turns.is_summary_due(ref, month.key):
+                continue
+            if not (await storage.history.load(ref, month.begins, month.ends)).entries:
+                continue
+            written = await _write_summary(github, storage, ref, month)
+            await storage.turns.mark_summary(ref, month.key, written=written)
+
+
+async def _write_summary(github: GitHubApp, storage: Storage, ref: RepoRef, month: Month) -> bool:
+    """Whether the summary is there; False where it is not wanted or not possible."""
+    try:
+        with translate_errors():
+            async with github.open_repository(ref) as repo:
+                found = await read_config(repo)
+                if isinstance(found, LayerProblem):
+                    return False
+                if not (found.config.enabled and found.config.monthly_summary):
+                    return False
+                period = f"in {month.name}"
+                stats = await load_stats(repo, storage.history, period, month.begins, month.ends)
+                marker = statistics.summary_marker(month.key)
+                opened = await repo.issues.open_once(
+                    f"Summary of {month.name}",
+                    statistics.render_summary(stats, marker),
+                    marker,
+                    since=month.ends,
+                )
+    except (RunFailed, Unprocessable) as error:  # the repository is gone, or has no issues
+        logger.info("No summary of %s: %s", ref.full_name, error)
+        return False
+    logger.info("Issue %d of %s has the summary of %s", opened.number, ref.full_name, month.name)
+    return True

@@ -1,22 +1,135 @@
-"""The verbs that choose among existing edits: `judge` other people's, `use` another of ours."""
+"""All verbs but `stats`: run, stop, judge, use, why, config.
+
+Every effect is find-or-create, because the command may run again.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
-from bot.commands.command import CommandContext
-from bot.commands.run import start_command, wait_for_run
-from bot.comments import candidates as replies
+from bot.commands.command import CommandContext, CommandHandler
+from bot.comments import candidates as candidates_module
+from bot.comments import replies, settings_file
+from bot.comments.settings_file import render_config
+from bot.data.github_facts import PullRequestFacts
+from bot.data.request import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
+from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason
+from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.followup.schedule import schedule_follow_up
+from bot.git.commits import detect_commit_style
 from bot.queue.consumer import RetryLater
+from bot.queue.nudges import Nudges
+from bot.queue.position import load_queue
+from bot.repo_config.model import CONFIG_PATHS, LayerProblem
+from bot.settings import github_host
+from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
-from bot.storage.runs import latest_published
-from bot.triggers.requests import StartOutcome
-from bot.types import CommentLocation, Mode, Run, RunId
-from pipeline.selection.letters import rank_result, to_rank
-from pipeline.types import NoFix, Selection
-from pipeline.workflows.outcome import load_end
+from bot.storage.runs import Runs, latest_published
+from pipeline.data.types import NoFix, Selection
+from pipeline.environment.prepare import WorkingAttempt, load_working_setup
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.selection.verdict import rank_result, to_rank
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
+from sandbox.frozen import replace
+
+RETRY_SECONDS = 0.5
+"""The pause between two looks whether the run that a command waits for has ended."""
+
+
+def start_command(mode: Mode) -> CommandHandler:
+    """A verb that starts a run. While the issue has another run, the command waits."""
+
+    async def begin(ctx: CommandContext) -> RetryLater | None:
+        request, queue = ctx.request, ctx.queue
+        at = await queue.runs.get_stop_time(request.repo, request.issue)
+        if at is not None and at > request.at:  # it arrives late: the stop was meant for it, too
+            return None
+        return await wait_for_run(ctx, await start_run(request, mode, queue.runs, queue.nudges))
+
+    return begin
+
+
+async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater | None:
+    """Retry the command while the issue has a run; reply once that it waits."""
+    if outcome is not StartOutcome.RUNNING:
+        return None  # the run reports on the issue
+    if not ctx.item.is_waiting:
+        await ctx.reply(replies.command_waits(ctx.settings.app_name))
+    return RetryLater(replace(ctx.item, is_waiting=True), RETRY_SECONDS)
+
+
+async def fix(ctx: CommandContext) -> RetryLater | None:
+    """Start a run on an issue; on a pull request of ours, follow the comment like a review."""
+    request = ctx.request
+    if request.location is CommentLocation.ISSUE:
+        return await start_command(Mode.FIX)(ctx)
+    if await ctx.queue.storage.pulls.get(request.repo, request.issue) is None:
+        await ctx.reply(replies.foreign_pull())
+        return None
+    update = PullUpdate(
+        repo=request.repo,
+        target="pull",
+        number=request.issue,
+        delay=Delay.DEBOUNCED,
+        by=request.by,
+        delivery=request.id,
+    )
+    return await schedule_follow_up(ctx.item, update, ctx.queue, ctx.settings)
+
+
+async def start_run(
+    request: CommandRequest | RunRequest, mode: Mode, runs: Runs, nudges: Nudges
+) -> StartOutcome:
+    """Create the requested run and nudge a worker, unless the issue has a run.
+
+    A `RunRequest` is a label that was added during another run.
+    """
+    fields: dict[str, Any]
+    if isinstance(request, CommandRequest):
+        by = request.by
+        pulls = tuple(dict.fromkeys(request.command.numbers)) if mode is Mode.JUDGE else ()
+        fields = {"confirmed": request.command.anyway, "pulls": pulls}
+    else:
+        by, fields = request.asked_by, {"label": request.label}
+    result = await runs.create(
+        request.repo,
+        request.issue,
+        asked_by=by,
+        delivery=request.id,
+        version=request.version,
+        join=False,
+        mode=mode,
+        asked_at=request.at,
+        **fields,
+    )
+    if result.outcome is StartOutcome.CREATED:
+        await nudges.send(result.run_id, 0)
+    return result.outcome
+
+
+async def stop(ctx: CommandContext) -> RetryLater | None:
+    """Stop the run of the issue or of our pull request, and drop the commands that wait for it.
+
+    A run that was requested after this command continues: comments arrive late and out of order.
+    """
+    request, runs = ctx.request, ctx.queue.runs
+    run = await runs.get_current(request.repo, request.issue)
+    result = None if run is None else await runs.get_last_request_time(run)
+    if result is not None and result > request.at:
+        return None
+    command = Stop(by=request.by, why=StopReason.COMMAND, at=request.at)
+    if await runs.request_stop(request.repo, request.issue, command) is None:
+        await ctx.reply(replies.nothing_to_stop())
+    return None
+
+
+async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> bool:
+    """Whether a stop came after the request; a stop ends waiting requests, too."""
+    at = await runs.get_stop_time(request.repo, request.issue)
+    return at is not None and request.at is not None and at >= request.at
+
 
 MAX_PULLS: Final = 20
 _RUN_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
@@ -26,7 +139,7 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
     """Start a run that compares pull requests."""
     count = len(set(ctx.request.command.numbers))
     if not 1 <= count <= MAX_PULLS:
-        await ctx.reply(replies.which_pulls(ctx.settings.app_name, MAX_PULLS))
+        await ctx.reply(candidates_module.which_pulls(ctx.settings.app_name, MAX_PULLS))
         return None
     return await start_command(Mode.JUDGE)(ctx)
 
@@ -36,18 +149,18 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     request, queue = ctx.request, ctx.queue
     source, candidates = await _find_candidates(ctx)
     if source is None:
-        await ctx.reply(replies.nothing_to_use())
+        await ctx.reply(candidates_module.nothing_to_use())
         return None
     if candidates is None:
-        await ctx.reply(replies.candidates_expired(source.pull_request))
+        await ctx.reply(candidates_module.candidates_expired(source.pull_request))
         return None
     name, command = ctx.settings.app_name, request.command
     rank = None if command.letter is None else to_rank(command.letter)
     if rank is None and command.numbers:
-        await ctx.reply(replies.letters_instead(name, candidates))
+        await ctx.reply(candidates_module.letters_instead(name, candidates))
         return None
     if rank is None or rank >= len(rank_result(candidates.result)):
-        await ctx.reply(replies.which_candidate(name, candidates))
+        await ctx.reply(candidates_module.which_candidate(name, candidates))
         return None
     result = await queue.runs.create(
         request.repo,
@@ -66,7 +179,7 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     if result.outcome is StartOutcome.CREATED:
         await queue.nudges.send(result.run_id, 0, Mode.USE.lane)
         if request.location is CommentLocation.PULL:
-            await ctx.reply(replies.answer_on_issue(source.issue))
+            await ctx.reply(candidates_module.answer_on_issue(source.issue))
     return await wait_for_run(ctx, result.outcome)
 
 
@@ -80,10 +193,12 @@ async def list_edits(ctx: CommandContext) -> str:
         return ""
     if candidates.pull is not None and len(rank_result(candidates.result)) < 2:
         return ""
-    return replies.candidates_reply(ctx.settings.app_name, candidates)
+    return candidates_module.candidates_reply(ctx.settings.app_name, candidates)
 
 
-async def _find_candidates(ctx: CommandContext) -> tuple[Run | None, replies.PullCandidates | None]:
+async def _find_candidates(
+    ctx: CommandContext,
+) -> tuple[Run | None, candidates_module.PullCandidates | None]:
     """The run whose edits are to be used, and these; no edits where they have expired.
 
     A run that ended without a fix and kept no edit gives way to the one before it.
@@ -98,18 +213,22 @@ async def _find_candidates(ctx: CommandContext) -> tuple[Run | None, replies.Pul
     return None, None
 
 
-async def _load_candidates(ctx: CommandContext, source: Run) -> replies.PullCandidates | None:
+async def _load_candidates(
+    ctx: CommandContext, source: Run
+) -> candidates_module.PullCandidates | None:
     """The edits of `source`; None when they have expired."""
     store = ctx.queue.storage.checkpoints(source.id)
     result = await load_end(store)
     if isinstance(result, NoFix) and result.edits is not None:
-        return replies.PullCandidates(result, None, None)
+        return candidates_module.PullCandidates(result, None, None)
     if not isinstance(result, Selection) or source.pull_request is None:
         return None
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     pull = await ctx.repo.pulls.get(source.pull_request)
     state = contents.state_at(pull.head_sha) if pull else None
-    return replies.PullCandidates(result, source.pull_request, state.candidate if state else None)
+    return candidates_module.PullCandidates(
+        result, source.pull_request, state.candidate if state else None
+    )
 
 
 async def _find_source(ctx: CommandContext) -> Run | None:
@@ -127,3 +246,146 @@ async def _find_source(ctx: CommandContext) -> Run | None:
         return None
     here = request.location is CommentLocation.ISSUE or run.pull_request == request.issue
     return run if here else None
+
+
+BRANCH_PREFIX: Final = "capuchin/settings-"
+
+
+async def propose_config(ctx: CommandContext) -> None:
+    """Open the pull request and reply with its number, or with why there is none."""
+    marker = settings_file.proposal_marker(ctx.request.id)
+    for path in CONFIG_PATHS:
+        if await ctx.repo.read_file(*path.split("/")) is not None:
+            await ctx.reply(settings_file.file_exists(path, await _load_working_setup(ctx)))
+            return
+    pull = await _find_proposal(ctx, marker) or await _open_proposal(ctx, marker)
+    text = (
+        settings_file.cannot_propose()
+        if pull is None
+        else settings_file.proposal_opened(pull.number)
+    )
+    await ctx.reply(text)
+
+
+async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
+    """A model's commands that last made the repository's environment work."""
+    store = ctx.queue.storage.repository(ctx.request.repo, RunId(ctx.request.id))
+    return await load_working_setup(store)
+
+
+async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
+    """An open proposal, or the one that an earlier try of this command opened."""
+    async for branch in ctx.repo.list_branches():
+        if branch.startswith(BRANCH_PREFIX):
+            found = await ctx.repo.pulls.find(branch, marker)
+            if found is not None:
+                return found
+    return None
+
+
+async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
+    repo, request = ctx.repo, ctx.request
+    facts = await repo.get_facts()
+    base = await repo.get_branch_head(facts.default_branch) if facts else None
+    if facts is None or base is None:
+        return None
+    style = await detect_commit_style(repo)
+    title = style.format_title("chore", settings_file.pull_title())
+    branch = f"{BRANCH_PREFIX}{request.id}"
+    message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))
+    working = await _load_working_setup(ctx)
+    text = settings_file.render_file(ctx.settings.public_url, working)
+    if not await repo.create_branch_with(
+        branch, base=base, path=settings_file.PATH, text=text, message=message
+    ):
+        return None
+    try:
+        pull = await repo.pulls.open_once(
+            branch=branch,
+            base=facts.default_branch,
+            title=title,
+            body=settings_file.pull_body(request.by, marker, sets_up=working is not None),
+            marker=marker,
+            draft=False,
+        )
+    except (Forbidden, NotFound, Unprocessable):
+        await repo.delete_branch(branch)
+        return None
+    await repo.pulls.request_review(pull.number, request.by)
+    return pull
+
+
+async def show_status(ctx: CommandContext) -> RetryLater | None:
+    """Reply with the state of the current run, or of the latest; for our pull requests, too."""
+    run = await ctx.queue.runs.get_current(ctx.request.repo, ctx.request.issue)
+    run = await (_load_latest_run(ctx) if run is None else _with_spending(ctx, run))
+    if run is None:
+        await ctx.reply(_no_run_reply(ctx))
+        return None
+    queue = await load_queue(ctx.queue.storage) if run.status is RunStatus.QUEUED else []
+    wait = next((waiting.position for waiting in queue if waiting.run.id == run.id), None)
+    at_work = run.status is not RunStatus.QUEUED and not run.status.final
+    progress = await ctx.queue.storage.progress.load(run.id) if at_work else None
+    await ctx.reply(replies.run_status(run, wait, progress))
+    return None
+
+
+async def explain(ctx: CommandContext) -> RetryLater | None:
+    """Reply with the reasons for the latest run's result: its votes and its findings."""
+    run = await _load_latest_run(ctx)
+    if run is None:
+        await ctx.reply(_no_run_reply(ctx))
+        return None
+    solved = await _store(ctx, run).load(OUTCOME_KEY, SolveResult)
+    result = solved.result if solved else None
+    await ctx.reply(replies.run_explanation(run, result, await list_edits(ctx)))
+    return None
+
+
+async def show_config(ctx: CommandContext) -> RetryLater | None:
+    """Reply with the effective settings and their sources; `propose` opens a pull request."""
+    if "propose" in (word.casefold() for word in ctx.request.command.words):
+        await propose_config(ctx)
+        return None
+    found = ctx.loaded_config
+    if isinstance(found, LayerProblem):
+        await ctx.reply(replies.invalid_config(found))
+    else:
+        await ctx.reply(render_config(found))
+    return None
+
+
+async def show_help(ctx: CommandContext) -> RetryLater | None:
+    """Reply with the list of verbs."""
+    rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
+    await ctx.reply(replies.help_text(ctx.settings.app_name, rows, ctx.settings.label))
+    return None
+
+
+async def _load_latest_run(ctx: CommandContext) -> Run | None:
+    """The latest run of the issue, or of the issue that our pull request fixes."""
+    request, runs = ctx.request, ctx.queue.runs
+    issue = request.issue
+    if request.location is CommentLocation.PULL:
+        record = await ctx.queue.storage.pulls.get(request.repo, request.issue)
+        if record is None:
+            return None
+        issue = record.issue
+    run = await runs.get_latest_readable(request.repo, issue)
+    return None if run is None else await _with_spending(ctx, run)
+
+
+def _no_run_reply(ctx: CommandContext) -> str:
+    if ctx.request.location is CommentLocation.PULL:
+        return replies.foreign_pull()
+    return replies.no_run(ctx.settings.app_name)
+
+
+async def _with_spending(ctx: CommandContext, run: Run) -> Run:
+    """`run` with the dollars that it has spent by now."""
+    ledger = await _store(ctx, run).load(LEDGER_KEY, Ledger)
+    return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
+
+
+def _store(ctx: CommandContext, run: Run) -> RedisStore:
+    return ctx.queue.storage.checkpoints(run.id)

@@ -1,14 +1,21 @@
-"""The repository's own tests, without and with the edit."""
+"""What else shows or limits the evidence: suite, further scripts, what it does not show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
-from bot.comments.evidence.test_output import drop_progress, shorten_failures
-from bot.markdown import block, code, details, prose
+from bot.comments.evidence import drop_progress, shorten_failures
+from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
-from pipeline.reasons import describe_cut, describe_failing
-from pipeline.types import Evidence, SuiteReport, SuiteRun
+from pipeline.codebase.unified_diff import list_paths
+from pipeline.data.suite_reports import FurtherScript, SuiteReport, SuiteRun
+from pipeline.data.types import Evidence, Selection, VoteTable
+from pipeline.edits.suspicious import find_suspicious
+from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
+from pipeline.selection.explain import describe_ends
+from pipeline.selection.verdict import name_edits
+from sandbox.program import Execution
 
 MAX_STILL_FAILING = 5
 
@@ -116,3 +123,145 @@ def _count_outcomes(run: SuiteRun) -> dict[str, int]:
 
 def _render_names(names: Sequence[str]) -> str:
     return block("\n".join(names), 2000)
+
+
+def render_limits(selection: Selection) -> str:
+    """A list; the files, hosts and reasons that it names are made inert."""
+    text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
+    if not selection.candidate.source:
+        text[0] += " The same kind of model wrote the test and the edit."
+    if selection.evidence.cut_short:
+        text.append(selection.evidence.cut_short)
+    for words in find_suspicious(selection.candidate.patch.diff):
+        text.append(f"The edit {prose(words, 300)}")
+    if selection.evidence.suite is None:
+        text.append("I ran none of the repository's own tests.")
+    text += [
+        _otherwise_sentence(selection),
+        _unseen_sentence(selection),
+        _changelog_sentence(selection),
+        _network_sentence(find_blocked_in_selection(selection)),
+    ]
+    return "\n".join(f"- {sentence}" for sentence in filter(None, text))
+
+
+def _otherwise_sentence(selection: Selection) -> str:
+    """That tests which fail anyway fail otherwise with the edit; empty if none does."""
+    suite = selection.evidence.suite
+    found = suite.failed_otherwise if suite else ()
+    if not found:
+        return ""
+    if len(found) == 1:
+        [(test, before, after)] = found
+        which, it = code(test, 300), "it"
+        fail = f"fails without the edit ({code(before)}) and with it ({code(after)})"
+    else:
+        which, it = f"{len(found):,} tests", "them"
+        fail = "fail without the edit and with it"
+    see = f"See whether the edit makes {it} out of date."
+    return f"{which} {fail}, but not with the same error. {see}"
+
+
+def _unseen_sentence(selection: Selection) -> str:
+    """The files that the writer of the edit was not shown for lack of room; empty if there are
+    none, or if it is not one of our own machines."""
+    unseen, candidate = selection.evidence.context.without_room, selection.candidate
+    if not unseen or candidate.source:
+        return ""
+    files = f"{pluralize(len(unseen), 'file')} that may be relevant, for lack of room"
+    if candidate.machine == "explore":
+        return (
+            f"The model that wrote the edit was not given {files}. It ran "
+            "commands in the repository, by which it could read them and any other."
+        )
+    return f"The model that wrote the edit did not see {files}."
+
+
+def _changelog_sentence(selection: Selection) -> str:
+    """That the changelog lacks an entry, if its writer was told to write none; else empty."""
+    folder, candidate = selection.evidence.context.numbered_entries, selection.candidate
+    paths = list_paths(candidate.patch.diff)
+    if not folder or candidate.source or any(path.startswith(f"{folder}/") for path in paths):
+        return ""
+    return (
+        f"The changelog lacks an entry: those in {code(folder)} are named by issue number, and "
+        "this issue's number is not known."
+    )
+
+
+def _network_sentence(found: BlockedHosts) -> str:
+    """The hosts that tests tried to reach, according to their output; empty if there are none."""
+    no_network = "the sandbox has no network. I cannot tell whether this affects their results."
+    if found.hosts:
+        named = ", ".join(code(host, 100) for host in found.hosts)
+        more = f" and {found.more} more" if found.more else ""
+        return f"According to their output, the tests could not reach {named}{more}: {no_network}"
+    if found.nameless:
+        return (
+            "According to their output, the tests could not reach a host that the output does not "
+            f"name: {no_network}"
+        )
+    return ""
+
+
+MAX_SCRIPTS = 5
+_OUTPUT = 1500
+"""Characters of what a script prints."""
+
+
+def render_further(
+    further: Sequence[FurtherScript], table: VoteTable, order: Sequence[int], characters: int
+) -> str:
+    """Each script folded, cut to `characters`; empty if there is none. `order` decides who is A."""
+    named = zip(table.candidates, name_edits(table, order), strict=True)
+    names = [code(name, 80) if candidate.source else name for candidate, name in named]
+    parts: list[str] = []
+    for number, script in enumerate(further[:MAX_SCRIPTS], 1):
+        which = f" {number} of {len(further)}" if len(further) > 1 else ""
+        shown = [_describe_base(script.base), block(script.text, characters, "python")]
+        shown += _render_outputs(script, names, characters)
+        text = "\n\n".join(shown)
+        ends = "; ".join(describe_ends(script, names))
+        parts.append(details(f"Script{which} that told the best edits apart: {ends}", text))
+    if len(further) > MAX_SCRIPTS:
+        parts.append(f"And {pluralize(len(further) - MAX_SCRIPTS, 'further script')}.")
+    return "\n\n".join(parts)
+
+
+def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:
+    """What it printed with one edit that it passes and with one that it does not."""
+    runs = list(zip(script.candidates, script.runs, strict=True))
+    first = (
+        next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
+    )
+    found = [(names[c], run.output) for c, run in filter(None, first)]
+    most = min(characters, _OUTPUT)
+    if len(found) == 2:
+        found = _leave_out_equal_lines(found, most)
+    return [
+        f"With {name} it prints:\n\n{block(text, most)}" for name, text in found if text.strip()
+    ]
+
+
+def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Two outputs, one of which has more than `most` characters, without lines of both: what is
+    only in one shows what the script found."""
+    lines = [text.split("\n") for _, text in found]
+    if max(len(text) for _, text in found) <= most:
+        return list(found)
+    both = set(lines[0]) & set(lines[1])
+    shown: list[tuple[str, str]] = []
+    for (name, _), own in zip(found, lines, strict=True):
+        parts: list[str] = []
+        for same, group in groupby(own, both.__contains__):
+            those = list(group)
+            left_out = f"[... {pluralize(len(those), 'line')} that both print ...]"
+            parts += [left_out] if same and len(those) > 1 else those
+        shown.append((name, "\n".join(parts)))
+    return shown
+
+
+def _describe_base(run: Execution) -> str:
+    if run.exit_code in (0, 2):
+        return f"On the original code it {'passes' if run.passed else 'fails'}."
+    return "On the original code it comes to no verdict."

@@ -1,11 +1,13 @@
-"""Why there is no fix, and what would help: a sentence for each reason."""
+"""Why something failed, was refused (a push, an install), stopped, or has no fix."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
-from pipeline.types import NoFix, NoFixReason
+from bot.data.run import Failure, Stop, StopReason
+from bot.safe_text import block, code, details, prose
+from pipeline.data.types import NoFix, NoFixReason
 
 LABEL_AGAIN = "add the label again"
 NO_PYTHON = "I found no Python code here, and I can only fix Python."
@@ -95,3 +97,133 @@ def script_headline(result: NoFix) -> str:
 def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
     """Why there is no fix, and what would help; `again` says how to start another run."""
     return _NO_FIX_REASONS[reason].format(again=again)
+
+
+_LOG_CHARACTERS = 3000
+
+
+def waiting_sentence(reason: Failure) -> str:
+    """Which service a run waits for, as a sentence."""
+    if reason is Failure.WRITES_SPENT:
+        return "The run waits because I wrote too often in this repository within an hour."
+    model, sandbox = "the language model", "the sandbox that runs the tests"
+    what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
+    return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
+
+
+def _invalid_config(detail: str) -> str:
+    """`detail` is the problem."""
+    where = f": {prose(detail, 600)}" if detail else "."
+    return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
+
+
+def _other_format(detail: str) -> str:
+    """`detail` is our own sentence about the two formats."""
+    return f"another version of me began this run. {prose(detail, 300)} Please {LABEL_AGAIN}."
+
+
+def _too_large(detail: str) -> str:
+    """`detail` is what there is too much of, as a sentence."""
+    what = prose(" ".join(detail.split()), 200)
+    return f"the repository is larger than any that I work on. {what}".rstrip()
+
+
+def _install_failure(detail: str) -> str:
+    """`detail` as `bot.errors.environment_detail` makes it."""
+    command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
+    step = f" {code(command)} failed." if command else ""
+    why = f" {prose(sentence, 1000)}" if sentence else ""
+    text = (
+        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, describe "
+        f"how in `.github/capuchin.yml`, then {LABEL_AGAIN}."
+    )
+    if log.strip():
+        text += "\n\n" + details("The end of the log", block(log, _LOG_CHARACTERS))
+    return text
+
+
+_LATER: Final = f"Please {LABEL_AGAIN} later."
+_OPERATOR = "The operator of this bot"
+_FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
+    Failure.ISSUE_GONE: "the issue is no longer in this repository.",
+    Failure.ISSUE_CLOSED: f"the issue is closed. To have it fixed, reopen it and {LABEL_AGAIN}.",
+    Failure.REPOSITORY_GONE: (
+        "the repository, or the commit that I started from, no longer exists. "
+        f"If the repository has moved, {LABEL_AGAIN}."
+    ),
+    Failure.REPOSITORY_EMPTY: (
+        f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
+    ),
+    Failure.REPOSITORY_TOO_LARGE: _too_large,
+    Failure.CONFIG_INVALID: _invalid_config,
+    Failure.NOT_PYTHON: NO_PYTHON,
+    Failure.ENVIRONMENT: _install_failure,
+    Failure.MODEL_UNAVAILABLE: (
+        f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
+    ),
+    Failure.MODEL_MISCONFIGURED: (
+        "the language model rejected the key, name or address that I am configured with. "
+        f"{_OPERATOR} has to correct it."
+    ),
+    Failure.MODEL_REFUSED: (
+        "the language model declined to work on this issue. It needs a person."
+    ),
+    Failure.SANDBOX_UNAVAILABLE: (
+        "the sandbox that runs the tests was unavailable for a long time. "
+        f"Please {LABEL_AGAIN} later."
+    ),
+    Failure.GITHUB_UNAVAILABLE: f"GitHub did not respond for a long time. {_LATER}",
+    Failure.WRITES_SPENT: f"I had to write too often in this repository. {_LATER}",
+    Failure.PUBLISH_REFUSED: (
+        "I found a fix, but this repository's rules did not let me open a pull request for it. "
+        f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."
+    ),
+    Failure.NO_PROGRESS: (
+        "I was interrupted repeatedly and made no progress. "
+        f"{_OPERATOR} can find the reason in its log."
+    ),
+    Failure.OTHER_FORMAT: _other_format,
+    Failure.INTERNAL: (
+        f"I hit a bug of my own. {_OPERATOR} can find it in the log, under the run's id."
+    ),
+}
+"""A sentence, or what makes one of `Run.detail`."""
+
+
+def failure_reason(failure: Failure, detail: str = "") -> str:
+    """Why the run failed, and what to do next.
+
+    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID and
+    REPOSITORY_TOO_LARGE, and unused otherwise.
+    """
+    reason = _FAILURE_REASONS[failure]
+    return reason if isinstance(reason, str) else reason(detail)
+
+
+def stop_reason(stop: Stop) -> str:
+    """Completes "I stopped …"; names the person who did it."""
+    because = {
+        StopReason.COMMAND: "as requested",
+        StopReason.UNLABELED: "because the label was removed",
+        StopReason.CLOSED: "because the issue was closed",
+        StopReason.GONE: "because the issue no longer exists",
+        StopReason.DISABLED: f"because the label {code(stop.label)} was added",
+    }
+    return because[stop.why] + (f" (@{stop.by})" if stop.by else "")
+
+
+def foreign_push(number: int) -> str:
+    """The branch holds a person's commit."""
+    return (
+        f"Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
+    )
+
+
+def push_forbidden(why: str) -> str:
+    """The edit changes a forbidden path; `why` is an untrusted sentence without its full stop."""
+    return f"I am not allowed to push that edit: {prose(why, 600)}."
+
+
+def push_rejected(number: int) -> str:
+    """GitHub rejected the push."""
+    return f"The branch of #{number} has moved, or its rules forbid the push."

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.comments.failures import failure_reason, stop_reason
 from bot.comments.replies import quota_sentence, refusal_marker
-from bot.comments.status import NOTHING_SPENT, failure_reason
-from bot.comments.stop_reason import stop_reason
-from bot.markdown import block, code, details, prose
-from bot.types import CommitSha, Failure, Login, QuotaLimit, Run
+from bot.comments.status import NOTHING_SPENT
+from bot.data.run import Failure, Login, QuotaLimit, Run
+from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
-from pipeline.errors import Ceiling
-from pipeline.reproduction.advised import show_command
-from pipeline.types import read_test_outcome
+from pipeline.data.suite_reports import read_test_outcome
+from pipeline.data.types import CommitSha
+from pipeline.reproduction.red_green import show_command
+from pipeline.run_errors import Ceiling
 from pipeline.workflows.verify import Verification, VerificationVerdict
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 
 CHECK_NAME = "Capuchin: reproduction test"
 LOG_CHARACTERS = 28_000

@@ -1,32 +1,89 @@
-"""The texts of a pull request: title, commit messages, body."""
+"""Title, commit messages and body of a pull request, in the repository's template."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
-from bot.comments.context import render_context
-from bot.comments.evidence.further import render_further
-from bot.comments.evidence.limits import render_limits
-from bot.comments.evidence.opening import (
+from bot.comments.evidence import (
     describe_test,
+    drop_progress,
     failure_words,
     render_opening,
     result_words,
+    shorten_failures,
+    show_end,
     test_sentence,
     unproven_section,
 )
-from bot.comments.evidence.suite import render_suite
-from bot.comments.evidence.test_output import drop_progress, shorten_failures, show_end
-from bot.comments.evidence.vote_table import render_diffs, render_vote_table
-from bot.comments.pull_template import TemplateTexts, fill_template
+from bot.comments.evidence_details import render_further, render_limits, render_suite
+from bot.comments.run_details import render_context
 from bot.comments.status import pull_marker
-from bot.markdown import block, code, details, line, prose
-from bot.types import Login, Run
+from bot.comments.vote_table import render_diffs, render_vote_table
+from bot.data.run import Login, Run
+from bot.safe_text import block, code, details, line, prose
 from pipeline.codebase.text import pluralize
-from pipeline.reproduction.advised import advise_command, show_command
-from pipeline.selection.scoring.recalibration import explain_recalibration
-from pipeline.types import Account, Selection, read_test_outcome
-from sandbox.base import Execution
+from pipeline.data.suite_reports import read_test_outcome
+from pipeline.data.types import Account, Selection
+from pipeline.reproduction.red_green import advise_command, show_command
+from pipeline.selection.scoring.confidence import explain_recalibration
+from sandbox.program import Execution
+
+_HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]++(?P<hash>.*)|\*\*(?P<bold>[^*\n]+)\*\*:?[ \t]*)$")
+_BOX = re.compile(r"^(\s*[-*+] )\[[xX]\]")
+_CLOSES = re.compile(
+    r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I
+)
+_HEADING_TOPICS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
+    ("tests", re.compile(r"\b(test|tests|tested|testing|verif\w*|qa|reproduc\w*)\b", re.I)),
+    (
+        "issue",
+        re.compile(r"\b(issues?|tickets?|closes|fixes|resolves|related|references?)\b", re.I),
+    ),
+    ("cause", re.compile(r"\b(why|motivation|context|problem|background|cause|reason)\b", re.I)),
+    (
+        "change",
+        re.compile(
+            r"\b(what|changes?|changed|description|summary|solution|how|overview|proposed)\b", re.I
+        ),
+    ),
+)
+"""Which of our texts belongs under a heading: the first match that is not used yet."""
+
+
+class TemplateTexts(NamedTuple):
+    """Our texts, as Markdown that is safe to post."""
+
+    cause: str
+    change: str
+    issue: str
+    """`Fixes #N`, on its own line."""
+    tests: str
+
+
+def fill_template(template: str, texts: TemplateTexts) -> str:
+    """The template with our texts under the matching headings.
+
+    Texts without a heading come first. A line such as `Fixes #` without a number becomes ours.
+    Checkboxes are unticked: people tick them.
+    """
+    left = texts._asdict()
+    lines: list[str] = []
+    for given in template.split("\n"):
+        if "issue" in left and _CLOSES.search(given):
+            lines.append(left.pop("issue"))
+            continue
+        lines.append(_BOX.sub(r"\1[ ]", _CLOSES.sub(r"\1 …", given)))
+        heading = _HEADING.match(given)
+        title = (heading["hash"] or heading["bold"] or "") if heading else ""
+        for key, wanted in _HEADING_TOPICS:
+            if heading and key in left and wanted.search(title):
+                lines += ["", left.pop(key), ""]
+                break
+    first = [left[key] for key in ("cause", "change", "issue", "tests") if key in left]
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join([*first, "\n".join(lines).strip()]))
+
 
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""

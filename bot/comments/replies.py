@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments.checklist import render_checklist
-from bot.comments.evidence.vote_table import render_vote_table
-from bot.comments.no_fix import LABEL_AGAIN
-from bot.comments.queue import start_words, turn_words
-from bot.comments.status import (
-    failure_reason,
-    no_fix_reason,
-    render_status,
-    waiting_sentence,
-)
-from bot.github.models import ExistingWork
-from bot.markdown import block, code, details, prose
-from bot.repo_config.layers import LayerProblem
-from bot.storage.progress import Progress
-from bot.types import Login, QueuePosition, QuotaLimit, Run, RunStatus, SkippedComments
+from bot.comments.failures import LABEL_AGAIN, failure_reason, no_fix_reason, waiting_sentence
+from bot.comments.status import render_checklist, render_status, start_words, turn_words
+from bot.comments.vote_table import render_vote_table
+from bot.data.github_facts import ExistingWork
+from bot.data.progress import Progress
+from bot.data.run import Login, QueuePosition, QuotaLimit, Run, RunStatus, SkippedComments
+from bot.repo_config.model import LayerProblem
+from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
-from pipeline.types import NoFix, Selection
+from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption
 
 MAX_PLAN_FILES = 15

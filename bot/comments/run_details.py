@@ -1,15 +1,64 @@
-"""Which files the model saw and how they were found: a report for programs, a table for people."""
+"""The files a model saw, the environment, and the hosts that received code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.comments.search import render_search
-from bot.markdown import code, details, prose
+from bot.safe_text import block, code, details, prose
+from bot.settings import Settings, list_redis_hosts
 from pipeline.codebase.text import agree, pluralize
-from pipeline.types import Account, Context, Findings, SearchRecord, ShownFile
+from pipeline.data.code_places import Context, Findings, Located, SearchRecord, ShownFile
+from pipeline.data.types import Account
+from pipeline.environment.record import EnvironmentRecord, TriedAttempt
+from pipeline.models.spec import UNKNOWN_HOST, is_own
+
+
+def render_search(record: SearchRecord) -> str:
+    """A folded section: each answer that the edits started from, with its scores and places."""
+    drawn = pluralize(record.width, "answer")
+    sentences = [
+        f"Each stage of the search drew {drawn}; the edits started from "
+        f"{pluralize(len(record.located), 'answer')} in turn.",
+        *(prose(note, 400) for note in record.notes),
+    ]
+    parts = [" ".join(sentences)]
+    if record.located:
+        rows = [
+            row
+            for number, located in enumerate(record.located, 1)
+            for row in _render_rows(number, located)
+        ]
+        parts.append("\n".join(["| answer | place | why | score |", "|--:|---|---|--:|", *rows]))
+    places = sum(len(located.places) for located in record.located)
+    return details(f"Search: {pluralize(places, 'place')} named", "\n\n".join(parts))
+
+
+def _render_rows(number: int, located: Located) -> list[str]:
+    """A row for each place; for each file, where no lines were named."""
+    if not located.places:
+        score = _render_score(located.files_score)
+        return [
+            f"| {number} | {code(file.path)} | {_to_cell(file.why)} | {score} |"
+            for file in located.files
+        ]
+    score = _render_score(located.places_score)
+    return [
+        f"| {number} | {code(f'{place.path}:{place.lines}')} | {_to_cell(place.why)} | {score} |"
+        for place in located.places
+    ]
+
+
+def _render_score(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"
+
+
+def _to_cell(text: str) -> str:
+    return prose(" ".join(text.split()).replace("|", "¦"), 200)
+
 
 _STAGES = ("embedding", "relevance", "ranking")
 _MAX_ROWS = 40
@@ -155,3 +204,184 @@ def _count_tokens(found: Findings) -> int:
 
 def _sum_dollars(accounts: Sequence[Account]) -> float:
     return sum(account.dollars for account in accounts if account.stage in _STAGES)
+
+
+MOST_LINES: Final = 12
+_LINE: Final = 700
+
+
+class AttemptReport(BaseModel):
+    """One attempt to make an environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    summary: str
+    installed: bool
+    grade: str
+    """`healthy`, `untested`, `usable` or `broken`; empty if nobody looked."""
+    line: str
+    """How it went, in words."""
+    seconds: float
+
+
+class EnvironmentReport(BaseModel):
+    """`health.json`: the environment that served, and all that were tried."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    grade: str = ""
+    """`healthy`, `untested`, `usable` or `broken`; empty if nobody looked."""
+    rung: str = ""
+    """The attempt that served; empty if nothing could be installed."""
+    python: str = ""
+    version: str = ""
+    """The version that the package was told."""
+    imports: bool | None = None
+    """Whether all packages could be imported; null if nobody looked, as below."""
+    import_errors: dict[str, str] = {}
+    collected: int | None = None
+    """Tests that the repository has, as far as they were counted."""
+    passed: int | None = None
+    """Of a sample of them, without any edit."""
+    failed: int | None = None
+    errors: dict[str, int] = {}
+    """Kinds of failures in that sample."""
+    test_command: tuple[str, ...] = ()
+    problem: str = ""
+    """Why no test could be run."""
+    commands: tuple[str, ...] = ()
+    """What installed it."""
+    left_out: tuple[str, ...] = ()
+    """Requirements of the tests that could not be had, each with the reason."""
+    given_up: str = ""
+    """Why the model that was asked for commands gave up."""
+    attempts: tuple[AttemptReport, ...] = ()
+
+
+def build_environment_report(record: EnvironmentRecord) -> EnvironmentReport:
+    """The report on the environment of a run."""
+    best, health, installed = record.best, record.health, record.installation
+    found: dict[str, Any] = {
+        "rung": best.name if best else "",
+        "given_up": record.given_up,
+        "attempts": tuple(map(_build_attempt, record.tried)),
+    }
+    if health:
+        found |= {
+            "grade": health.grade.name.lower(),
+            "python": health.python,
+            "imports": health.imports,
+            "import_errors": {one.name: one.error for one in health.packages if one.error},
+            "collected": health.collected,
+            "passed": health.passed,
+            "failed": health.failed,
+            "errors": health.errors,
+            "test_command": health.command,
+            "problem": health.problem,
+        }
+    if installed:
+        found |= {
+            "python": installed.python or found.get("python", ""),
+            "version": installed.version,
+            "commands": installed.commands,
+            "left_out": tuple(f"{one.requirement}: {one.reason}" for one in installed.left_out),
+        }
+    if best and best.setup:
+        found["commands"] = best.setup
+    return EnvironmentReport(**found)
+
+
+def _build_attempt(attempt: TriedAttempt) -> AttemptReport:
+    return AttemptReport(
+        name=attempt.name,
+        summary=attempt.summary,
+        installed=bool(attempt.image),
+        grade=attempt.health.grade.name.lower() if attempt.health else "",
+        line=attempt.line(),
+        seconds=round(attempt.seconds, 1),
+    )
+
+
+def render_environment(record: EnvironmentRecord) -> str:
+    """The section of `report.md` on the environment; empty where nobody looked at it."""
+    best, health, installed = record.best, record.health, record.installation
+    if best is None or health is None:
+        return ""
+    parts = [f"## Environment\n\nThe environment {health.works}. {prose(health.summary(), _LINE)}"]
+    if health.command:
+        parts.append(f"The repository's tests are run with {code(' '.join(health.command), 300)}.")
+    if installed and installed.left_out:
+        lacking = [
+            f"- {code(one.requirement, 200)}: {prose(one.reason, _LINE)}"
+            for one in installed.left_out[:MOST_LINES]
+        ]
+        more = len(installed.left_out) - len(lacking)
+        lacking += [f"- and {more} more"] if more else []
+        parts.append("What the tests ask for and could not be installed:\n\n" + "\n".join(lacking))
+    lines = [
+        f"- {prose(_describe_used(attempt) if attempt is best else attempt.line(), _LINE)}"
+        for attempt in record.tried[:MOST_LINES]
+    ]
+    if len(lines) > 1:
+        parts.append("What was tried:\n\n" + "\n".join(lines))
+    if best.setup:
+        parts.append("Commands that a model wrote:\n\n" + block("\n".join(best.setup), 4000, "sh"))
+    if record.given_up:
+        parts.append(f"The model gave up: {prose(record.given_up, _LINE)}")
+    return "\n\n".join(parts)
+
+
+def _describe_used(attempt: TriedAttempt) -> str:
+    """The line of the attempt that is in use, whose health stands above."""
+    return f"{attempt.summary.rstrip('. ')}: this is the environment that was used."
+
+
+CLUSTER: Final = "kubernetes"
+"""Stands for the cluster, whose location is unknown here."""
+MAX_HOSTS: Final = 10
+
+
+def external_hosts(
+    sent_to: Sequence[str], settings: Settings, *, by_app: bool
+) -> tuple[str, ...] | None:
+    """The hosts that received code and that may not belong to the operator.
+
+    `sent_to` lists the models' hosts (`Ledger.sent_to`); the hosts that store and run code are
+    added. `by_app` says whether the App did it, which keeps its runs in Redis.
+    None if the hosts are unknown.
+    """
+    if not sent_to or UNKNOWN_HOST in sent_to:
+        return None
+    declared = settings.own_hosts.split(",")
+    hosts = dict.fromkeys((*sent_to, *_storage_hosts(settings, by_app=by_app)))
+    return tuple(host for host in hosts if not is_own(host, declared))
+
+
+def destinations_note(
+    hosts: Sequence[str] | None, accounts: Sequence[Account], *, by_app: bool
+) -> str:
+    """One line on the result of `external_hosts`; empty if the hosts are unknown."""
+    if hosts is None:
+        return ""
+    if hosts:
+        named = ", ".join(code(host, 100) for host in hosts[:MAX_HOSTS])
+        more = f" and {len(hosts) - MAX_HOSTS} more" if len(hosts) > MAX_HOSTS else ""
+        return f"Code was sent to {named}{more}."
+    models = "The models ran"
+    if all(account.model.startswith("recorded") for account in accounts):
+        models = "The recorded answers were served"
+    github = " except to GitHub" if by_app else ""
+    return (
+        f"{models} on the operator's own machines or network, and I sent code nowhere "
+        f"else{github}. I cannot see whether those machines pass it on."
+    )
+
+
+def _storage_hosts(settings: Settings, *, by_app: bool) -> list[str]:
+    docker = settings.docker_url
+    hosts = [] if docker.startswith("unix:") else [urlsplit(docker).hostname or ""]
+    hosts += list_redis_hosts(settings.redis_url) if by_app else []
+    if settings.sandbox == "kubernetes":
+        hosts += [CLUSTER, urlsplit(f"//{settings.sandbox_registry}").hostname or ""]
+    return [host for host in hosts if host]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from bot.markdown import MARKER_PREFIX
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from bot.safe_text import MARKER_PREFIX
 from pipeline.codebase.text import pluralize
 
 MIN_FOR_RATE: Final = 10

@@ -1,27 +1,126 @@
-"""The status comment of an issue, one function a state. Untrusted values are made inert."""
+"""The status comment of an issue: one function a state, with checklist and place in the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Final, Literal
 
-from bot.comments.checklist import render_checklist
-from bot.comments.evidence.vote_table import render_edits
-from bot.comments.no_fix import (
+from bot.comments.evidence import describe_minutes
+from bot.comments.failures import (
     LABEL_AGAIN,
-    NO_PYTHON,
+    failure_reason,
     no_fix_headline,
     no_fix_reason,
     script_headline,
+    stop_reason,
+    waiting_sentence,
 )
-from bot.comments.stop_reason import stop_reason
-from bot.markdown import block, code, details, prose
-from bot.storage.progress import Progress
-from bot.types import Failure, Mode, Run, RunId, StopReason, replace
-from pipeline.selection.letters import to_letter
-from pipeline.types import NoFix
+from bot.comments.vote_table import render_edits
+from bot.data.progress import STAGES, Progress, Stage
+from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, StopReason
+from bot.safe_text import block, code, details, prose
+from pipeline.codebase.text import pluralize
+from pipeline.data.types import NoFix
+from pipeline.selection.verdict import to_letter
+from sandbox.frozen import replace
 
-_LOG_CHARACTERS = 3000
+STAGE_TITLES: Final[dict[Stage, str]] = {
+    "environment": "Install the repository",
+    "context": "Find the code that matters",
+    "edits": "Write edits and scripts",
+    "choice": "Run the tests and choose",
+    "reproduction": "Show the fix with a test",
+}
+
+
+def render_checklist(run: Run, progress: Progress) -> str:
+    """The stages of a run with their times, what it does now, and how long runs take.
+
+    Without the stages for a run that does not fix an issue.
+    """
+    parts: list[str] = []
+    if run.mode is Mode.FIX and progress.stages:
+        parts.append("\n".join(_lines(progress)))
+    else:
+        known = _counts("environment", progress)
+        parts += [prose(progress.doing, 500), f"Environment: {known}" if known else ""]
+    parts.append(_time_sentence(run, progress))
+    return "\n\n".join(filter(None, parts))
+
+
+def _lines(progress: Progress) -> Iterator[str]:
+    began = progress.stages
+    latest = max(began, key=STAGES.index)
+    for stage in STAGES:
+        title, counts = STAGE_TITLES[stage], _counts(stage, progress)
+        if stage == latest:
+            doing = " · ".join(filter(None, (prose(progress.doing, 500).rstrip("."), counts)))
+            yield f"- ⏳ **{title}**{f': {doing}' if doing else ''}"
+        elif STAGES.index(stage) > STAGES.index(latest):
+            yield f"- ☐ {title}"
+        else:
+            seconds = measure_stage(stage, began)
+            took = "" if seconds is None else describe_minutes(seconds)
+            done = " · ".join(filter(None, (counts, took)))
+            yield f"- ✅ {title}{f': {done}' if done else ''}"
+
+
+def _counts(stage: Stage, progress: Progress) -> str:
+    text = describe_counts(stage, progress)
+    return prose(text, 500) if stage == "environment" else text
+
+
+def describe_counts(stage: Stage, progress: Progress) -> str:
+    """What a stage has counted so far, in words; of the environment untrusted."""
+    match stage:
+        case "environment":
+            return progress.environment
+        case "context":
+            files = progress.files
+            return f"{pluralize(files, 'file')} read" if files else ""
+        case "edits":
+            edits = f"{pluralize(progress.edits, 'edit')}" if progress.edits else ""
+            more = progress.edits_begun - progress.edits
+            under_way = f"{more} under way" if more > 0 else ""
+            scripts = f"{pluralize(progress.tests, 'script')}" if progress.tests else ""
+            return ", ".join(filter(None, (scripts, edits, under_way)))
+        case "choice":
+            return _suite_counts(progress)
+        case _:
+            return ""
+
+
+def _suite_counts(progress: Progress) -> str:
+    if not progress.suite_tests:
+        return ""
+    base = f"{progress.suite_tests:,} of this repository's tests run without an edit"
+    if not progress.suite_runs:
+        return base
+    return f"{base}, {progress.suite_run:,} in {pluralize(progress.suite_runs, 'further run')}"
+
+
+def measure_stage(stage: Stage, began: dict[Stage, datetime]) -> float | None:
+    """How many seconds a stage took, by when each began; None until it is over."""
+    later = [began[one] for one in STAGES[STAGES.index(stage) + 1 :] if one in began]
+    if stage not in began or not later:
+        return None
+    return (later[0] - began[stage]).total_seconds()
+
+
+def _time_sentence(run: Run, progress: Progress) -> str:
+    parts: list[str] = []
+    if run.started_at is not None:
+        seconds = (progress.at - run.started_at).total_seconds()
+        parts.append(f"{describe_minutes(seconds)} so far")
+    if progress.expected is not None:
+        low, high = (max(1, round(seconds / 60)) for seconds in progress.expected)
+        span = f"{low} to {high} minutes" if low < high else pluralize(low, "minute")
+        parts.append(f"most recent runs took {span}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
 NOTHING_SPENT = "I had spent nothing."
 
 WithdrawalReason = Literal["trust", "disabled"]
@@ -55,15 +154,6 @@ def render_waiting(run: Run, reason: Failure) -> str:
     """The status comment of a started run while a service that it needs is unavailable."""
     more = "I have saved my progress, and will retry and continue from there."
     return render_status(run, f"{_work_sentence(run)}\n\n{waiting_sentence(reason)} {more}")
-
-
-def waiting_sentence(reason: Failure) -> str:
-    """Which service a run waits for, as a sentence."""
-    if reason is Failure.WRITES_SPENT:
-        return "The run waits because I wrote too often in this repository within an hour."
-    model, sandbox = "the language model", "the sandbox that runs the tests"
-    what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
-    return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
 
 
 def _work_sentence(run: Run) -> str:
@@ -162,98 +252,53 @@ def render_late_stop(run: Run, number: int) -> str:
     )
 
 
-def _invalid_config(detail: str) -> str:
-    """`detail` is the problem."""
-    where = f": {prose(detail, 600)}" if detail else "."
-    return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
-
-
-def _other_format(detail: str) -> str:
-    """`detail` is our own sentence about the two formats."""
-    return f"another version of me began this run. {prose(detail, 300)} Please {LABEL_AGAIN}."
-
-
-def _too_large(detail: str) -> str:
-    """`detail` is what there is too much of, as a sentence."""
-    what = prose(" ".join(detail.split()), 200)
-    return f"the repository is larger than any that I work on. {what}".rstrip()
-
-
-def _install_failure(detail: str) -> str:
-    """`detail` as `bot.failures.environment_detail` makes it."""
-    command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
-    step = f" {code(command)} failed." if command else ""
-    why = f" {prose(sentence, 1000)}" if sentence else ""
-    text = (
-        f"the repository could not be installed.{step}{why}\n\nIf it installs for you, describe "
-        f"how in `.github/capuchin.yml`, then {LABEL_AGAIN}."
-    )
-    if log.strip():
-        text += "\n\n" + details("The end of the log", block(log, _LOG_CHARACTERS))
-    return text
-
-
-_LATER: Final = f"Please {LABEL_AGAIN} later."
-_OPERATOR = "The operator of this bot"
-_FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
-    Failure.ISSUE_GONE: "the issue is no longer in this repository.",
-    Failure.ISSUE_CLOSED: f"the issue is closed. To have it fixed, reopen it and {LABEL_AGAIN}.",
-    Failure.REPOSITORY_GONE: (
-        "the repository, or the commit that I started from, no longer exists. "
-        f"If the repository has moved, {LABEL_AGAIN}."
-    ),
-    Failure.REPOSITORY_EMPTY: (
-        f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
-    ),
-    Failure.REPOSITORY_TOO_LARGE: _too_large,
-    Failure.CONFIG_INVALID: _invalid_config,
-    Failure.NOT_PYTHON: NO_PYTHON,
-    Failure.ENVIRONMENT: _install_failure,
-    Failure.MODEL_UNAVAILABLE: (
-        f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
-    ),
-    Failure.MODEL_MISCONFIGURED: (
-        "the language model rejected the key, name or address that I am configured with. "
-        f"{_OPERATOR} has to correct it."
-    ),
-    Failure.MODEL_REFUSED: (
-        "the language model declined to work on this issue. It needs a person."
-    ),
-    Failure.SANDBOX_UNAVAILABLE: (
-        "the sandbox that runs the tests was unavailable for a long time. "
-        f"Please {LABEL_AGAIN} later."
-    ),
-    Failure.GITHUB_UNAVAILABLE: f"GitHub did not respond for a long time. {_LATER}",
-    Failure.WRITES_SPENT: f"I had to write too often in this repository. {_LATER}",
-    Failure.PUBLISH_REFUSED: (
-        "I found a fix, but this repository's rules did not let me open a pull request for it. "
-        f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."
-    ),
-    Failure.NO_PROGRESS: (
-        "I was interrupted repeatedly and made no progress. "
-        f"{_OPERATOR} can find the reason in its log."
-    ),
-    Failure.OTHER_FORMAT: _other_format,
-    Failure.INTERNAL: (
-        f"I hit a bug of my own. {_OPERATOR} can find it in the log, under the run's id."
-    ),
-}
-"""A sentence, or what makes one of `Run.detail`."""
-
-
-def failure_reason(failure: Failure, detail: str = "") -> str:
-    """Why the run failed, and what to do next.
-
-    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID and
-    REPOSITORY_TOO_LARGE, and unused otherwise.
-    """
-    reason = _FAILURE_REASONS[failure]
-    return reason if isinstance(reason, str) else reason(detail)
-
-
 def render_status(run: Run, text: str) -> str:
     """The status comment with `text`, then the run's id, cost, page and marker."""
     spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
     page = f" · [run page]({run.page_url})" if run.page_url else ""
     unread = f" · {run.omissions}" if run.omissions else ""
     return f"{text}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"
+
+
+def render_queued(run: Run, wait: QueuePosition) -> str:
+    """The status comment of a run that waits for a free worker."""
+    expected = f" {start_words(wait)}" if wait.expected_seconds is not None else ""
+    return render_status(
+        run,
+        f"I will look into this, as @{run.asked_by} asked. "
+        f"The run is {turn_words(wait)}.{expected}",
+    )
+
+
+def render_no_worker(run: Run) -> str:
+    """The status comment of a run while no worker lives."""
+    return render_status(
+        run,
+        f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at the"
+        " moment. I start by myself as soon as one is back. My operator finds the reason in the"
+        " log.",
+    )
+
+
+def turn_words(wait: QueuePosition) -> str:
+    """The place in the queue, as the end of a sentence."""
+    ahead = wait.position - 1
+    return f"queued behind {pluralize(ahead, 'other run')}" if ahead else "next in the queue"
+
+
+def start_words(wait: QueuePosition) -> str:
+    """A sentence on when the run is expected to start; empty where nothing is known."""
+    if wait.expected_seconds is None:
+        return ""
+    return f"I expect to start {describe_wait(*wait.expected_seconds)}."
+
+
+def describe_wait(shortest: float, longest: float) -> str:
+    """Two times from now in seconds, as roughly as they are known."""
+    if longest < 120:
+        return "within two minutes"
+    unit, seconds = ("minutes", 60) if longest < 90 * 60 else ("hours", 3600)
+    low, high = round(shortest / seconds), max(1, round(longest / seconds))
+    if low == 0:
+        return f"within {high} {unit}"
+    return f"in about {high} {unit}" if low == high else f"in {low}–{high} {unit}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot.markdown import block, code, details, prose
+from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, join_names, pluralize
+from pipeline.data.suite_reports import Standing, SuiteReport, TestOutcome
+from pipeline.data.types import Candidate, JudgedEdits, VoteTable
 from pipeline.reasons import describe_cut
-from pipeline.selection.letters import name_edits, rank_edits, to_letter
-from pipeline.types import Candidate, JudgedEdits, Standing, SuiteReport, TestOutcome, VoteTable
+from pipeline.selection.verdict import name_edits, rank_edits, to_letter
 from prompts.text import drop_index_lines
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 
 MAX_CELLS = 600
 """A larger table shows only the sums."""

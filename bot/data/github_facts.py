@@ -1,13 +1,16 @@
-"""The fields of GitHub's responses that we read; all others are ignored."""
+"""The fields of GitHub's responses that we read."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, cast
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from bot.types import CommitSha, Frozen, Login
+from bot.data.run import Login
+from pipeline.data.types import CommitSha
+from sandbox.frozen import Frozen
 
 GHOST: Final = Login("ghost")
 """Who GitHub shows as the author of what a deleted account wrote."""
@@ -297,3 +300,13 @@ class ExistingWork(Frozen):
 
     def __bool__(self) -> bool:
         return bool(self.locked or self.assignees or self.pulls or self.ours or self.branches)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The App's account on GitHub."""
+
+    login: Login
+    """`name[bot]`."""
+    email: str
+    """The noreply address that GitHub attributes to the App."""

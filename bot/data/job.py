@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Generic, TypeVar
 
-from bot.types import RunId
+from bot.data.run import RunId
 from pipeline.budget import SharedBudget
 from pipeline.codebase.commit import Codebase
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Account, Issue, NoFix, Selection
 from pipeline.edits.external import ExternalEdit
 from pipeline.environment.prepare import open_image_store
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.options import Options
 from pipeline.select import Choice, ExternalTest
 from pipeline.store import SharingStore, Store
-from pipeline.types import Account, Context, Issue, NoFix, Selection
 from pipeline.workflows.plan import Plan
 
 R = TypeVar("R", covariant=True)

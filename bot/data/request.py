@@ -1,23 +1,48 @@
-"""What an event asks of us, once it is decided that it asks at all."""
+"""What an event, a label or a command asks the bot to do."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from bot.triggers.command_text import Command
-from bot.types import (
-    CommentLocation,
-    CommitSha,
-    Frozen,
-    IssueVersion,
-    Login,
-    Mode,
-    RepoRef,
-    RunId,
-    StopReason,
-)
+from bot.data.run import CommentLocation, IssueVersion, Login, Mode, RepoRef, RunId, StopReason
+from pipeline.data.types import CommitSha
+from sandbox.frozen import Frozen
+
+_LETTERS = re.compile(r"`?([A-Za-z]{1,2})`?[.,;]?")
+_NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
+_ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
+
+
+class Command(Frozen):
+    """A command that a person wrote. All of it is untrusted text."""
+
+    verb: str
+    """Lower case; empty when nothing followed our name."""
+    words: tuple[str, ...] = ()
+    """What follows the verb on its line."""
+    by_slash: bool = True
+    """`/capuchin`, which is meant for nobody else; not `@capuchin`, which may be talk."""
+
+    @property
+    def anyway(self) -> bool:
+        """The author knows that somebody else seems to work on the issue."""
+        return any(word.lower() in _ANYWAY for word in self.words)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers among the words, `#` or not, such as those of pull requests."""
+        found = (_NUMBER.fullmatch(word) for word in self.words)
+        return tuple(int(one[1]) for one in found if one)
+
+    @property
+    def letter(self) -> str | None:
+        """The one word of one or two letters, as edits are named, in upper case; else None."""
+        found = (_LETTERS.fullmatch(word) for word in self.words)
+        names = [one[1].upper() for one in found if one]
+        return names[0] if len(names) == 1 else None
 
 
 class Delay(StrEnum):
@@ -151,3 +176,47 @@ class StartResult(NamedTuple):
 
     outcome: StartOutcome
     run_id: RunId
+
+
+SWEEP_PREFIX: Final = "sweep-"
+"""How the delivery of a run begins that was found without a webhook."""
+NO_LABEL_EVENT: Final = ("",) * 5
+
+
+class LabelEvent(NamedTuple):
+    """A label on an issue, or "" for an assignment, as a webhook or the sweep reports it.
+
+    Two webhooks are two of them, unless they have the same delivery. The sweep knows no delivery:
+    what it finds is the same as what was reported up to that second, and the other way round.
+    """
+
+    label: str
+    at: int
+    """Since when; seconds since the epoch, by GitHub's clock."""
+    from_sweep: bool
+
+    @classmethod
+    def from_request(cls, request: RunRequest) -> LabelEvent | None:
+        """None where nobody knows since when."""
+        if request.at is None:
+            return None
+        swept = request.delivery.startswith(SWEEP_PREFIX)
+        return cls(request.label.casefold(), int(request.at.timestamp()), swept)
+
+    @property
+    def hash_field(self) -> str:
+        return f"{'swept' if self.from_sweep else 'heard'} {self.label}"
+
+    @property
+    def until(self) -> int:
+        """A webhook's word for the moment may be a second later than that of the sweep."""
+        return self.at + self.from_sweep
+
+    @property
+    def covering_fields(self) -> tuple[str, str]:
+        """What says that it is dealt with."""
+        return ("heard " if self.from_sweep else "swept ") + self.label, f"swept {self.label}"
+
+    @property
+    def script_args(self) -> tuple[str, int, int, str, str]:
+        return self.hash_field, self.at, self.until, *self.covering_fields

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, NewType
 
 from pydantic import Field
 
-from pipeline.types import CommitSha as CommitSha
+from pipeline.data.types import CommitSha as CommitSha
 from sandbox.frozen import Frozen as Frozen
 from sandbox.frozen import replace as replace
 

@@ -1,15 +1,62 @@
-"""Reads the unanswered feedback on a pull request of ours from people with write access."""
+"""Reads reviewers' feedback and answers it."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
 
 from bot.admission.trust import is_trusted
-from bot.followup.context import PullRun
-from bot.github.models import LineCommentFacts, ReviewFacts
-from bot.triggers.command_text import parse_command
-from bot.types import CommitSha, Frozen, Login
+from bot.comments import followup
+from bot.data.github_facts import IssueFacts, LineCommentFacts, PullRequestFacts, ReviewFacts
+from bot.data.pull import PullRecord
+from bot.data.run import Login
+from bot.errors import Forbidden, NotFound
+from bot.github.repository import Repository
+from bot.runs.context import RunContext
 from bot.visible_text import visible_text
+from bot.webhooks.command_text import parse_command
+from pipeline.data.types import CommitSha
+from pipeline.workflows.revise import Revision
+from sandbox.frozen import Frozen, replace
+
+
+@dataclass(frozen=True)
+class PullRun(RunContext):
+    """A run on one of our open pull requests."""
+
+    pull: PullRequestFacts
+    issue: IssueFacts | None
+    """The issue that the pull request fixes; None when it is gone."""
+    record: PullRecord
+
+    @property
+    def base_branch(self) -> str:
+        return self.pull.base_branch
+
+    async def update_record(self, **fields: Any) -> PullRun:
+        """Save some fields of the record; the other fields stay as they are in Redis.
+
+        Raises:
+            LeaseLost: nothing was written.
+        """
+        await self.lease.require()
+        old, seconds = self.record, self.settings.timings.follow_up_seconds
+        kept = await self.lease.storage.pulls.change(old.repo, old.pull, fields, due_in=seconds)
+        return dataclasses.replace(self, record=kept or replace(old, **fields))
+
+    async def drop_record(self) -> None:
+        """Stop following this pull request up."""
+        await self.lease.require()
+        await self.lease.storage.pulls.drop(self.record.repo, self.record.pull)
+
+    async def comment_once(self, marker: str, body: str) -> None:
+        """Comment on the pull request, unless a comment there holds `marker` already."""
+        await self.lease.require()
+        await self.repo.issues.comment_once(self.pull.number, marker, body)
+
 
 WRITERS = ("write",)
 """Whose feedback is followed, independent of who may start a run."""
@@ -152,3 +199,57 @@ async def read_failing_checks(ctx: PullRun) -> tuple[str, ...]:
         if status.state in ("error", "failure")
     ][: MAX_LOGS - len(logs)]
     return tuple(logs)
+
+
+MAX_THREADS: Final = 30
+"""Most threads that get a reaction and a reply of their own; one comment answers the others."""
+
+
+async def acknowledge(ctx: PullRun, batch: FeedbackBatch) -> None:
+    """React to each comment on a line; the reaction to commands is the dispatcher's."""
+    on_lines = [remark for remark in batch.remarks if remark.comment is not None]
+    for remark in on_lines[:MAX_THREADS]:
+        if remark.comment is not None:
+            await ctx.lease.require()
+            await acknowledge_comment(ctx.repo, remark.comment)
+
+
+async def acknowledge_comment(repo: Repository, comment: int) -> None:
+    """React to a comment on a line, unless it is gone or locked."""
+    with suppress(Forbidden, NotFound):
+        await repo.pulls.reactions(comment, repo.issues.is_own).add("eyes")
+
+
+async def answer_reviews(
+    ctx: PullRun, batch: FeedbackBatch, revised: Revision, sha: CommitSha | None
+) -> None:
+    """Reply to comments on lines in their threads, and to all other remarks in one comment."""
+    here = sha[:7] if sha and not ctx.record.handed_over else ""
+    lost = bool(sha) and not here
+    left_out = followup.outsiders_note(batch.untrusted)
+    numbered = [(place, remark) for place, remark in enumerate(batch.remarks)]
+    threads = [(place, remark) for place, remark in numbered if remark.thread is not None]
+    threads = threads[:MAX_THREADS]
+    others = [each for each in numbered if each not in threads]
+
+    def text(about: list[tuple[int, Remark]], more: str) -> str:
+        markers = [followup.answer_marker(remark.id) for _, remark in about]
+        if lost or not revised.answer:
+            name = ctx.settings.app_name
+            body = followup.failure_answer(markers, name, revised.spent_ceiling == "run")
+        else:
+            remark = [(remark.by, revised.reply_to(place)) for place, remark in about]
+            body = followup.review_answer(remark, here, markers)
+        return f"{body}\n{more}\n" if more else body
+
+    for nth, one in enumerate(threads):
+        remark = one[1]
+        assert remark.thread is not None
+        more = left_out if nth == 0 and not others else ""
+        await ctx.lease.require()
+        await ctx.repo.pulls.reply_once(
+            ctx.pull.number, remark.thread, followup.answer_marker(remark.id), text([one], more),
+            ctx.repo.issues.is_own,
+        )  # fmt: skip
+    if others:
+        await ctx.comment_once(followup.answer_marker(others[0][1].id), text(others, left_out))

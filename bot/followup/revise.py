@@ -6,21 +6,26 @@ import dataclasses
 
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
+from bot.data.run import Run
 from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
-from bot.followup.context import PullRun
-from bot.followup.feedback import FeedbackBatch, FeedbackReader
-from bot.followup.limits import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
-from bot.followup.respond import acknowledge, answer_reviews
-from bot.git.commits import create_commit, push
-from bot.git.merge import merge_commits, read_changes
+from bot.followup.feedback import (
+    FeedbackBatch,
+    FeedbackReader,
+    PullRun,
+    acknowledge,
+    answer_reviews,
+)
+from bot.followup.schedule import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
+from bot.git.commits import create_commit, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
-from bot.markdown import line
+from bot.safe_text import line
 from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
-from bot.types import CommitSha, Frozen, Run, replace
 from pipeline.codebase.commit import Codebase
+from pipeline.data.types import CommitSha
 from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
+from sandbox.frozen import Frozen, replace
 
 BATCH_KEY = "feedback"
 CONFLICT_KEY = "clash"

@@ -1,18 +1,29 @@
-"""Follows up one of our open pull requests: looks at its state now and does what is due."""
+"""Looks at the state of one of our pull requests and does what is due."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
 
 from bot.admission.check import load_repo_config
 from bot.comments import followup
-from bot.errors import RunFailed, Superseded, TryLater
-from bot.failures import describe_cause, translate_errors
-from bot.followup.close import close_if_obsolete
-from bot.followup.context import PullRun
-from bot.followup.feedback import FeedbackBatch
-from bot.followup.ready import mark_ready
+from bot.data.github_facts import CheckRunFacts, StatusFacts
+from bot.data.run import Failure, Run, RunStatus, Stop, StopReason, now
+from bot.errors import (
+    Forbidden,
+    GitHubError,
+    GitHubUnavailable,
+    NotFound,
+    RunFailed,
+    Superseded,
+    TryLater,
+    describe_cause,
+    translate_errors,
+)
+from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.followup.revise import (
     BATCH_KEY,
     address_reviews,
@@ -25,15 +36,93 @@ from bot.followup.revise import (
 from bot.followup.verify import complete_stale_check, verify_evidence
 from bot.git.mirrors import Checkout, Mirrors
 from bot.github.app import GitHubApp
-from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
 from bot.runs.finish import RunFinisher, with_spending
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.triggers.labels import LabelSet
-from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
+from bot.webhooks.labels import LabelSet
+from sandbox.frozen import replace
+
+
+async def close_if_obsolete(ctx: PullRun) -> bool:
+    """Close the pull request if nobody needs it; returns whether its follow-up is over."""
+    if ctx.pull.state != "open":
+        await _delete_own_branch(ctx)
+        await ctx.drop_record()
+        return True
+    note = _closing_note(ctx)
+    if not note:
+        return False
+    marker = followup.note_marker("closed", str(ctx.pull.number))
+    await ctx.comment_once(marker, note)
+    await ctx.lease.require()
+    await ctx.repo.pulls.close(ctx.pull.number)
+    await _delete_own_branch(ctx)
+    await ctx.drop_record()
+    return True
+
+
+def _closing_note(ctx: PullRun) -> str:
+    """The closing comment; empty while the pull request is needed."""
+    if ctx.issue is not None and ctx.issue.state != "open":
+        return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
+    days, touched = ctx.config.stale_days, ctx.pull.updated_at
+    if days and touched is not None and now() - touched > timedelta(days=days):
+        return followup.stale_note(days, ctx.pull.number)
+    return ""
+
+
+async def _delete_own_branch(ctx: PullRun) -> None:
+    """Delete the branch if we closed the pull request and nobody pushed to it."""
+    marker = followup.note_marker("closed", str(ctx.pull.number))
+    if await ctx.repo.issues.find_comment(ctx.pull.number, marker) is None:
+        return
+    head = await ctx.repo.get_branch_head(ctx.record.branch)
+    if head is None or not ctx.record.is_ours(head):
+        return
+    await ctx.lease.require()
+    try:
+        await ctx.repo.delete_branch(ctx.record.branch)
+    except (Forbidden, NotFound):  # we may not, or it is gone
+        return
+
+
+NO_CHECKS_GRACE: Final = timedelta(hours=1)
+"""A head without any check after this time gets none."""
+PASSING: Final = frozenset({"success", "neutral", "skipped"})
+
+
+async def mark_ready(ctx: PullRun) -> PullRun:
+    """End the draft state if it was to last only until now; does so once, and never undoes it."""
+    record = ctx.record
+    if not record.ready_when_green or not ctx.pull.draft:
+        return await ctx.update_record(ready_when_green=False) if record.ready_when_green else ctx
+    slug = ctx.repo.identity.login.removesuffix("[bot]")
+    checks = await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug)
+    statuses = await ctx.repo.checks.list_statuses(ctx.pull.head_sha)
+    opened = ctx.pull.created_at or now()
+    if not record.evidence_confirmed or not is_green(checks, statuses, waited=now() - opened):
+        return ctx
+    await ctx.lease.require()
+    try:
+        await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
+    except Forbidden:  # it stays a draft; a person can mark it
+        return ctx
+    return await ctx.update_record(ready_when_green=False)
+
+
+def is_green(
+    checks: Sequence[CheckRunFacts], statuses: Sequence[StatusFacts], *, waited: timedelta
+) -> bool:
+    """Whether all of them succeeded. No checks at all count as success after a grace period."""
+    if not checks and not statuses:
+        return waited >= NO_CHECKS_GRACE
+    if any(status.state != "success" for status in statuses):
+        return False
+    return all(check.status == "completed" and check.conclusion in PASSING for check in checks)
+
 
 logger = logging.getLogger(__name__)
 

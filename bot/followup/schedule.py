@@ -1,15 +1,78 @@
-"""Starts follow-up runs for events: one for each pull request, however many events arrive."""
+"""Starts follow-up runs for events, within daily limits.
+
+Feedback beyond them is not lost: it waits for the next day.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from bot.admission.check import claim_quota, refuse
+from bot.comments import followup
+from bot.data.pull import PullRecord
+from bot.data.request import Delay, PullUpdate, StartOutcome
+from bot.data.run import Login, Mode, QuotaLimit, Run, RunStatus, now
+from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.settings import Settings
-from bot.storage.pulls import PullRecord
 from bot.storage.requests import QueuedRequest
-from bot.triggers.requests import Delay, PullUpdate, StartOutcome
-from bot.types import Mode, Run, RunStatus, now, replace
+from pipeline.run_errors import Ceiling
+from sandbox.frozen import replace
+
+
+async def apply_quota(ctx: PullRun, batch: FeedbackBatch) -> FeedbackBatch:
+    """Count a run for each reviewer; refuse, for today, the feedback beyond the quota."""
+    over: set[str] = set()
+    for login in dict.fromkeys(remark.by for remark in batch.remarks):
+        limit = await _claim(ctx, login)
+        if limit is not None:
+            over.add(login)
+            await ctx.lease.require()
+            text = followup.quota_refusal(login, limit)
+            await refuse(
+                ctx.lease.storage.refusals,
+                ctx.repo,
+                ctx.pull.number,
+                login,
+                text,
+                request_id=ctx.lease.run.id,
+            )
+    kept = tuple(remark for remark in batch.remarks if remark.by not in over)
+    return replace(batch, remarks=kept)
+
+
+async def claim_rebase(ctx: PullRun) -> bool:
+    """Whether a conflict may be resolved today; it counts as a run of the fix's requester."""
+    return await _claim(ctx, ctx.record.asked_by) is None
+
+
+async def _claim(ctx: PullRun, login: Login) -> QuotaLimit | None:
+    run = replace(ctx.run, asked_by=login)
+    return await claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
+
+
+def is_daily_ceiling(spent: Ceiling | None) -> bool:
+    """Whether the ceiling is one that resets tomorrow."""
+    return spent in ("repository", "installation")
+
+
+def is_paused(ctx: PullRun) -> bool:
+    """Whether a ceiling was reached today."""
+    return ctx.record.paused_on == _today()
+
+
+async def pause(ctx: PullRun, spent: Ceiling | None, *, notify: bool) -> PullRun:
+    """Do nothing more today; with `notify`, comment that once."""
+    day = _today()
+    if notify and spent is not None:
+        marker = followup.note_marker("paused", day)
+        await ctx.comment_once(marker, followup.budget_pause_note(spent, day))
+    return await ctx.update_record(paused_on=day)
+
+
+def _today() -> str:
+    return now().date().isoformat()
+
 
 RETRY_SECONDS = 0.5
 """The pause between two looks whether the current run has ended."""

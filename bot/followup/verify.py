@@ -6,16 +6,17 @@ from contextlib import suppress
 from typing import Final
 
 from bot.comments import followup
-from bot.followup.context import PullRun
-from bot.git.merge import merge_commits, read_changes
+from bot.data.job import VerificationRequest
+from bot.data.run import Mode
+from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.followup.feedback import PullRun
+from bot.git.commits import merge_commits, read_changes
 from bot.git.mirrors import Checkout
 from bot.github.checks import CompletedCheck, Conclusion, PendingCheck
-from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.runner.types import VerificationRequest
-from bot.types import CommitSha, Frozen, Mode
 from pipeline.codebase.commit import Codebase
-from pipeline.types import Issue
+from pipeline.data.types import CommitSha, Issue
 from pipeline.workflows.verify import Verification, VerificationVerdict
+from sandbox.frozen import Frozen
 
 STARTED_CHECK_KEY: Final = "checking"
 CONCLUSIONS: dict[VerificationVerdict, Conclusion] = {

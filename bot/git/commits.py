@@ -1,19 +1,83 @@
-"""Creates commits from diffs with git's plumbing, without a worktree, and pushes them."""
+"""Creates commits from diffs, merges with a newer base, in the repository's style.
+
+https://developercertificate.org, https://www.conventionalcommits.org
+
+Mirrors have no history, so both commits get the same artificial parent for the merge.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bot.data.github_facts import Identity
+from bot.data.pull import CONVENTIONAL, CommitStyle
 from bot.errors import UnfitDiff
-from bot.git.remote import Remote
-from bot.github.repository import Identity
-from bot.types import CommitSha
+from bot.git.mirrors import Remote
+from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
+from pipeline.data.types import CommitSha
 from sandbox.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from bot.github.repository import Repository
+
+
+HABIT_SHARE: Final = 0.5
+"""More than this share of the latest commits make a habit."""
+MIN_COMMITS: Final = 4
+"""Fewer commits than this show no habit."""
+DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
+GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
+                 "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
+_SIGN_OFF_DEMAND = re.compile(
+    r"developer certificate of origin|\bDCO\b|signed-off-by|sign(ed)?[ -]off|git commit -s", re.I
+)
+_SIGN_OFF_TRAILER = re.compile(r"^Signed-off-by: ", re.M)
+_MERGE_COMMIT = re.compile(r"Merge (pull request|branch|remote-tracking|tag|commit)\b")
+
+
+async def detect_commit_style(repo: Repository, codebase: Codebase | None = None) -> CommitStyle:
+    """The style by the repository's files and its latest commits.
+
+    Without a `codebase` it looks for one file only, which it asks GitHub for.
+
+    Raises:
+        GitHubError: from reading the repository.
+    """
+    messages = [
+        message for message in await repo.list_recent_messages() if not _MERGE_COMMIT.match(message)
+    ]
+    demanded = await (_has_dco_file(repo) if codebase is None else _demands_sign_off(codebase))
+    return CommitStyle(
+        signed_off=demanded or _is_habit(messages, _SIGN_OFF_TRAILER.search),
+        conventional=_is_habit(messages, CONVENTIONAL.match),
+    )
+
+
+async def _has_dco_file(repo: Repository) -> bool:
+    return await repo.read_file(*DCO_FILES[0].split("/")) is not None
+
+
+async def _demands_sign_off(codebase: Codebase) -> bool:
+    by_name = {path.lower(): path for path in codebase.files}
+    if any(name in by_name for name in DCO_FILES):
+        return True
+    for name in GUIDES:
+        text = await codebase.read_text(by_name[name]) if name in by_name else None
+        if text and _SIGN_OFF_DEMAND.search(text):
+            return True
+    return False
+
+
+def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
+    matches = [bool(does(message)) for message in messages]
+    return len(matches) >= MIN_COMMITS and sum(matches) > HABIT_SHARE * len(matches)
+
 
 BRANCH_PREFIX = "capuchin/"
 """The prefix of all our branches."""
@@ -128,3 +192,63 @@ def signature_env(author: Identity, at: datetime) -> dict[str, str]:
         "GIT_COMMITTER_EMAIL": author.email,
         "GIT_COMMITTER_DATE": when,
     }
+
+
+_FIXED_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class MergeResult(NamedTuple):
+    """`commit` has no parent: only its files are relevant."""
+
+    commit: CommitSha
+
+
+async def merge_commits(
+    git_dir: Path, *, base: CommitSha, ours: CommitSha, theirs: CommitSha, identity: Identity
+) -> MergeResult | None:
+    """Apply the changes from `base` to `ours` to `theirs`; None if they conflict.
+
+    It merges like GitHub (git-merge-tree(1)); the repository contains all three commits.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    if theirs == base:
+        return MergeResult(ours)
+    root = await _commit_copy(git_dir, base, identity)
+    left = await _commit_copy(git_dir, theirs, identity, root)
+    right = await _commit_copy(git_dir, ours, identity, root)
+    try:
+        found = await git(git_dir, "merge-tree", "--write-tree", left, right)
+    except GitFailed as failure:
+        if failure.status == 1:
+            return None
+        raise
+    tree = found.decode().split("\n", 1)[0].strip()
+    return MergeResult(await _merge_commit_tree(git_dir, tree, identity))
+
+
+async def read_changes(before: Codebase, after: Codebase) -> dict[str, bytes | None]:
+    """The files that differ in `after`, by path; None for a deleted file."""
+    ours = {path: (file.blob, file.mode) for path, file in after.files.items() if file.regular}
+    olds = {path: (file.blob, file.mode) for path, file in before.files.items() if file.regular}
+    new = [path for path in ours if olds.get(path) != ours[path]]
+    gone: dict[str, bytes | None] = {path: None for path in olds if path not in ours}
+    return {**await after.read_all(new), **gone}
+
+
+async def _commit_copy(
+    git_dir: Path, commit: CommitSha, identity: Identity, *parents: CommitSha
+) -> CommitSha:
+    return await _merge_commit_tree(git_dir, f"{commit}^{{tree}}", identity, *parents)
+
+
+async def _merge_commit_tree(
+    git_dir: Path, tree: str, identity: Identity, *parents: CommitSha
+) -> CommitSha:
+    name = (await git(git_dir, "rev-parse", "--verify", tree)).decode().strip()
+    given = [word for parent in parents for word in ("-p", parent)]
+    made = await git(
+        git_dir, "commit-tree", name, *given, input=b"", env=signature_env(identity, _FIXED_TIME)
+    )
+    return CommitSha(made.decode().strip())

@@ -10,28 +10,20 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from bot.github.conditional_list import ConditionalLists
-from bot.github.errors import (
-    Forbidden,
-    GitHubError,
-    GitHubMisconfigured,
-    GitHubUnavailable,
-    NotFound,
-)
-from bot.github.http import GitHubClient, api_path, is_github_com
-from bot.github.models import AppFacts, DeliveryFacts
-from bot.github.repository import DEFAULTS_REPOSITORY, Identity, Repository
-from bot.github.repository_api import RepositoryApi
-from bot.github.tokens import (
+from bot.data.github_facts import AppFacts, DeliveryFacts, Identity
+from bot.data.run import Login, RepoRef
+from bot.errors import Forbidden, GitHubError, GitHubMisconfigured, GitHubUnavailable, NotFound
+from bot.github.credentials import (
     PERMISSIONS,
     READ_PERMISSIONS,
     AppCredential,
     InstallationCredential,
     mint_token,
 )
-from bot.github.write_budget import MINOR_SHARE, OpenWriteBudget, WriteBudget
+from bot.github.http import ConditionalLists, GitHubClient, api_path, is_github_com
+from bot.github.repository import DEFAULTS_REPOSITORY, Repository
+from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, WriteBudget
 from bot.settings import Settings
-from bot.types import Login, RepoRef
 
 CredentialKey = tuple[int, str, str, str]
 MAX_CREDENTIALS = 256

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bot.github.models import AnnotationFacts, CheckRunFacts, StatusFacts
+from bot.data.github_facts import AnnotationFacts, CheckRunFacts, StatusFacts
 from bot.github.repository_api import RepositoryApi
-from bot.types import CommitSha
+from pipeline.data.types import CommitSha
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""

@@ -1,4 +1,4 @@
-"""Installation tokens: created with the App's key, for one repository, renewed before they expire.
+"""The App's key, installation tokens; the manifest and the keys of a newly created App.
 
 githubkit's App authentication is not used: its tokens cannot be read, but git needs them; it
 renews them one minute before they expire, but a fetch may take longer; it keeps using a revoked
@@ -13,11 +13,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, cast
 
 import jwt
+import yaml
+from pydantic import Field
 
-from bot.github.errors import Forbidden, GitHubMisconfigured, NotFound, Unprocessable
+from bot.data.github_facts import Fact
+from bot.errors import Forbidden, GitHubMisconfigured, NotFound, Unprocessable
 from bot.github.http import GitHubClient, api_path
 
 RENEW_SECONDS = 5 * 60.0
@@ -131,3 +135,68 @@ async def mint_token(
         raise NotFound(f"installation {installation} has no such repository") from None
     expires = datetime.fromisoformat(str(answer.data["expires_at"]).replace("Z", "+00:00"))
     return str(answer.data["token"]), expires.timestamp()
+
+
+class AppRegistration(Fact):
+    """The App with its keys, which GitHub sends only once."""
+
+    id: int
+    slug: str
+    html_url: str
+    pem: str = Field(repr=False)
+    webhook_secret: str | None = Field(repr=False)
+    """None for an App without a webhook."""
+
+
+class NoCredential:
+    """Sends no Authorization header."""
+
+    async def get_header(self) -> str:
+        return ""
+
+    def discard(self, value: str) -> bool:  # noqa: ARG002 - there is no other credential
+        return False
+
+
+async def exchange_code(github_url: str, code: str) -> AppRegistration:
+    """Exchange a code, which is valid once and for an hour. A failed call is not repeated.
+
+    Raises:
+        NotFound: the code was used, or is too old.
+        GitHubUnavailable: GitHub does not respond.
+        ValidationError: GitHub sent no keys.
+    """
+    async with GitHubClient(github_url) as client:
+        answer = await client.send(
+            "POST", api_path("app-manifests", code, "conversions"), NoCredential()
+        )
+    return AppRegistration.model_validate(answer.data)
+
+
+_PACKAGED_PATH: Final = Path(__file__).parents[2] / "app.yml"
+"""Its place in an installed package."""
+_SOURCE_PATH: Final = Path(__file__).parents[3] / "app.yml"
+"""Its place in the repository."""
+MAX_NAME_LENGTH: Final = 34
+"""GitHub's limit for an App's name."""
+
+
+def build_manifest(
+    *, name: str, public_url: str, redirect_url: str, webhook: bool = True
+) -> dict[str, Any]:
+    """The manifest from which GitHub creates the App.
+
+    `public_url` is the address of `capuchin serve`; GitHub redirects the browser to `redirect_url`.
+    Without `webhook` it sends no events.
+    """
+    place = _PACKAGED_PATH if _PACKAGED_PATH.is_file() else _SOURCE_PATH
+    written = cast("dict[str, Any]", yaml.safe_load(place.read_text(encoding="utf-8")))
+    hook = {"url": f"{public_url.rstrip('/')}/webhook", "active": True}
+    manifest = {
+        **written,
+        "name": name or written["name"],
+        # GitHub wants an address also of a hook that is switched off.
+        "hook_attributes": hook if webhook else {"url": written["url"], "active": False},
+        "redirect_url": redirect_url,
+    }
+    return manifest if webhook else {**manifest, "default_events": []}

@@ -1,4 +1,4 @@
-"""Sends one request to GitHub: quoted paths, retries, translated errors.
+"""Sends one request: quoted paths, retries, translated errors, observers.
 
 This is the low level of githubkit without its generated methods: those put path parameters into
 the URL unquoted (a label `..` would name the issue itself), and their response models are strict
@@ -13,13 +13,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
-import stamina
 import stamina.instrumentation
-from githubkit import GitHub, UnauthAuthStrategy
+from githubkit import GitHub, Response, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import (
     GitHubException,
@@ -28,7 +27,7 @@ from githubkit.exception import (
     RequestFailed,
 )
 
-from bot.github.errors import (
+from bot.errors import (
     Forbidden,
     GitHubError,
     GitHubUnavailable,
@@ -36,7 +35,28 @@ from bot.github.errors import (
     Unprocessable,
     WritesSpent,
 )
-from bot.github.observed import observe_request
+from bot.telemetry.measurements import GITHUB_RATE
+from sandbox.observation import Event, Kind, observe
+
+
+async def observe_request(
+    method: str, path: str, request: Awaitable[Response[Any]]
+) -> Response[Any]:
+    """Send `request`. Raises githubkit's errors."""
+    with observe(Kind.GITHUB_CALL, method=method, path=path) as event:
+        try:
+            response = await request
+        except RequestFailed as error:
+            _note_answer(event, error.response)
+            raise
+        _note_answer(event, response)
+        return response
+
+
+def _note_answer(event: Event, response: Response[Any]) -> None:
+    event.facts["status"] = response.status_code
+    GITHUB_RATE.note(response.headers)
+
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 30.0
@@ -131,7 +151,7 @@ class GitHubClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._github = GitHub(
-            # Each request carries its own header: see `tokens.py`.
+            # Each request carries its own header: see `credentials.py`.
             UnauthAuthStrategy(),
             base_url=api_root(github_url),
             timeout=TIMEOUT_SECONDS,
@@ -204,7 +224,7 @@ class GitHubClient:
         `items` names an inner list.
         """
         # githubkit's `rest.paginate` takes only its generated methods, has no limit of pages, and
-        # cannot start with the conditional first page of `changes.py`.
+        # cannot start with the conditional first page of `repository_api.py`.
         for page in range(first, first + limit):
             query = {**(params or {}), "per_page": PER_PAGE, "page": page}
             answer = await self.send("GET", path, credential, params=query)
@@ -310,3 +330,53 @@ async def find_or_create(
                     return found
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+MAX_PAGES: Final = 100
+MAX_KEPT: Final = 1000
+"""Pages that are kept; the oldest is dropped."""
+
+
+class _Page(NamedTuple):
+    etag: str
+    data: Any
+    has_more: bool
+
+
+class ConditionalLists:
+    """Pages of lists by their credential, as each sees another list. Belongs to one process."""
+
+    def __init__(self) -> None:
+        self._pages: dict[tuple[object, str, int], _Page] = {}
+
+    async def read(
+        self, client: GitHubClient, path: str, credential: Credential, *, items: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The objects of a paginated list; `items` names an inner list.
+
+        Raises:
+            GitHubError: GitHub is unavailable or refuses the request.
+        """
+        for number in range(1, MAX_PAGES + 1):
+            page = await self._read_page(client, path, credential, number)
+            listed = page.data if items is None else page.data[items]
+            for item in cast("list[dict[str, Any]]", listed):
+                yield item
+            if not page.has_more:
+                return
+
+    async def _read_page(
+        self, client: GitHubClient, path: str, credential: Credential, number: int
+    ) -> _Page:
+        key = (credential, path, number)
+        kept = self._pages.get(key)
+        query = {"per_page": PER_PAGE, "page": number}
+        answer = await client.send(
+            "GET", path, credential, params=query, etag=kept.etag if kept else ""
+        )
+        if kept is not None and answer.is_unchanged:
+            return kept
+        while len(self._pages) >= MAX_KEPT:
+            del self._pages[next(iter(self._pages))]
+        self._pages[key] = _Page(answer.etag, answer.data, answer.has_more)
+        return self._pages[key]

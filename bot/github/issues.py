@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from bot.github.changes import list_changed
-from bot.github.errors import NotFound
-from bot.github.http import PER_PAGE
-from bot.github.models import (
+from bot.data.github_facts import (
     CommentFacts,
     Cursor,
     EditFacts,
@@ -17,9 +14,11 @@ from bot.github.models import (
     LinkedPull,
     TimelineFacts,
 )
-from bot.github.reactions import Reaction, Reactions
-from bot.github.repository_api import RepositoryApi
-from bot.types import Login, replace
+from bot.data.run import Login
+from bot.errors import NotFound
+from bot.github.http import PER_PAGE
+from bot.github.repository_api import Reaction, Reactions, RepositoryApi, list_changed
+from sandbox.frozen import replace
 
 LAST_EDIT_QUERY = (
     "query($id: ID!) { node(id: $id) { ... on Issue { lastEditedAt "

@@ -6,10 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Final
 
-from bot.github.changes import list_changed
-from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.http import PER_PAGE
-from bot.github.models import (
+from bot.data.github_facts import (
     CommentFacts,
     CommitFacts,
     Cursor,
@@ -17,9 +14,12 @@ from bot.github.models import (
     PullRequestFacts,
     ReviewFacts,
 )
-from bot.github.reactions import Reactions
-from bot.github.repository_api import RepositoryApi
-from bot.types import CommitSha, Login, replace
+from bot.data.run import Login
+from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.github.http import PER_PAGE
+from bot.github.repository_api import Reactions, RepositoryApi, list_changed
+from pipeline.data.types import CommitSha
+from sandbox.frozen import replace
 
 COMMENT_PAGES: Final = 5
 """At most 500 comments or reviews of a pull request are read."""

@@ -1,38 +1,28 @@
-"""One repository as the App's installation sees it: its files, branches and commits."""
+"""One repository as the App's installation sees it."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from bot.data.github_facts import CommitFacts, FileFacts, Identity, RepositoryFacts
+from bot.data.run import Login, RepoRef
+from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.github.checks import Checks
-from bot.github.errors import Forbidden, NotFound, Unprocessable
 from bot.github.http import PER_PAGE
 from bot.github.issues import Issues
-from bot.github.models import CommitFacts, FileFacts, RepositoryFacts
 from bot.github.pulls import Pulls
 from bot.github.repository_api import RepositoryApi
-from bot.types import CommitSha, Login, RepoRef
+from pipeline.data.types import CommitSha
 
 HISTORY_PAGES: Final = 5
 """Limits reading to 500 commits of a branch."""
 DEFAULTS_REPOSITORY = ".github"
 """Its files are the defaults of the owner's other repositories:
 https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions"""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The App's account on GitHub."""
-
-    login: Login
-    """`name[bot]`."""
-    email: str
-    """The noreply address that GitHub attributes to the App."""
 
 
 class Repository:

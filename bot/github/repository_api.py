@@ -1,15 +1,36 @@
-"""The client, restricted to one repository and its credential."""
+"""The client restricted to one repository; reactions and lists of changes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from contextlib import AbstractAsyncContextManager, suppress
+from datetime import datetime
+from typing import Any, Final, Literal, Protocol, TypeVar
 
-from bot.github.errors import GitHubError, WritesSpent
-from bot.github.http import ApiResponse, GitHubClient, api_path, find_or_create
-from bot.github.tokens import InstallationCredential
-from bot.github.write_budget import MINOR_SHARE, WriteBudget
+from bot.data.github_facts import CommentFacts, IssueFacts, ReactionFacts
+from bot.data.run import Login, RepoRef
+from bot.errors import GitHubError, NotFound, WritesSpent
+from bot.github.credentials import InstallationCredential
+from bot.github.http import PER_PAGE, ApiResponse, GitHubClient, api_path, find_or_create
+
+MINOR_SHARE: Final = 0.5
+"""The part of the budget for what may wait: progress, and what strangers can cause."""
+
+
+class WriteBudget(Protocol):
+    """How often we may write to one repository in an hour: GitHub blocks who writes too often."""
+
+    async def take(self, share: float) -> float:
+        """Count a write. 0, or the seconds until there is another, if `share` of all is spent."""
+        ...
+
+    async def claim_notice(self, seconds: float) -> str:
+        """The notice that writes go on in so many seconds; empty if it was claimed before."""
+        ...
+
+
+OpenWriteBudget = Callable[[RepoRef], AbstractAsyncContextManager[WriteBudget]]
+
 
 T = TypeVar("T")
 
@@ -117,3 +138,81 @@ class RepositoryApi:
             items=items,
             first=first,
         )
+
+
+Reaction = Literal["eyes", "rocket", "confused", "+1"]
+
+
+class Reactions:
+    """Our reactions.
+
+    All methods raise a `GitHubError` if GitHub is unavailable or refuses the request.
+    """
+
+    def __init__(
+        self, api: RepositoryApi, is_own: Callable[[Login], bool], *what: str | int
+    ) -> None:
+        """`what` is the path of the issue or comment below the repository."""
+        self._api = api
+        self._is_own = is_own
+        self._path = (*what, "reactions")
+
+    async def add(self, content: Reaction) -> None:
+        """Add a reaction; GitHub ignores a second one."""
+        json = {"content": content}
+
+        async def find() -> ReactionFacts | None:
+            return await self._find_own(content)
+
+        async def create() -> ReactionFacts:
+            made = await self._api.send("POST", *self._path, json=json)
+            return ReactionFacts.model_validate(made)
+
+        await self._api.find_or_create(find, create)
+
+    async def remove(self, content: Reaction) -> None:
+        """Remove a reaction, if it is there."""
+        found = await self._find_own(content)
+        if found is None:
+            return
+        try:
+            await self._api.send("DELETE", *self._path, found.id)
+        except NotFound:
+            return
+
+    async def _find_own(self, content: Reaction) -> ReactionFacts | None:
+        listed = self._api.paginate(*self._path, content=content)
+        async for item in listed:
+            found = ReactionFacts.model_validate(item)
+            if found.content == content and self._is_own(found.author):
+                return found
+        return None
+
+
+MAX_PAGES: Final = 10
+Found = TypeVar("Found", IssueFacts, CommentFacts)
+
+
+async def list_changed(
+    api: RepositoryApi, kind: type[Found], since: datetime, etag: str, *what: str, **query: str
+) -> tuple[list[Found], datetime, str]:
+    """The objects changed since `since`, oldest first, with the moment and ETag for the next call.
+
+    Raises:
+        GitHubError: GitHub is unavailable or refuses the request.
+    """
+    query |= {
+        "sort": "updated",
+        "direction": "asc",
+        "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    first = await api.get_if_changed(etag, *what, **query, per_page=PER_PAGE, page=1)
+    if first.is_unchanged:
+        return [], since, etag
+    found = [kind.model_validate(item) for item in first.data]
+    if first.has_more:
+        more = api.paginate(*what, first=2, limit=MAX_PAGES, **query)
+        found += [kind.model_validate(item) async for item in more]
+    latest = max((one.updated_at for one in found if one.updated_at), default=since)
+    # The ETag belongs to this exact URL: with another `since` it is useless.
+    return found, latest, first.etag if latest == since else ""

@@ -1,23 +1,73 @@
-"""One worker's go at one run: from taking it up to its end, or to handing it on."""
+"""One worker's go at one run, to its end or to handing it back."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
-from bot.errors import LeaseLost, TryLater
-from bot.failures import describe_cause
-from bot.queue.end_log import report_end
-from bot.queue.handler import RunHandler
+from structlog.contextvars import bound_contextvars
+
+from bot.data.run import Failure, Mode, Run, RunStatus, Stop, StopReason, now
+from bot.errors import LeaseLost, TryLater, describe_cause
 from bot.storage.lease import Lease
-from bot.telemetry.histograms import LEASES_LOST, QUEUE, RECORDER
-from bot.types import Failure, Run, RunStatus, Stop, StopReason, now, replace
+from bot.telemetry.measurements import LEASES_LOST, QUEUE, RECORDER, RUN, RUN_DOLLARS
 from pipeline.concurrency import race, shield
-from pipeline.errors import UnreadableRecord
+from pipeline.run_errors import UnreadableRecord
+from sandbox.frozen import replace
 from sandbox.observation import Kind, observe
+
+
+class RunHandler(Protocol):
+    """Works on the runs of some modes.
+
+    Every effect is find-or-create: a worker may die at any moment, and another calls again.
+    All methods but `is_still_valid` return the run's record with a final status.
+
+    Raises, from every method:
+        TryLater: something that the run needs does not answer; the worker calls again later.
+        LeaseLost: another worker has the run.
+    """
+
+    async def handle(self, run: Run, lease: Lease) -> Run:
+        """Work on the run to its end, and report the end to the maintainer."""
+        ...
+
+    async def fail(self, run: Run, lease: Lease) -> Run:
+        """Report `run.failure` to the maintainer."""
+        ...
+
+    async def stop(self, run: Run, lease: Lease) -> Run:
+        """Report `run.stop` to the person who asked for it."""
+        ...
+
+    async def is_still_valid(self, run: Run, stop: Stop) -> bool:
+        """Whether GitHub still shows what `stop` hints at. Not asked about a stop by command."""
+        ...
+
+
+RunHandlers = Mapping[Mode, RunHandler]
+
+
+logger = logging.getLogger(__name__)
+
+
+def report_end(run: Run, cause: str) -> None:
+    """Log one line with the run's status, the class of its failure and `cause`, and count it."""
+    seconds = ((run.finished_at or now()) - (run.started_at or run.created_at)).total_seconds()
+    RECORDER.add(RUN, seconds, run.status.value)
+    RECORDER.add(RUN_DOLLARS, run.dollars, run.status.value)
+    facts = {"status": run.status.value}
+    if run.failure is not None:
+        facts["failure"] = run.failure.value
+    if cause and run.status is RunStatus.FAILED:
+        facts["cause"] = cause
+    level = logging.WARNING if run.status is RunStatus.FAILED else logging.INFO
+    with bound_contextvars(**facts):
+        logger.log(level, "Run %s ended after %.0f s and $%.2f", run.id, seconds, run.dollars)
+
 
 MAX_FRUITLESS_STARTS: Final = 5
 MAX_DEATHS: Final = 3
@@ -28,8 +78,6 @@ STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
 
 HandleRun = Callable[[Run, Lease], Awaitable[Run]]
-
-logger = logging.getLogger(__name__)
 
 
 class RunAttempt:

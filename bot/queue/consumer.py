@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from structlog.contextvars import bound_contextvars
 
+from bot.data.run import now
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
@@ -17,8 +18,8 @@ from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.types import now, replace
-from pipeline.errors import UnreadableRecord
+from pipeline.run_errors import UnreadableRecord
+from sandbox.frozen import replace
 
 MAX_CONCURRENT: Final = 4
 """Commands of one worker that are carried out side by side."""

@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot.failures import translate_errors
+from bot.data.github_facts import CommentFacts, Cursor, IssueFacts
+from bot.data.request import CommandRequest, ConfigCheckRequest, Delay, PullUpdate
+from bot.data.run import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
+from bot.errors import Forbidden, NotFound, translate_errors
 from bot.github.app import GitHubApp
-from bot.github.errors import Forbidden, NotFound
-from bot.github.models import CommentFacts, Cursor, IssueFacts
 from bot.github.repository import Repository
-from bot.storage.turns import Cursors
-from bot.triggers.command_text import parse_command
-from bot.triggers.decide import BotNames
-from bot.triggers.requests import CommandRequest, ConfigCheckRequest, Delay, PullUpdate
-from bot.types import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
+from bot.storage.workers import Cursors
+from bot.webhooks.command_text import parse_command
+from bot.webhooks.decide import BotNames
 
 CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""

@@ -1,4 +1,4 @@
-"""Nudges to the workers, sent when a run is created. The only importer of arq.
+"""Tells workers of a new run. The only importer of arq.
 
 A nudge is a hint and may be lost: leases, heartbeats and the sweep decide what is worked on. arq's
 jobs are therefore short: a job only asks the worker to begin a run, and never lasts as long as it.
@@ -14,17 +14,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from arq import ArqRedis, Worker, func
-from arq.constants import (
-    expires_extra_ms,
-    in_progress_key_prefix,
-    job_key_prefix,
-    retry_key_prefix,
-)
+from arq.constants import expires_extra_ms, in_progress_key_prefix, job_key_prefix, retry_key_prefix
 from arq.jobs import serialize_job
 
-from bot.storage.scripts import Nudge
+from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome, StartResult
+from bot.data.run import LabeledIssue, Lane, Run, RunId, StopReason
+from bot.storage.runs import Nudge, Runs
 from bot.storage.storage import Storage
-from bot.types import Lane, Run, RunId
 
 BeginRun = Callable[[RunId], Awaitable[None]]
 
@@ -157,3 +153,46 @@ class NudgeReceiver:
     async def _receive(self, ctx: dict[Any, Any], run_id: RunId) -> None:
         del ctx
         await self._begin(run_id)
+
+
+async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> StartResult:
+    """Begin the run and nudge a worker, or join the one that the issue has.
+
+    Where that one is no answer (a plan where a fix is wanted, or it is being stopped), the request
+    is queued until it ends.
+    Raises redis-py's errors; asked again it does what is left to do.
+    """
+    runs = storage.runs
+    latest = await runs.get_latest_readable(request.repo, request.issue)
+    if latest is None or latest.status.final or await _can_join(latest, request, runs):
+        return await runs.start(request, latest, nudges.build_first)
+    if await runs.is_handled(request):
+        return StartResult(StartOutcome.REPEATED, latest.id)
+    await storage.requests.put(request)
+    await runs.mark_handled(request, latest.id)
+    return StartResult(StartOutcome.RUNNING, latest.id)
+
+
+async def request_labeled_run(found: LabeledIssue, storage: Storage, nudges: Nudges) -> StartResult:
+    """`request_run` for a label that we found at GitHub instead of in a webhook."""
+    delivery = f"{SWEEP_PREFIX}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
+    request = RunRequest(
+        repo=found.repo,
+        issue=found.issue,
+        asked_by=found.actor,
+        delivery=delivery,
+        mode=found.mode,
+        label=found.label,
+        found_at=found.at,
+    )
+    return await request_run(request, storage, nudges)
+
+
+async def _can_join(under_way: Run, request: RunRequest, runs: Runs) -> bool:
+    """Whether the run does what the request asks for, and was not stopped before the request."""
+    if under_way.mode is not request.mode:
+        return False
+    stop = under_way.stop or await runs.get_stop(under_way.id)
+    if stop is None or stop.why is not StopReason.COMMAND or stop.at is None or request.at is None:
+        return True
+    return request.at <= stop.at

@@ -1,20 +1,49 @@
-"""The queue as those in it see it: the place of each run, and the wait to expect."""
+"""Whose turn it is, and each run's place in the queue."""
 
 from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from bot.data.progress import range_of_durations
+from bot.data.run import Lane, QueuePosition, Run, RunId, RunStatus, now
 from bot.errors import LeaseLost, TryLater
-from bot.queue.fair import order_fairly
 from bot.queue.nudges import Nudges
 from bot.storage.lease import Lease
-from bot.storage.progress import range_of_durations
 from bot.storage.storage import Storage
-from bot.types import Lane, QueuePosition, Run, RunId, RunStatus, now, replace
+from sandbox.frozen import replace
+
+
+def owner_of(run: Run) -> str:
+    """The organisation or person whose turn it is; GitHub ignores case in names."""
+    return run.repo.owner.casefold()
+
+
+def order_fairly(
+    waiting: Iterable[Run], working: Iterable[Run], served: Mapping[str, float]
+) -> list[Run]:
+    """The waiting runs in the order in which they begin.
+
+    Runs that have begun before come first: they hold what was paid for. Of the others each owner's
+    n-th comes before anybody's (n+1)-th, where what the owner has at work counts; among equals the
+    owner comes first who was served longest ago (`served`: when, in seconds), then the older run.
+    """
+    taken = Counter(map(owner_of, working))
+    ordered: list[tuple[tuple[int, float], Run]] = []
+    for run in sorted(waiting, key=lambda run: (run.created_at, run.id)):
+        owner = owner_of(run)
+        if run.starts:
+            ordered.append(((-1, 0.0), run))
+        else:
+            ordered.append(((taken[owner], served.get(owner, 0.0)), run))
+            taken[owner] += 1
+    ordered.sort(key=lambda entry: entry[0])  # stable: the older stays first
+    return [run for _, run in ordered]
+
 
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
 """Tells on the issue how its run waits; the run with its comment. Raises LeaseLost, TryLater."""

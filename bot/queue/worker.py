@@ -1,4 +1,4 @@
-"""A worker: takes up runs that nobody has, as many at a time as it may, until told to stop."""
+"""A worker: takes up runs, as many at a time as its slots."""
 
 from __future__ import annotations
 
@@ -7,30 +7,105 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
 
-from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt
+from structlog.contextvars import bound_contextvars
+
+from bot.data.run import Lane, RunId, now
+from bot.queue.attempt import STOP_POLL_SECONDS, RunAttempt, RunHandlers
 from bot.queue.consumer import ExecuteRequest, RequestConsumer, RunQueue
-from bot.queue.handler import RunHandlers
 from bot.queue.nudges import NudgeReceiver, Nudges
-from bot.queue.slots import Slots
-from bot.queue.stops import IdleStops
-from bot.queue.sweep import Sweep, SweepActions
+from bot.queue.position import order_fairly, owner_of
+from bot.queue.sweep import IdleStops, Sweep, SweepActions
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from bot.storage.workers import HEARTBEAT_SECONDS, WorkerState
-from bot.telemetry.call_log import log_calls
-from bot.telemetry.gauges import measure
-from bot.telemetry.histograms import RECORDER
-from bot.types import Lane, RunId, now
+from bot.telemetry.log import log_calls
+from bot.telemetry.measurements import RECORDER, measure
 from sandbox.observation import add_observer
 
 logger = logging.getLogger(__name__)
+
+PULL_SLOTS: Final = 1
+"""Runs on our own pull requests that a worker works on beside those of issues."""
+
+Begin = Callable[[RunId], Awaitable[Lease | None]]
+"""Takes the lease of a run; None if somebody else has it."""
+
+
+class Slots:
+    """Takes up runs in fair order while there is room."""
+
+    def __init__(
+        self,
+        issue_slots: int,
+        build_attempt: Callable[[Lease], RunAttempt],
+        on_change: Callable[[], None],
+    ) -> None:
+        """`on_change` is called when the number of runs changes."""
+        self.capacity: Mapping[Lane, int] = {Lane.ISSUES: issue_slots, Lane.PULLS: PULL_SLOTS}
+        self.attempts: dict[asyncio.Task[None], RunAttempt] = {}
+        self._build_attempt = build_attempt
+        self._on_change = on_change
+        self._locks = {lane: asyncio.Lock() for lane in Lane}
+        self._closed = False
+
+    def close(self) -> None:
+        """Take up nothing any more."""
+        self._closed = True
+
+    def count(self, lane: Lane) -> int:
+        """How many runs of the lane are worked on."""
+        return sum(attempt.lease.run.mode.lane is lane for attempt in self.attempts.values())
+
+    def is_full(self, lane: Lane) -> bool:
+        return self._closed or self.count(lane) >= self.capacity[lane]
+
+    async def fill(self, lane: Lane, storage: Storage, acquire: Begin) -> None:
+        """Begin waiting runs of the lane, whose turn it is first, until no slot is free.
+
+        While Redis does not answer nothing is begun: the worker asks again.
+        """
+        async with self._locks[lane]:
+            if self.is_full(lane):
+                return
+            try:
+                survey = await storage.active_runs.survey(lane)
+                if not survey.idle:
+                    return
+                served = await storage.turns.list_served()
+                for run in order_fairly(survey.idle, survey.working, served):
+                    if self.is_full(lane):
+                        return
+                    lease = await acquire(run.id)
+                    if lease is not None:
+                        self._start(lease)
+                        await storage.turns.mark_served(owner_of(run))
+            except UNREACHABLE:
+                return
+
+    def _start(self, lease: Lease) -> None:
+        run = lease.run
+        with bound_contextvars(
+            run=run.id, repository=run.repo.full_name, issue=run.issue, delivery=run.delivery
+        ):
+            attempt = self._build_attempt(lease)
+            task = asyncio.create_task(attempt.run())
+        self.attempts[task] = attempt
+        task.add_done_callback(self._on_end)
+        self._on_change()
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        del self.attempts[task]
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("An attempt failed unexpectedly", exc_info=error)
+        self._on_change()
+
 
 REDIS_SECONDS: Final = 5.0  # for one command; at most a third of the lease
 

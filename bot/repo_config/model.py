@@ -1,12 +1,20 @@
-"""The file `.github/capuchin.yml` in a customer's repository: its keys, and how it is read."""
+"""The keys of `.github/capuchin.yml`, their JSON Schema, and how files are merged.
+
+`errorMessage` and `doNotSuggest` are read by the language servers for YAML and JSON, beyond the
+standard: https://github.com/redhat-developer/yaml-language-server.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import shlex
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
     AfterValidator,
@@ -19,14 +27,24 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bot.repo_config.expected import Node, complete_schema
-from bot.repo_config.mistakes import MAX_NAME, explain_fault
+from bot.repo_config.mistakes import (
+    MAX_NAME,
+    REMOVED,
+    Node,
+    complete_schema,
+    explain_fault,
+    explain_home,
+    explain_removed,
+    find_homes,
+    find_node,
+)
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
 from pipeline.codebase.text import pluralize
-from pipeline.options import Options, SharedOptions
+from pipeline.data.options import Options, SharedOptions
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -281,3 +299,129 @@ def parse_or_list_problems(text: str) -> RepoConfig | list[ConfigProblem]:
 
 def _position(file: YamlFile, fault: ErrorDetails) -> tuple[int, int]:
     return file.position(fault["loc"], of_key=fault["type"] == "extra_forbidden")
+
+
+SCHEMA_ROUTE: Final = "/schema/capuchin.json"
+"""Its path on `capuchin serve`."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the file."""
+    found = deepcopy(build_schema())
+    homes = {name: _refuse(explain_home(name, home)) for name, home in find_homes(found).items()}
+    found["properties"] |= {name: _refuse(explain_removed(name)) for name in REMOVED} | homes
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **found,
+        "title": "Capuchin's settings of a repository",
+    }
+
+
+def _refuse(message: str) -> Node:
+    # Without a value, a key is ignored.
+    return {"type": "null", "errorMessage": message, "doNotSuggest": True}
+
+
+def key_description(root: Node, key: str) -> str:
+    """A key's description on one line. `root` is `json_schema()`; dots join nested keys."""
+    return " ".join(str(find_node(root, key.split(".")).get("description", "")).split())
+
+
+DEFAULT_SOURCE: Final = "default"
+"""The source of a value that no file sets."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One file of settings."""
+
+    source: str
+    """Its name for people."""
+    text: str
+
+
+class LayerProblem(NamedTuple):
+    """An invalid file and its first problem."""
+
+    source: str
+    problem: ConfigProblem
+
+
+class Setting(NamedTuple):
+    """A key with its effective value; dots join nested keys."""
+
+    key: str
+    value: str
+    """As JSON, which is also YAML. May quote the file: untrusted."""
+    source: str
+    """`default`, or the source of the file that sets it."""
+
+
+@dataclass(frozen=True)
+class EffectiveConfig:
+    """The merged settings."""
+
+    config: RepoConfig
+    origins: Mapping[str, str]
+    """Each key that a file sets, with dots, and the source of the last such file."""
+
+
+def merge_layers(layers: Sequence[Layer]) -> EffectiveConfig | LayerProblem:
+    """Merge files; a later file overrides an earlier one.
+
+    Each file must be valid by itself. Mappings are merged key by key; a list is replaced whole.
+    """
+    return merge_parsed([(layer.source, parse_config(layer.text)) for layer in layers])
+
+
+def merge_parsed(
+    layers: Sequence[tuple[str, RepoConfig | ConfigProblem]],
+) -> EffectiveConfig | LayerProblem:
+    """As `merge_layers`, for files that are parsed already, each with its source."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for source, found in layers:
+        if isinstance(found, ConfigProblem):
+            return LayerProblem(source, found)
+        given = found.model_dump(exclude_unset=True)
+        _merge(values, given)
+        origins.update(dict.fromkeys(_key_paths(given), source))
+    return EffectiveConfig(RepoConfig.model_validate(values), origins)
+
+
+def list_settings(effective: EffectiveConfig) -> list[Setting]:
+    """All keys in the order of the model, with values and sources."""
+    return [
+        Setting(key, value, effective.origins.get(key, DEFAULT_SOURCE))
+        for key, value in _flatten(effective.config)
+    ]
+
+
+def _flatten(model: BaseModel, prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    plain = model.model_dump(mode="json")
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, BaseModel):
+            rows += _flatten(value, f"{prefix}{name}.")
+        else:
+            rows.append((f"{prefix}{name}", json.dumps(plain[name], ensure_ascii=False)))
+    return rows
+
+
+def _merge(onto: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        if isinstance(value, dict) and isinstance(onto.get(key), dict):
+            _merge(onto[key], cast(dict[str, Any], value))
+        else:
+            onto[key] = value
+
+
+def _key_paths(given: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key, value in given.items():
+        if isinstance(value, dict):
+            found += _key_paths(cast(dict[str, Any], value), f"{prefix}{key}.")
+        else:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,45 +1,51 @@
-"""Builds the models of the settings, wrapped for metering, throttling, batches and draining."""
+"""Builds the models that the settings name, in the order of their wrappers."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.runner.pausable import PausableModel
-from bot.runner.rewards import RewardBuilder, find_judges
-from bot.runner.solvers import check_generators, find_solvers, lacks_key, parse_solvers
-from bot.runner.windows import ServedWindows
-from bot.settings import (
-    Settings,
-    SettingsError,
-    find_unknown_variables,
-    variable_name,
+from bot.runner.model_wrappers import PausableModel, RewardBuilder, find_judges
+from bot.settings import Settings, SettingsError, find_unknown_variables, variable_name
+from bot.storage.workers import InFlightWork
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
+from pipeline.data.options import Options
+from pipeline.models.base import Model, ModelMisconfigured, Reward, cache_lifetime
+from pipeline.models.batches import BATCH_SECONDS, BatchedOpenings, BatchModel, BatchService
+from pipeline.models.factory import (
+    ModelOptions,
+    build_embedder,
+    build_model,
+    fetch_window,
+    output_length,
 )
-from bot.storage.draining import InFlightWork
-from pipeline.context.search.embeddings import EmbeddingRanker
-from pipeline.context.server_tokens import open_counter
-from pipeline.context.tokens import ESTIMATOR, TokenCounter
-from pipeline.models.base import Model, ModelMisconfigured
-from pipeline.models.batches.model import BATCH_SECONDS, BatchedOpenings, BatchModel
-from pipeline.models.batches.service import BatchService
-from pipeline.models.cache_lifetime import cache_lifetime
-from pipeline.models.destinations import destinations
-from pipeline.models.factory import ModelOptions, build_embedder, build_model
-from pipeline.models.likelihood import Reward
-from pipeline.models.profiles import PricesInvalid, PriceTable, look_up, read_prices
-from pipeline.models.providers.http import SDK_RETRIES
-from pipeline.models.spec import ModelSpec, parse_spec, parse_specs
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.models.wrappers.fallback import FallbackModel
-from pipeline.models.wrappers.metered import Meter, MeteredModel
-from pipeline.models.wrappers.throttled import RETRY_WAITS, ThrottledModel
-from pipeline.options import Options
-from pipeline.solve import Models
+from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.providers.provider_http import SDK_RETRIES
+from pipeline.models.spec import (
+    ModelSpec,
+    PricesInvalid,
+    PriceTable,
+    destinations,
+    look_up,
+    parse_spec,
+    parse_specs,
+    read_prices,
+)
+from pipeline.models.wrappers import (
+    RETRY_WAITS,
+    AdaptiveModel,
+    ConcurrencyWindow,
+    FallbackModel,
+    ThrottledModel,
+)
 from pipeline.store import Store
+from pipeline.workflows.outcome import Models
+from sandbox.frozen import replace
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel
@@ -47,6 +53,92 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+
+class ServedWindows:
+    """The windows that the operator's own servers report, by model."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._windows: dict[ModelSpec, int] = {}
+
+    async def fetch(self, specs: Iterable[ModelSpec], prices: PriceTable) -> None:
+        """Ask the servers of `specs`. Models in the price list keep the window stated there."""
+        key = self._settings.model_api_key.get_secret_value()
+        for spec in set(specs):
+            if look_up(spec, prices).price_source != "local":
+                continue
+            window = await fetch_window(spec, key)
+            if window is not None:
+                self._windows[spec] = window
+            elif spec not in self._windows:
+                logger.warning(
+                    "The server of %s does not state the model's window: assuming %d tokens. "
+                    "Set another in CAPUCHIN_PRICES_FILE.",
+                    spec,
+                    prices.local.window,
+                )
+
+    def apply(self, spec: ModelSpec, options: ModelOptions) -> ModelOptions:
+        """Set the window of `spec` and its longest reply in `options`, if its server reported
+        them."""
+        window = self._windows.get(spec)
+        if window is None:
+            return options
+        return replace(options, window=window, max_output=output_length(window))
+
+
+def check_generators(settings: Settings) -> None:
+    """Raises `SettingsError` where a generator names no model, or its key is missing."""
+    for text in (one.model for one in settings.generators if one.model):
+        try:
+            spec = parse_spec(text)
+        except ValueError as error:
+            raise SettingsError(f"CAPUCHIN_GENERATORS: {error}") from None
+        if lacks_key(settings, [spec]):
+            raise SettingsError(
+                f"ANTHROPIC_API_KEY is not set, and CAPUCHIN_GENERATORS names {text}: every run "
+                "would fail. Set the key, or another model."
+            )
+
+
+def find_solvers(settings: Settings, options: Options) -> dict[str, ModelSpec]:
+    """The models that the generators of `options` name, by those names.
+
+    A repository's file can name only models of the operator: an address in it would get the
+    operator's key and the code.
+
+    Raises:
+        ModelMisconfigured: a name is not among them, or the operator's setting names no model.
+    """
+    texts = [one.model for one in settings.generators if one.model]
+    known = [s for text in (settings.solver_model, *texts) for s in parse_solvers(text)]
+    offered = {text: parse_spec(text) for text in texts}
+    offered |= {spec.name: spec for spec in reversed(known)}
+    named = [one.model for one in options.generators if one.model]
+    for name in named:
+        if name not in offered:
+            names = ", ".join(sorted({spec.name for spec in known}))
+            raise ModelMisconfigured(
+                f"`generators` names the model {name!r}, which CAPUCHIN_SOLVER_MODEL and "
+                f"CAPUCHIN_GENERATORS do not offer. They offer {names}."
+            )
+    return {name: offered[name] for name in named}
+
+
+def lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
+    """Whether one of `specs` is Anthropic's own, and its key is not set."""
+    theirs = Settings.model_fields["anthropic_base_url"].default == settings.anthropic_base_url
+    missing = not settings.anthropic_api_key.get_secret_value()
+    return any(spec.provider == "anthropic" for spec in specs) and theirs and missing
+
+
+def parse_solvers(text: str) -> tuple[ModelSpec, ...]:
+    """Raises `ModelMisconfigured` where `text` is no list of models."""
+    try:
+        return tuple(parse_specs(text))
+    except ValueError as error:
+        raise ModelMisconfigured(str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bot.errors import TryLater
-from bot.runner.informed import M, find_solver, inform_models, with_environment
-from bot.runner.models import ModelContext, ModelFactory
-from bot.runner.types import (
+from bot.data.job import (
     Job,
     OnProgress,
     Outcome,
@@ -21,23 +18,27 @@ from bot.runner.types import (
     SolveOutcome,
     VerificationRequest,
 )
+from bot.data.run import Failure, RunId
+from bot.errors import TryLater
+from bot.runner.model_wrappers import M, find_solver, inform_models, with_environment
+from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from bot.telemetry.stages import Stages
-from bot.types import Failure, RunId
+from bot.storage.workers import InFlightWork
+from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
+from pipeline.data.types import NoFix, Selection
 from pipeline.environment.facts import facts_of
-from pipeline.environment.packages import find_distribution_name, reads_version_from_git
 from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
+from pipeline.languages.python.packages import find_distribution_name, reads_version_from_git
 from pipeline.models.base import Model
-from pipeline.models.wrappers.metered import Meter
-from pipeline.models.wrappers.throttled import RETRY_WAITS
-from pipeline.regression.nearby import NearbyTests
+from pipeline.models.metering import Meter
+from pipeline.models.wrappers import RETRY_WAITS
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources
 from pipeline.select import Selector
-from pipeline.solve import Solver, find_unsolvable
+from pipeline.solve import Solver
 from pipeline.store import Store
-from pipeline.types import NoFix, Selection, replace
+from pipeline.workflows.abstain import find_unsolvable
 from pipeline.workflows.outcome import load_context
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
@@ -45,6 +46,7 @@ from pipeline.workflows.verify import Verification, verify
 from sandbox.base import Sandbox
 from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
+from sandbox.frozen import replace
 
 T = TypeVar("T")
 

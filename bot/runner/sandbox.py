@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from bot.settings import Settings, SettingsError
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import Engine
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
 from sandbox.limits import Limits
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.comments.config import check_summary, check_title
-from bot.failures import translate_errors
+from bot.comments.settings_file import check_summary, check_title
+from bot.data.request import ConfigCheckRequest
+from bot.data.run import CHECK_NAME
+from bot.errors import GitHubError, GitHubUnavailable, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.checks import Annotation, CompletedCheck
-from bot.github.errors import GitHubError, GitHubUnavailable
 from bot.github.repository import Repository
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig
 from bot.repo_config.untrusted import read_untrusted
-from bot.triggers.requests import ConfigCheckRequest
-from bot.types import CHECK_NAME
 
 NAME: Final = CHECK_NAME
 

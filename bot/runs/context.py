@@ -11,24 +11,26 @@ from functools import cached_property, partial
 from typing import Final, Self
 
 from bot.admission.check import Admission
-from bot.git.mirrors import Checkout, Mirrors
-from bot.git.remote import Remote
-from bot.github.models import IssueFacts, RepositoryFacts
+from bot.data.github_facts import IssueFacts, RepositoryFacts
+from bot.data.job import Job
+from bot.data.progress import range_of_durations
+from bot.data.run import Mode, Run, now
+from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.repository import Repository
-from bot.outcomes.recalibration import load_recalibration
+from bot.outcomes import load_recalibration
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runner.types import Job
 from bot.runs.status_comment import StatusComment, finish_status
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.history import HISTORY_DAYS
 from bot.storage.lease import Lease
-from bot.storage.progress import ProgressStore, range_of_durations
-from bot.types import CommitSha, Frozen, Mode, Run, now, replace
+from bot.storage.progress_reports import ProgressStore
 from pipeline.codebase.commit import Codebase
-from pipeline.types import Issue, Recalibration
+from pipeline.data.options import Recalibration
+from pipeline.data.types import CommitSha, Issue
+from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
 _LATEST_FIXES: Final = 20

@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from bot.admission.check import is_announced
 from bot.comments import replies
 from bot.comments import status as comments
-from bot.errors import RunRefused, TryLater
+from bot.data.github_facts import PullRequestFacts
+from bot.data.run import Failure, Run, RunStatus, Stop, StopReason
+from bot.errors import GitHubError, GitHubUnavailable, NotFound, RunRefused, TryLater
 from bot.github.app import GitHubApp
-from bot.github.errors import GitHubError, GitHubUnavailable, NotFound
-from bot.github.models import PullRequestFacts
 from bot.github.repository import Repository
-from bot.publish.publish import delete_unused_branch
-from bot.runs.register_pull import register_pull
+from bot.runs.publish import delete_unused_branch, register_pull
 from bot.runs.status_comment import StatusComment, finish_status, remove_run_label
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.triggers.labels import LabelSet
-from bot.types import Failure, Run, RunStatus, Stop, StopReason, replace
-from pipeline.errors import OtherFormat
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
+from bot.webhooks.labels import LabelSet
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.run_errors import OtherFormat
+from sandbox.frozen import replace
 
 RenderComment = Callable[[Run], str]
 

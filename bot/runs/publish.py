@@ -1,7 +1,9 @@
-"""Publishes a chosen edit: two commits, a pull request with labels, and a review request.
+"""A chosen edit to a branch and a pull request, registered for follow-up.
 
 Every effect is find-or-create and renews the lease first. After a crash anywhere, the same call
 finds what is there and opens no second pull request.
+
+https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
 """
 
 from __future__ import annotations
@@ -11,22 +13,25 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from bot.comments import pull_request
-from bot.comments.evidence.opening import unproven_title
+from bot.comments.evidence import UNPROVEN_LABEL, unproven_title
+from bot.comments.run_details import destinations_note, external_hosts
 from bot.comments.status import pull_marker
-from bot.errors import PublishRefused, PushRejected
-from bot.git.commit_style import CommitStyle
-from bot.git.commits import branch_name, create_commit, push
-from bot.git.mirrors import Checkout
-from bot.git.remote import Remote
-from bot.github.errors import Forbidden, NotFound, Unprocessable
-from bot.github.models import PullRequestFacts
-from bot.github.repository import Identity, Repository
+from bot.data.github_facts import Identity, PullRequestFacts
+from bot.data.job import Outcome
+from bot.data.pull import CommitStyle, PullRecord
+from bot.data.run import Mode, Run, now
+from bot.errors import Forbidden, NotFound, PublishRefused, PushRejected, Unprocessable
+from bot.git.commits import branch_name, create_commit, detect_commit_style, push
+from bot.git.mirrors import Checkout, Remote
+from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.repo_config.model import RepoConfig
-from bot.settings import Settings
+from bot.settings import Settings, github_host
 from bot.storage.lease import Lease
-from bot.types import CommitSha, Run, now, replace
-from pipeline.edits.unified_diff import list_paths, remove_files
-from pipeline.types import Account, Issue, Selection
+from bot.visible_text import strip_comments
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.unified_diff import list_paths, remove_files
+from pipeline.data.types import Account, CommitSha, Issue, Selection
+from sandbox.frozen import replace
 
 MAX_BRANCH_NAMES = 20
 """How many names are tried when the branch of an earlier run is still there."""
@@ -216,3 +221,144 @@ async def _delete_branch(repo: Repository, branch: str) -> None:
         await repo.delete_branch(branch)
     except (Forbidden, NotFound):  # we may not, or it is gone
         return
+
+
+FOLDERS: Final = (".github/", "", "docs/")
+"""In GitHub's order."""
+NAMES: Final = ("pull_request_template.md", "pull_request_template.txt", "pull_request_template")
+MAX_CHARACTERS: Final = 20_000
+"""A longer text is a document, and not used as a template."""
+
+
+async def find_template(repo: Repository, codebase: Codebase) -> str | None:
+    """The visible text of the template; None when there is none.
+
+    The repository's own comes first, of several in a folder the first; then its owner's.
+
+    Raises:
+        GitHubError: from reading the owner's defaults.
+    """
+    text = await _find_own(codebase)
+    if text is None and repo.ref.name.lower() != DEFAULTS_REPOSITORY:
+        for folder in FOLDERS:
+            for name in ("PULL_REQUEST_TEMPLATE.md", "pull_request_template.md"):
+                if text is None:
+                    text = await repo.read_defaults_file(*f"{folder}{name}".split("/"))
+    if text is None or len(text) > MAX_CHARACTERS:
+        return None
+    return strip_comments(text.replace("\r\n", "\n")).strip() or None
+
+
+async def _find_own(codebase: Codebase) -> str | None:
+    by_name = {path.lower(): path for path in codebase.files}
+    single = [by_name[f + n] for f in FOLDERS for n in NAMES if f + n in by_name]
+    several = [
+        by_name[path]
+        for folder in FOLDERS
+        for path in sorted(by_name)
+        if path.startswith(f"{folder}pull_request_template/")
+    ]
+    for path in (*single, *several):
+        if text := await codebase.read_text(path):
+            return text
+    return None
+
+
+COMMIT_STYLE_KEY = "manners"
+
+
+async def prepare_publication(
+    fix: Outcome[Selection], issue: Issue, ctx: PublishContext
+) -> Publication:
+    """The chosen edit with the repository's template, labels and commit style.
+
+    Raises:
+        GitHubError: from reading the repository.
+    """
+    run, config, settings = ctx.lease.run, ctx.config, ctx.settings
+    codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
+    hosts = external_hosts(fix.sent_to, settings, by_app=True)
+    proven = fix.result.is_proven
+    return Publication(
+        run=run,
+        issue=issue,
+        selection=fix.result,
+        accounts=fix.accounts,
+        destinations=destinations_note(hosts, fix.accounts, by_app=True),
+        draft=not proven or (config.draft is not False and run.mode is not Mode.AUTO),
+        ready_when_green=proven and config.draft == "until_green",
+        commit_style=await _load_commit_style(ctx, codebase),
+        template=await find_template(ctx.repo, codebase),
+        labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),
+        host=github_host(settings),
+    )
+
+
+async def _load_commit_style(ctx: PublishContext, codebase: Codebase) -> CommitStyle:
+    """The style that the first worker found: after a crash, the next makes the same commits."""
+    store = ctx.lease.checkpoints
+    known = await store.load(COMMIT_STYLE_KEY, CommitStyle)
+    if known is None:
+        known = await detect_commit_style(ctx.repo, codebase)
+        await store.save(COMMIT_STYLE_KEY, known)
+    return known
+
+
+CHECK_BACK_SECONDS: Final = 3600.0
+"""When to look again if the first follow-up run, which is created at once, gets lost."""
+PREPARED_KEY: Final = "pull-record"
+"""The checkpoint with the record of the pull request that is about to be opened."""
+
+
+async def prepare_record(lease: Lease, publication: Publication, *, base: CommitSha) -> None:
+    """Save what a later worker must know if it finds the pull request open."""
+    run = lease.run
+    test = publication.selection.evidence.reproduction
+    record = PullRecord(
+        repo=run.repo,
+        pull=0,
+        issue=run.issue,
+        source_issue=publication.issue,
+        asked_by=run.asked_by,
+        commit_style=publication.commit_style,
+        branch="",
+        base=base,
+        head=CommitSha(""),
+        test_path=test.path,
+        test_files=tuple(sorted(list_paths(test.diff))),
+        proven=publication.selection.is_proven,
+        command=test.command,
+        ready_when_green=publication.ready_when_green,
+    )
+    await lease.checkpoints.save(PREPARED_KEY, record)
+
+
+async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
+    """Record the pull request and create its first follow-up run. Calling it again changes nothing.
+
+    Does nothing for a pull request that `prepare_record` did not prepare.
+
+    Raises:
+        LeaseLost: another worker has the run.
+    """
+    run = lease.run
+    prepared = await lease.checkpoints.load(PREPARED_KEY, PullRecord)
+    if prepared is None:
+        return
+    await lease.require()
+    if await lease.storage.pulls.get(run.repo, pull.number) is None:
+        opened = {
+            "pull": pull.number,
+            "branch": pull.head_branch,
+            "head": run.head_commit,
+            "ready_when_green": prepared.ready_when_green and pull.draft,
+        }
+        record = replace(prepared, **opened)
+        await lease.storage.pulls.put(record, due_in=CHECK_BACK_SECONDS)
+    await lease.storage.runs.create(
+        run.repo,
+        pull.number,
+        asked_by=run.asked_by,
+        delivery=f"opened-{run.id}",
+        mode=Mode.FOLLOW_UP,
+    )

@@ -1,4 +1,4 @@
-"""The one comment on the issue that shows the state of a run, edited in place."""
+"""The one comment that shows the state of a run, with its place in the queue."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
-from bot.comments import status as comments
-from bot.errors import LeaseLost
-from bot.github.errors import Forbidden, GitHubError
+from bot.admission.check import check_admission
+from bot.comments import status as status_module
+from bot.comments.status import render_no_worker, render_queued
+from bot.data.progress import Progress
+from bot.data.run import QueuePosition, Run, RunStatus, StopReason
+from bot.errors import Forbidden, GitHubError, LeaseLost, RunFailed, RunRefused, translate_errors
+from bot.github.app import GitHubApp
 from bot.github.repository import Repository
+from bot.links import run_page_url
+from bot.queue.position import NO_WORKER, Announce
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.progress import Progress
-from bot.triggers.labels import LabelSet
-from bot.types import Run, RunStatus, StopReason, replace
+from bot.webhooks.labels import LabelSet
+from sandbox.frozen import replace
 
 _SUCCESSFUL = (
     RunStatus.OPENED_PULL_REQUEST,
@@ -79,7 +84,7 @@ class StatusComment:
 
     async def _find_or_create(self, run: Run, text: str) -> int | None:
         issues = self._repo.issues
-        marker = comments.status_marker(run.id)
+        marker = status_module.status_marker(run.id)
         since = run.created_at - _MAX_CLOCK_SKEW
         try:
             async with self._throttle():
@@ -102,7 +107,7 @@ class StatusComment:
                     progress = self._latest
                     await self._lease.storage.progress.save(run.id, progress)
                     if there and run.comment_id is not None:
-                        text = comments.render_progress(run, progress)
+                        text = status_module.render_progress(run, progress)
                         if text == written:
                             continue
                         there = await self._repo.issues.edit_comment(
@@ -182,3 +187,26 @@ async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: s
     await lease.require()
     with suppress(Forbidden):
         await repo.issues.remove_label(run.issue, answered)
+
+
+def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
+    """A function that announces queue positions of runs that may begin.
+
+    A run that may not begin is refused on its turn, so its position is not announced.
+    """
+
+    async def announce(lease: Lease, wait: QueuePosition) -> Run:
+        no_worker = wait.position == NO_WORKER
+        run = replace(lease.run, page_url=run_page_url(settings, lease.run.id))
+        try:
+            with translate_errors():
+                async with github.open_repository(run.repo, minor=True) as repo:
+                    await check_admission(repo, run, lease, settings)
+                    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
+                    text = render_no_worker(run) if no_worker else render_queued(run, wait)
+                    comment = await status.write(run, text)
+        except (RunRefused, RunFailed, GitHubError):  # the run itself reports it
+            return lease.run
+        return replace(run, comment_id=comment)
+
+    return announce

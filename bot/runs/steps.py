@@ -1,20 +1,92 @@
-"""The end of a run that fixed its issue: a pull request, and the status comment that names it."""
+"""The steps of a run on an issue: begin, run the pipeline, open the pull request, judge.
+
+The contents of a pull request are untrusted data; only the sandbox applies and runs them.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 from bot.comments import followup
-from bot.comments.status import pull_marker, render_opened
+from bot.comments.candidates import render_pull_verdict
+from bot.comments.status import (
+    pull_marker,
+    render_no_fix,
+    render_not_judged,
+    render_opened,
+    render_started,
+)
+from bot.data.github_facts import PullRequestFacts
+from bot.data.job import Outcome, SelectionRequest
+from bot.data.pull import PullRecord
+from bot.data.run import Mode, Run, RunStatus
+from bot.errors import Forbidden, RepositoryGone
 from bot.github.repository import Repository
-from bot.publish.publish import Publication, publish
+from bot.links import run_page_url
 from bot.runs.context import IssueRun
-from bot.runs.register_pull import PREPARED_KEY, prepare_record, register_pull
+from bot.runs.publish import PREPARED_KEY, Publication, prepare_record, publish, register_pull
 from bot.runs.status_comment import clean_up_issue, finish_status
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.pulls import PullRecord
-from bot.types import Mode, Run, RunStatus, replace
-from pipeline.selection.scoring.recalibration import undo_recalibration
-from pipeline.types import Selection
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.data.types import CommitSha, Issue, NoFix, Selection
+from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
+from pipeline.select import IMPORTED_KEY
+from pipeline.selection.scoring.confidence import undo_recalibration
+from pipeline.workflows.plan import Plan
+from sandbox.frozen import replace
+
+
+async def begin_run(ctx: IssueRun) -> None:
+    """Show on the issue that work begins, and fix the commit that the run works on.
+
+    The first worker fixes the commit; later ones fetch the same.
+
+    Raises:
+        RepositoryGone, RepositoryEmpty, GitHubUnavailable, LeaseLost.
+    """
+    lease = ctx.lease
+    await lease.require()
+    with suppress(Forbidden):  # the issue is locked
+        await ctx.repo.issues.react(ctx.run.issue, "eyes")
+    page = run_page_url(ctx.settings, ctx.run.id)
+    run = replace(ctx.run, page_url=page, queue_position=0)
+    comment = await ctx.status.write(run, render_started(run))
+    await lease.save(replace(run, comment_id=comment))
+    base = await ctx.fetch(ctx.run.base_commit)
+    await lease.save(replace(ctx.run, base_commit=base.base))
+
+
+async def report_no_fix(ctx: IssueRun, no_fix: NoFix) -> Run:
+    """End the run without a fix: the status comment shows what was found, and every edit."""
+    unfixed = replace(ctx.run, status=RunStatus.NO_FIX, detail=no_fix.reason)
+    since = no_fix.fixed_since
+    pull = await ctx.repo.pulls.find_merged_with(CommitSha(since.commit)) if since else None
+    text = render_no_fix(
+        unfixed, no_fix, ctx.settings.app_name, fixed_by=pull.number if pull else None
+    )
+    return await ctx.finish(unfixed, text)
+
+
+async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan | NoFix]:
+    """Solve the issue or, in a dry run, plan it; saves what that cost.
+
+    Raises:
+        ModelError, SandboxError, GitFailed, LeaseLost: the next start resumes.
+    """
+    job = await ctx.build_job(await ctx.open_codebase(), issue)
+    call = ctx.runner.plan if ctx.run.mode is Mode.PLAN else ctx.runner.solve
+    try:
+        async with ctx.show_progress() as store:
+            outcome = await call(
+                job, store, in_flight=ctx.lease.in_flight, on_progress=store.report
+            )
+    except GitFailed:  # a damaged mirror; the next start makes a new one
+        await ctx.mirrors.discard(ctx.remote, ctx.facts.full_name)
+        raise
+    await ctx.lease.save(replace(ctx.run, dollars=outcome.dollars))
+    return outcome
 
 
 async def open_pull(ctx: IssueRun, publication: Publication) -> Run:
@@ -85,3 +157,63 @@ async def _report_opened(repo: Repository, lease: Lease, settings: Settings, *, 
     proven = record is None or record.proven
     text = render_opened(run, run.pull_request, draft=draft, proven=proven)
     return await finish_status(repo, lease, run, text, settings)
+
+
+NONE: Final = "There is no pull request of this number here."
+CLOSED: Final = "It is closed."
+MERGED: Final = "It is merged already."
+UNRELATED: Final = "It has no history in common with the default branch."
+GONE: Final = "Its commits are no longer there."
+BROKEN: Final = "git could not read it."
+
+
+async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
+    """Compare the pull requests; returns the run's final record, already reported.
+
+    Raises:
+        ModelError, SandboxError, GitHubError, GitFailed, LeaseLost.
+    """
+    lease = ctx.lease
+    async with ctx.show_progress() as store:
+        edits: list[ExternalEdit] = []
+        if await store.load(IMPORTED_KEY, ImportedEdits) is None:
+            store.report("Fetching the pull requests.")
+            edits = [await _load_edit(ctx, number) for number in ctx.run.pulls]
+        await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
+        job = await ctx.build_job(await ctx.open_codebase(), issue)
+        chosen = await ctx.runner.select(
+            job, SelectionRequest(edits), store, in_flight=lease.in_flight, on_progress=store.report
+        )
+    await lease.save(replace(ctx.run, dollars=chosen.dollars))
+    judged = replace(ctx.run, status=RunStatus.JUDGED)
+    if isinstance(chosen.result, NoFix):
+        return await ctx.finish(judged, render_not_judged(judged))
+    verdict = chosen.with_result(chosen.result)
+    return await ctx.finish(judged, render_pull_verdict(judged, verdict))
+
+
+async def _load_edit(ctx: IssueRun, number: int) -> ExternalEdit:
+    """The changes of a pull request since it left the default branch, or why they are unknown."""
+    facts = await ctx.repo.pulls.get(number)
+    if facts is None:
+        return ExternalEdit(f"#{number}", b"", NONE)
+    name = f"#{number} by {facts.author}"
+    if facts.state != "open":
+        return ExternalEdit(name, b"", MERGED if facts.merged_at else CLOSED)
+    try:
+        return await _fetch_edit(ctx, facts, name)
+    except RepositoryGone:
+        return ExternalEdit(name, b"", GONE)
+    except CodebaseTooLarge as error:
+        return ExternalEdit(name, b"", str(error))
+    except GitFailed:
+        return ExternalEdit(name, b"", BROKEN)
+
+
+async def _fetch_edit(ctx: IssueRun, facts: PullRequestFacts, name: str) -> ExternalEdit:
+    forked = await ctx.repo.pulls.find_fork_point(ctx.checkout.base, facts.head_sha)
+    if forked is None:
+        return ExternalEdit(name, b"", UNRELATED)
+    await ctx.fetch(forked)
+    place = await ctx.fetch(facts.head_sha)
+    return await diff_commits(place.git_dir, forked, facts.head_sha, name)

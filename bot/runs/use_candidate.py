@@ -1,8 +1,8 @@
-"""`/capuchin use B`: replaces the edit in a pull request by another edit of the same run.
+"""`/capuchin use B`: replaces the edit in a pull request, or opens an unproven one.
 
 Adds two commits, one that reverts the old edit and one with the new: reviews keep their place and
 nothing is force-pushed. A branch with somebody else's commit stays as it is.
-Every effect is find-or-create, as in `bot.publish.publish`.
+Every effect is find-or-create, as in `bot.runs.publish`.
 """
 
 from __future__ import annotations
@@ -11,27 +11,53 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Final
 
-from bot.comments import candidates as replies
-from bot.comments import pull_request
+from bot.comments import candidates, failures, pull_request
+from bot.data.github_facts import PullRequestFacts
+from bot.data.job import Outcome
+from bot.data.pull import BranchState, PullRecord
+from bot.data.run import Mode, Run, RunStatus
 from bot.errors import PushRejected, SwapRefused, UnfitDiff
 from bot.git.commits import copy_commit, create_commit, push
-from bot.github.models import PullRequestFacts
-from bot.publish.prepare import prepare_publication
-from bot.publish.publish import Publication
-from bot.runner.types import Outcome
 from bot.runs.context import IssueRun
-from bot.runs.propose_edit import propose_edit
+from bot.runs.publish import Publication, prepare_publication
+from bot.runs.steps import open_pull
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
-from bot.storage.pulls import BranchHistory, BranchState, PullRecord
-from bot.types import CommitSha, Mode, Run, RunStatus, replace
-from pipeline.edits.unified_diff import list_paths, remove_files
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.selection.letters import rank_result, to_letter
-from pipeline.solve import OUTCOME_KEY, SolveResult
-from pipeline.types import Issue, Selection
-from pipeline.workflows.substitute import substitute_candidate
-from pipeline.workflows.try_others import run_reproduction
+from bot.storage.pulls import BranchHistory
+from pipeline.codebase.unified_diff import list_paths, remove_files
+from pipeline.data.types import CommitSha, Issue, NoFix, Selection
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.selection.verdict import rank_result, to_letter
+from pipeline.workflows.other_edits import propose_unproven, run_reproduction, substitute_candidate
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
+from sandbox.frozen import replace
+
+
+async def propose_edit(ctx: IssueRun, source: Run) -> Run:
+    """Open the draft; `source` is the run without a fix. Nothing is executed.
+
+    Raises:
+        SwapRefused: the edits have expired, or there is none of that letter.
+        PublishRefused, GitHubError, GitFailed, LeaseLost.
+    """
+    run = ctx.run
+    kept = ctx.lease.storage.checkpoints(source.id, ctx.lease.in_flight)
+    result = await load_end(kept)
+    if not isinstance(result, NoFix) or result.edits is None:
+        raise SwapRefused(candidates.edits_expired())
+    if not 1 <= run.candidate <= len(rank_result(result)):
+        raise SwapRefused(candidates.no_such_candidate(run.candidate))
+    saved = await kept.load(ISSUE_KEY, Issue)
+    issue = saved or Issue(repository=run.repo.full_name, title=ctx.issue.title, body="")
+    selection = propose_unproven(result, run.candidate - 1, by=run.asked_by, issue=issue)
+    # The state that a run with a pull request leaves, so that `use B` can take another edit.
+    await ctx.store.save(OUTCOME_KEY, SolveResult(result=selection))
+    await ctx.store.save(ISSUE_KEY, issue)
+    ledger = await kept.load(LEDGER_KEY, Ledger) or Ledger()
+    await ctx.store.save(LEDGER_KEY, ledger)
+    fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
+    return await open_pull(ctx, await prepare_publication(fix, issue, ctx))
+
 
 VERIFIED_KEY: Final = "used"
 """The checkpoint that holds the edit with its evidence."""
@@ -62,7 +88,7 @@ async def use_candidate(ctx: IssueRun) -> Run:
         text = await _swap(ctx, source)
     except SwapRefused as refused:
         ended = replace(ctx.run, status=RunStatus.REFUSED)
-        return await ctx.finish(ended, replies.render_no_swap(ended, str(refused)))
+        return await ctx.finish(ended, candidates.render_no_swap(ended, str(refused)))
     swapped = replace(
         ctx.run,
         status=RunStatus.SWAPPED,
@@ -76,16 +102,16 @@ async def _load_source(ctx: IssueRun) -> SourceRun:
     lease, run = ctx.lease, ctx.run
     source = await lease.storage.runs.get_readable(run.published_run)
     if source is None or source.pull_request is None:
-        raise SwapRefused(replies.run_expired())
+        raise SwapRefused(candidates.run_expired())
     store = lease.storage.checkpoints(source.id, lease.in_flight)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     pull = await ctx.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
-        raise SwapRefused(replies.edits_expired())
+        raise SwapRefused(candidates.edits_expired())
     if pull is None or pull.state != "open":
-        raise SwapRefused(replies.pull_not_open(source.pull_request))
+        raise SwapRefused(candidates.pull_not_open(source.pull_request))
     if not 1 <= run.candidate <= len(rank_result(solved.result)):
-        raise SwapRefused(replies.no_such_candidate(run.candidate))
+        raise SwapRefused(candidates.no_such_candidate(run.candidate))
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     return SourceRun(source, store, solved.result, pull, contents)
 
@@ -96,7 +122,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     if state is None:
         raise SwapRefused(await _head_refusal_reason(ctx, source))
     if state.candidate == run.candidate and state.run != run.id:
-        raise SwapRefused(replies.already_current(number, run.candidate))
+        raise SwapRefused(candidates.already_current(number, run.candidate))
     selection = await _verify_candidate(ctx, source)
     publication = await _prepare_publication(ctx, source, selection)
     head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
@@ -111,7 +137,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     )
     await ctx.repo.pulls.edit_description(number, body)
     await _schedule_follow_up(ctx, number)
-    return replies.render_swap(ctx.lease.run, number, selection)
+    return candidates.render_swap(ctx.lease.run, number, selection)
 
 
 async def _prepare_publication(
@@ -129,8 +155,8 @@ async def _head_refusal_reason(ctx: IssueRun, source: SourceRun) -> str:
     number = source.pull.number
     record = await _load_record(ctx, number)
     if record is not None and record.is_ours(source.pull.head_sha):
-        return replies.review_in_between(number)
-    return replies.foreign_push(number)
+        return candidates.review_in_between(number)
+    return failures.foreign_push(number)
 
 
 async def _load_record(ctx: IssueRun, number: int) -> PullRecord | None:
@@ -191,7 +217,9 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
         )
         if not after.passed and not ctx.run.anyway:
             name = ctx.settings.app_name
-            raise SwapRefused(replies.fails_reproduction(name, letter, proof.reproduction, after))
+            raise SwapRefused(
+                candidates.fails_reproduction(name, letter, proof.reproduction, after)
+            )
         store.report(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
             source.selection,
@@ -213,7 +241,7 @@ async def _push(
     try:
         head = await _create_commits(ctx, state, publication)
     except UnfitDiff as unfit:
-        raise SwapRefused(replies.push_forbidden(str(unfit))) from unfit
+        raise SwapRefused(failures.push_forbidden(str(unfit))) from unfit
     await ctx.repo.count_push()
     await lease.require()
     noted = source.history.with_state(BranchState(head=head, candidate=run.candidate, run=run.id))
@@ -226,7 +254,7 @@ async def _push(
             sha=head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
     except PushRejected:
-        raise SwapRefused(replies.push_rejected(source.pull.number)) from None
+        raise SwapRefused(failures.push_rejected(source.pull.number)) from None
     return head
 
 

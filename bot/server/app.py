@@ -1,4 +1,4 @@
-"""The web process: verifies a webhook, records the run it asks for, and answers in milliseconds."""
+"""Verifies a webhook, records the run it asks for; metrics and schema for machines."""
 
 from __future__ import annotations
 
@@ -7,27 +7,19 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse as DashboardJSONResponse
+from starlette.responses import PlainTextResponse
+from starlette.responses import Response as DashboardResponse
 from structlog.contextvars import bound_contextvars
 
-from bot import events
-from bot.events import Ignored, InvalidSignature, MalformedPayload
-from bot.queue.nudges import Nudges
-from bot.queue.start import request_run
-from bot.server.dashboard import DashboardRoutes
-from bot.server.door import BodyReader, BodyTooLarge, BodyTooSlow, RefusalLog, TooMuchAtOnce
-from bot.server.no_worker import NoWorkerWatch
-from bot.server.run_routes import RunRoutes
-from bot.settings import Settings, SettingsError
-from bot.storage.client import REDIS_ERRORS
-from bot.storage.storage import Storage
-from bot.triggers.decide import BotNames, companion_update, decide
-from bot.triggers.requests import (
+from bot.data.request import (
     AnyRequest,
     CommandRequest,
     ConfigCheckRequest,
@@ -36,9 +28,128 @@ from bot.triggers.requests import (
     StartOutcome,
     StopRequest,
 )
-from bot.types import Stop, StopReason
+from bot.data.run import Stop, StopReason, now
+from bot.queue.nudges import Nudges, request_run
+from bot.repo_config.model import SCHEMA_ROUTE, json_schema
+from bot.server import metrics
+from bot.server.connections import BodyReader, BodyTooLarge, BodyTooSlow, RefusalLog, TooMuchAtOnce
+from bot.server.run_routes import RunRoutes
+from bot.settings import Settings, SettingsError
+from bot.storage.client import REDIS_ERRORS, UNREACHABLE
+from bot.storage.storage import Storage
+from bot.storage.workers import Measurements
+from bot.webhooks import decide as decide_module
+from bot.webhooks import payload
+from bot.webhooks.decide import BotNames, companion_update, decide
+from bot.webhooks.payload import Ignored, InvalidSignature, MalformedPayload
+
+if TYPE_CHECKING:
+    from bot.queue.position import QueueAnnouncer
+
 
 logger = logging.getLogger(__name__)
+
+
+class DashboardRoutes:
+    """What these routes share."""
+
+    def __init__(self, storage: Storage, deliveries: Counter[int]) -> None:
+        """`deliveries` counts the webhooks that were answered, by status."""
+        self._storage = storage
+        self._deliveries = deliveries
+
+    def add_to(self, app: FastAPI) -> None:
+        """Make `app` answer them."""
+        for path, handler in (
+            ("/metrics", self.show_metrics),
+            (SCHEMA_ROUTE, self.show_schema),
+        ):
+            app.add_api_route(path, handler, response_model=None)
+
+    async def show_metrics(self) -> DashboardResponse:
+        """For Prometheus; open to all, for it names nobody."""
+        try:
+            found = await self._storage.run_queries.load_totals()
+            registry = self._storage.workers
+            workers = await registry.list_living()
+            measured = await registry.load_measurements(w.name for w in workers)
+            room = metrics.Room(await registry.list_disk_use(), await registry.count_evictions())
+        except REDIS_ERRORS as error:
+            logger.warning("Metrics are incomplete: Redis: %s", error)
+            found, workers, measured, room = None, [], Measurements([], {}), metrics.Room()
+        text = metrics.render_metrics(found, workers, measured, self._deliveries, room)
+        return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
+
+    async def show_schema(self) -> DashboardResponse:
+        """The JSON Schema of `.github/capuchin.yml`; editors of any site may load it."""
+        return DashboardJSONResponse(
+            json_schema(),
+            media_type="application/schema+json",
+            headers={"access-control-allow-origin": "*", "cache-control": "max-age=3600"},
+        )
+
+
+POLL_SECONDS: Final = 30.0
+
+
+class NoWorkerWatch:
+    """One for each server; it needs the App's key, and only logs without it."""
+
+    def __init__(self, settings: Settings, storage: Storage, nudges: Nudges) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._nudges = nudges
+        self._since = now()
+        """When this server began to look, for a Redis that has never heard of a worker."""
+        self._logged = False
+        self._announcer: QueueAnnouncer | None = None
+
+    async def run(self) -> None:
+        """Look every half minute, until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except UNREACHABLE:  # the webhooks that arrive log it
+                pass
+            except Exception:  # the server goes on without this
+                logger.exception("Could not say that no worker lives")
+            await asyncio.sleep(min(POLL_SECONDS, self._settings.timings.no_worker_seconds or 0.2))
+
+    async def look(self) -> None:
+        """Tell each waiting run one time, if no worker was heard of for too long.
+
+        Raises redis-py's errors.
+        """
+        last = await self._storage.workers.get_last_heartbeat()
+        silent = now() - max(last or self._since, self._since)
+        patience = timedelta(seconds=self._settings.timings.no_worker_seconds)
+        if silent < patience or await self._storage.workers.list_living():
+            self._logged = False
+            return
+        if not self._logged:
+            self._logged = True
+            logger.error(
+                "No worker was heard of for %d minutes: runs wait. Start `capuchin worker`.",
+                silent.total_seconds() // 60,
+            )
+        if not await self._storage.runs.list_active():
+            return
+        if self._announcer is None:
+            self._announcer = self._build_announcer()
+        if self._announcer is not None:
+            await self._announcer.announce_no_worker()
+
+    def _build_announcer(self) -> QueueAnnouncer | None:
+        if not (self._settings.github_app_id and self._settings.github_private_key):
+            return None
+        # Imported when first needed: most servers only ever hear webhooks.
+        from bot.github.app import GitHubApp
+        from bot.queue.position import QueueAnnouncer
+        from bot.runs.status_comment import build_announcer
+
+        announce = build_announcer(GitHubApp(self._settings), self._settings)
+        return QueueAnnouncer(self._storage, self._nudges, announce)
+
 
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
 
@@ -60,7 +171,7 @@ class Intake:
         self.nudges = Nudges(self.storage)
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
-        self._bodies = BodyReader(events.MAX_BODY_BYTES)
+        self._bodies = BodyReader(payload.MAX_BODY_BYTES)
         self._refusals = RefusalLog()
 
     async def accept(self, request: AnyRequest) -> Response:
@@ -125,12 +236,12 @@ class Intake:
     async def _process(self, request: Request) -> Response:
         try:
             signature = request.headers.get("x-hub-signature-256", "").encode("latin-1")
-            events.check_form(signature)
+            payload.check_form(signature)
             declared = request.headers.get("content-length", "0")
-            check = events.SignatureCheck(self.secret)
+            check = payload.SignatureCheck(self.secret)
             body = await self._bodies.read(declared, request.stream(), check.add)
             check.finish(signature)
-            event = events.parse(
+            event = decide_module.parse(
                 request.headers.get("x-github-event", ""),
                 request.headers.get("x-github-delivery", ""),
                 bytes(body),

@@ -1,4 +1,4 @@
-"""Limits connections to the web server: a slow or silent client costs almost nothing.
+"""Connections: served on a port, and limited so that a slow client costs almost nothing.
 
 There are deadlines for headers, bodies and the reading of answers, a limit of connections, and
 limits of the total bytes of incomplete bodies and unread answers. If the server is full, it closes
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ClassVar, Final
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -305,3 +307,59 @@ class OncePerMinute(logging.Filter):
             return False
         self._passed[message] = record.created
         return True
+
+
+@asynccontextmanager
+async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str, None]:
+    """Serve until the block ends; yields `http://host:port`.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    # Without an explicit TCP protocol, asyncio keeps Nagle's algorithm on, which costs 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        date_header=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    server = _HubServer(config)
+    with listener:
+        task = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
+        await asyncio.wait(
+            [task, started := asyncio.ensure_future(server.up.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        started.cancel()
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}"
+        finally:
+            server.stop.set()
+            await task
+
+
+class _HubServer(uvicorn.Server):
+    """Leaves signals to the program that it runs in, and signals when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+        self.stop = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+    async def main_loop(self) -> None:
+        """Stop immediately on request; uvicorn's own loop checks only ten times a second."""
+        await self.stop.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield

@@ -17,23 +17,21 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from bot.data.run import Lane
 from bot.storage.history import Totals
 from bot.storage.workers import DiskUse, Measurements, WorkerState
-from bot.telemetry.gauges import (
+from bot.telemetry.measurements import (
+    ARCHIVE_FAILURES,
     BUSY_CONTAINERS,
     DISK_FREE,
     DISK_SIZE,
     GITHUB_REMAINING,
-    IDLE_CONTAINERS,
-)
-from bot.telemetry.histograms import (
-    ARCHIVE_FAILURES,
     HISTOGRAMS,
+    IDLE_CONTAINERS,
     LEASES_LOST,
     Histogram,
     read_series,
 )
-from bot.types import Lane
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 ACTIVE: Final = ("queued", "running", "waiting")

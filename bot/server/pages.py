@@ -15,21 +15,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from bot.comments import no_fix, status
-from bot.comments.evidence.opening import describe_minutes
-from bot.comments.queue import describe_wait
+from bot.comments import failures
+from bot.comments import failures as no_fix
+from bot.comments.evidence import describe_minutes
+from bot.comments.status import describe_wait
+from bot.data.progress import Progress
+from bot.data.run import Run, RunStatus, now
 from bot.links import page_key
-from bot.markdown import make_visible
 from bot.queue.position import load_queue
-from bot.server.charts import draw_days
-from bot.server.run_list import RunFilter, list_runs, minutes_of, state_of
+from bot.safe_text import make_visible
+from bot.server.run_list import RunFilter, draw_days, list_runs, minutes_of, state_of
 from bot.server.run_report import RunReport, load_ledger, load_report, load_timeline
 from bot.settings import Settings
 from bot.storage.history import MAX_LISTED
-from bot.storage.progress import Progress
 from bot.storage.storage import Storage
-from bot.types import Run, RunStatus, now
-from pipeline.types import NoFixReason
+from pipeline.data.types import NoFixReason
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 REFRESH_SECONDS: Final = 10
@@ -162,13 +162,13 @@ _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).disable(
 def _reason(run: Run) -> str:
     """Why there is no pull request, in Markdown; empty where there is one, or may yet be."""
     if run.failure is not None:
-        return status.failure_reason(run.failure, run.detail)
+        return failures.failure_reason(run.failure, run.detail)
     if run.status is RunStatus.NO_FIX:
         reasons: dict[str, NoFixReason] = {one: one for one in no_fix.NO_FIX_REASONS}
         reason = reasons.get(run.detail)
         return no_fix.no_fix_reason(reason) if reason else ""
     if run.waiting_for is not None and not run.status.final:
-        return status.waiting_sentence(run.waiting_for)
+        return failures.waiting_sentence(run.waiting_for)
     return ""
 
 

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from bot.comments.evidence.opening import ending_words
-from bot.markdown import make_visible
+from bot.comments.evidence import ending_words
+from bot.safe_text import make_visible
 from pipeline.codebase.text import pluralize
-from pipeline.reproduction.advised import advise_command
-from pipeline.selection.letters import get_votes, rank_result, to_letter
-from pipeline.types import (
-    NoFix,
-    Reproduction,
-    Selection,
-    Standing,
-    TestOutcome,
-    VoteTable,
-    read_test_outcome,
-)
+from pipeline.data.suite_reports import Standing, TestOutcome, read_test_outcome
+from pipeline.data.types import NoFix, Reproduction, Selection, VoteTable
+from pipeline.reproduction.red_green import advise_command
+from pipeline.selection.verdict import get_votes, rank_result, to_letter
 from prompts.text import drop_index_lines, shorten
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 
 MAX_EDITS: Final = 20
 MAX_SCRIPTS: Final = 30

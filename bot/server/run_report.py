@@ -1,28 +1,113 @@
-"""What a run's page shows beside its record: read from what the run saved."""
+"""What a run's page shows: stages with times, models, cost."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypeVar
 
-from bot.comments.code_destinations import destinations_note, external_hosts
-from bot.markdown import make_visible
+from bot.comments.run_details import destinations_note, external_hosts
+from bot.comments.status import STAGE_TITLES
+from bot.data.progress import STAGES, Progress, Stage
+from bot.data.run import Mode, Run, now
+from bot.safe_text import make_visible
 from bot.server.run_edits import EditTable, build_edit_table
-from bot.server.timeline import StageRow, build_timeline
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
-from bot.storage.progress import Progress
 from bot.storage.storage import Storage
-from bot.types import Mode, Run
+from pipeline.data.code_places import Context, Findings
+from pipeline.data.types import Account, NoFix, Selection, Usage
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.errors import UnreadableRecord
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.types import Context, Findings, NoFix, Selection
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.run_errors import UnreadableRecord
 from pipeline.workflows.outcome import load_context, load_end
+
+_CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
+    "environment": ("environment",),
+    "context": ("embedding", "relevance", "ranking", "understanding", "localisation", "prm"),
+    "edits": ("approaches", "testing", "editing", "exploring"),
+    "choice": ("selecting", "choosing", "orm"),
+    "reproduction": ("reproduction",),
+}
+"""Which stages of the accounts belong to each stage of the page."""
+_STAGE_OF: Final = {call: stage for stage, calls in _CALLS.items() for call in calls}
+_MIN_WIDTH: Final = 0.6
+"""Percent: a shorter stage would not be seen."""
+
+
+class StageRow(NamedTuple):
+    """One stage."""
+
+    name: Stage | Literal["other"]
+    title: str
+    state: Literal["done", "now", "to do", "unknown"]
+    """`unknown`: its times were not kept."""
+    began: datetime | None
+    seconds: float | None
+    """None before it began, and if its times were not kept."""
+    calls: int
+    usage: Usage
+    dollars: float
+    """At list prices."""
+    left: float = 0.0
+    width: float = 0.0
+    """Where its bar begins and how wide it is, in percent of the run's time; 0 without times."""
+
+
+def build_timeline(
+    run: Run, progress: Progress, accounts: Sequence[Account]
+) -> tuple[StageRow, ...]:
+    """The stages in their order; empty for a run of which neither times nor costs are known."""
+    began = progress.stages
+    if not began and not accounts:
+        return ()
+    rows = [_build_row(stage, run, began, accounts) for stage in STAGES]
+    others = [one for one in accounts if one.stage not in _STAGE_OF]
+    if others:
+        rows.append(StageRow("other", "Other", "unknown", None, None, *_sum(others)))
+    return tuple(_place(rows))
+
+
+def _build_row(
+    stage: Stage, run: Run, began: Mapping[Stage, datetime], accounts: Sequence[Account]
+) -> StageRow:
+    mine = [one for one in accounts if _STAGE_OF.get(one.stage) == stage]
+    start = began.get(stage)
+    later = [began[one] for one in STAGES[STAGES.index(stage) + 1 :] if one in began]
+    end = min(later, default=run.finished_at)
+    state: Literal["done", "now", "to do", "unknown"] = "done"
+    if start is None:
+        state = "unknown" if run.status.final or later or mine else "to do"
+    elif end is None:
+        state = "now"
+    seconds = None if start is None else max(0.0, ((end or now()) - start).total_seconds())
+    return StageRow(stage, STAGE_TITLES[stage], state, start, seconds, *_sum(mine))
+
+
+def _sum(accounts: Sequence[Account]) -> tuple[int, Usage, float]:
+    usage = sum((one.usage for one in accounts), Usage())
+    return sum(one.calls for one in accounts), usage, sum(one.dollars for one in accounts)
+
+
+def _place(rows: Sequence[StageRow]) -> list[StageRow]:
+    """The rows with the places of their bars."""
+    total = sum(max(row.seconds or 0.0, 0.0) for row in rows)
+    widths = [
+        0.0 if row.seconds is None else max(_MIN_WIDTH, 100 * row.seconds / (total or 1.0))
+        for row in rows
+    ]
+    scale = 100 / (sum(widths) or 100.0)
+    placed: list[StageRow] = []
+    left = 0.0
+    for row, width in zip(rows, widths, strict=True):
+        placed.append(row._replace(left=round(left, 2), width=round(width * scale, 2)))
+        left += width * scale
+    return placed
+
 
 LOAD_SECONDS: Final = 5.0
 """A store waits while Redis does not answer; a page does not."""

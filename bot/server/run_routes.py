@@ -1,29 +1,130 @@
-"""The routes of the runs' pages: who may see them, and what each answers."""
+"""Who may see a run's page; what each route answers, also live."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import functools
+import hmac
 import logging
 import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
-from bot.server.auth import may_see_all, may_see_run
-from bot.server.door import STREAM_SUFFIX
+from bot.data.run import Run, RunId
+from bot.links import page_key
+from bot.server.connections import STREAM_SUFFIX
 from bot.settings import Settings
 from bot.storage.client import REDIS_ERRORS
 from bot.storage.storage import Storage
-from bot.types import Run, RunId
-from pipeline.errors import UnreadableRecord
+from pipeline.run_errors import UnreadableRecord
 
 if TYPE_CHECKING:
-    from bot.archive.object_store import ObjectStore
-    from bot.server.live import LiveStreams
+    from bot.archive import ObjectStore
     from bot.server.pages import Pages
+
+
+def may_see_all(settings: Settings, request: Request) -> bool:
+    """The token came as `Authorization: Bearer`, or as the password of `Basic` with any name.
+
+    Without a token set nobody may.
+    """
+    wanted = settings.dashboard_token.get_secret_value()
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        given = _parse_password(given)
+    elif scheme.lower() != "bearer":
+        return False
+    return bool(wanted) and _is_same(given.strip(), wanted)
+
+
+def may_see_run(settings: Settings, request: Request, run_id: RunId) -> bool:
+    """As `may_see_all`, or the address is the one that the run's own issue shows."""
+    wanted = page_key(settings, run_id)
+    given = request.query_params.get("key", "")
+    return (bool(wanted) and _is_same(given, wanted)) or may_see_all(settings, request)
+
+
+def _parse_password(credentials: str) -> str:
+    try:
+        decoded = base64.b64decode(credentials, validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+    return decoded.partition(":")[2]
+
+
+def _is_same(given: str, wanted: str) -> bool:
+    """In constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+
+
+MAX_STREAMS: Final = 64
+"""Open at one time in this process, so that webhooks find room; later pages reload instead."""
+LOOK_SECONDS: Final = 2.0
+STREAM_SECONDS: Final = 600.0
+"""A browser opens the next stream by itself."""
+QUIET_SECONDS: Final = 15.0
+"""After so long a line without meaning keeps proxies from closing the stream."""
+
+Render = Callable[[Run], Awaitable[str]]
+
+
+class LiveStreams:
+    """All streams of this process."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._open = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._open >= MAX_STREAMS
+
+    async def stream(self, request: Request, run_id: RunId, render: Render) -> AsyncGenerator[str]:
+        """An `update` whenever `render` of the run gives another text, and an `end` at its end."""
+        self._open += 1
+        try:
+            async for event in self._follow(run_id, render):
+                if await request.is_disconnected():
+                    return
+                if event:
+                    yield event
+        finally:
+            self._open -= 1
+
+    async def _follow(self, run_id: RunId, render: Render) -> AsyncGenerator[str]:
+        """An event, or an empty text where nothing is new."""
+        ends_at, shown, spoke_at = time.monotonic() + STREAM_SECONDS, "", time.monotonic()
+        while time.monotonic() < ends_at:
+            event = ""
+            try:
+                run = await self._storage.runs.get(run_id)
+                if run is None or run.status.final:
+                    yield _format("end", "")
+                    return
+                text = await render(run)
+                if text != shown:
+                    event, shown = _format("update", text), text
+            except (*REDIS_ERRORS, UnreadableRecord):  # the next look may tell more
+                pass
+            if not event and time.monotonic() - spoke_at >= QUIET_SECONDS:
+                event = ": still here\n\n"
+            if event:
+                spoke_at = time.monotonic()
+            yield event
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _format(name: str, data: str) -> str:
+    lines = "".join(f"data: {line}\n" for line in data.splitlines()) or "data:\n"
+    return f"event: {name}\n{lines}\n"
+
 
 logger = logging.getLogger(__name__)
 
@@ -90,9 +191,7 @@ class RunRoutes:
 
     async def download_bundle(self, request: Request, run_id: RunId) -> Response:
         """The bundle of a finished run."""
-        from bot.archive.archiver import load_bundle
-        from bot.archive.bundle import NAME, BundleTooLarge
-        from bot.archive.object_store import ArchiveUnavailable
+        from bot.archive import NAME, ArchiveUnavailable, BundleTooLarge, load_bundle
 
         found = await self._find_run(request, run_id)
         if isinstance(found, Response):
@@ -152,13 +251,12 @@ class RunRoutes:
 
     @functools.cached_property
     def _streams(self) -> LiveStreams:
-        from bot.server.live import LiveStreams
 
         return LiveStreams(self._storage)
 
     @functools.cached_property
     def _archive(self) -> ObjectStore | None:
-        from bot.archive.object_store import ObjectStore
+        from bot.archive import ObjectStore
 
         return ObjectStore(self._settings.archive) if self._settings.archive else None
 

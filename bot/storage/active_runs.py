@@ -7,12 +7,11 @@ from typing import Final, NamedTuple, cast
 
 from redis.asyncio import Redis
 
-from bot.storage.client import run_script
+from bot.data.run import Lane, Run, RunId, now
+from bot.storage.client import RunsOfAnyFormat, run_script
 from bot.storage.keys import Keys
-from bot.storage.records import RunsOfAnyFormat
-from bot.storage.scripts import FORGET
-from bot.types import Lane, Run, RunId, now
-from pipeline.errors import OtherFormat
+from bot.storage.runs import FORGET
+from pipeline.run_errors import OtherFormat
 
 BATCH: Final = 200
 """Records that are read in one round trip."""

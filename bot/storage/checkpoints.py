@@ -10,14 +10,13 @@ from typing import Final, TypeVar, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
+from bot.data.run import RunId
 from bot.storage.client import run_script, waiting_client
-from bot.storage.draining import InFlightWork
 from bot.storage.keys import BRANCH_HISTORY_KEY, CHECKPOINT_SECONDS, ISSUE_KEY, RECORD_SECONDS, Keys
-from bot.types import RunId
-from pipeline.errors import OtherFormat
-from pipeline.models.wrappers.metered import LEDGER_KEY
-from pipeline.records import encode_record
-from pipeline.store import decode_document, validate_key
+from bot.storage.workers import InFlightWork
+from pipeline.models.metering import LEDGER_KEY
+from pipeline.run_errors import OtherFormat
+from pipeline.store import decode_document, encode_record, validate_key
 from pipeline.workflows.outcome import END_KEY, OUTCOME_KEY
 
 LONG_LIVED_KEYS: Final = frozenset(

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from redis.asyncio import Redis
 
+from bot.data.run import RepoRef, RunId, now
 from bot.settings import Settings
 from bot.storage.client import run_script
-from bot.storage.draining import InFlightWork
 from bot.storage.keys import BUDGET_SECONDS, Keys
 from bot.storage.lease import Lease
-from bot.types import RepoRef, RunId, now
+from bot.storage.workers import InFlightWork
 from pipeline.budget import CostBounds, Grant
-from pipeline.errors import BudgetSpent, Ceiling
+from pipeline.run_errors import BudgetSpent, Ceiling
 
 # Each key is a hash: `spent`, and a field for each grant: `amount|until`. A settled grant keeps its
 # field with the amount 0 until then, so that settling it a second time counts nothing.

@@ -14,11 +14,12 @@ from typing import Final, NamedTuple, cast
 
 from redis.asyncio import Redis
 
+from bot.data.run import Mode, RepoRef, Run, RunId, RunStatus, now
+from bot.storage.client import read_or_skip
 from bot.storage.keys import DAY, Keys
-from bot.storage.records import read_or_skip
-from bot.types import Frozen, Mode, RepoRef, Run, RunId, RunStatus, now
-from pipeline.errors import UnreadableRecord
-from pipeline.records import decode_record, encode_record
+from pipeline.run_errors import UnreadableRecord
+from pipeline.store import decode_record, encode_record
+from sandbox.frozen import Frozen
 
 logger = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.types import Lane, Login, RepoRef, RunId
+from bot.data.run import Lane, Login, RepoRef, RunId
 
 DAY: Final = 86_400
 DELIVERY_SECONDS: Final = 3 * DAY  # GitHub offers redelivery of a webhook for three days

@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from bot.data.run import Run, RunId, RunStatus, now
 from bot.errors import LeaseLost
 from bot.storage.client import UNREACHABLE, run_script
-from bot.storage.draining import InFlightWork
 from bot.storage.history import HISTORY_SECONDS, MAX_HISTORY_ENTRIES, history_entry
 from bot.storage.keys import RECORD_SECONDS
 from bot.storage.storage import Storage
-from bot.types import Run, RunId, RunStatus, now
-from pipeline.errors import OtherFormat
-from pipeline.records import encode_record
+from bot.storage.workers import InFlightWork
+from pipeline.run_errors import OtherFormat
+from pipeline.store import encode_record
 
 if TYPE_CHECKING:
     from bot.storage.checkpoints import CacheStore, RedisStore

@@ -1,66 +1,27 @@
-"""How far a run has come: its stages, what it does, and counts taken from what it saves."""
+"""Saves the progress of each run, and counts it from what the pipeline saves."""
 
 from __future__ import annotations
 
 import re
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.storage.client import UNREACHABLE, plain_client
+from bot.data.progress import STAGES, Progress, Stage
+from bot.data.run import RunId, now
+from bot.storage.client import UNREACHABLE, plain_client, read_or_skip
 from bot.storage.keys import RECORD_SECONDS, Keys
-from bot.storage.records import read_or_skip
-from bot.types import Frozen, RunId, now, replace
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.records import encode_record
+from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.regression.results import TestRun
 from pipeline.state import State
-from pipeline.store import SHARED, Store
+from pipeline.store import SHARED, Store, encode_record
+from sandbox.frozen import replace
 
 M = TypeVar("M", bound=BaseModel)
-
-
-Stage = Literal["environment", "context", "edits", "choice", "reproduction"]
-STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-"""In their order."""
-MIN_DURATIONS: Final = 3
-"""Runs that must have ended before anything is said of how long they take."""
-
-
-class Progress(Frozen):
-    """What the status comment and the run's page show while a run is worked on."""
-
-    doing: str = ""
-    """A sentence. May quote the repository: untrusted."""
-    environment: str = ""
-    """How well the environment of the run works. May quote the repository: untrusted."""
-    stages: dict[Stage, datetime] = Field(default_factory=dict[Stage, datetime])
-    """When each stage began; the latest is under way."""
-    expected: tuple[float, float] | None = None
-    """How many seconds the middle half of the latest runs took; None: too few have ended."""
-    files: int = 0
-    """Read one by one for whether they matter."""
-    tests: int = 0
-    """Reproduction scripts that are written."""
-    edits: int = 0
-    """That are written."""
-    edits_begun: int = 0
-    """Written, or under way."""
-    suite_tests: int = 0
-    """The repository's own tests that ran on the unedited code."""
-    suite_run: int = 0
-    """Tests of the repository that ran after that, with an edit or again; one counts each time."""
-    suite_runs: int = 0
-    """In how many runs."""
-    dollars: float = 0.0
-    """Spent so far at list prices."""
-    at: datetime = Field(default_factory=now)
 
 
 _TESTING: Final = re.compile(r"testing/\d+")
@@ -75,14 +36,6 @@ _STAGE_KEYS: Final[tuple[tuple[Stage, re.Pattern[str]], ...]] = (
     ("reproduction", re.compile(r"(verdict|reproduction)/.*")),
 )
 """What the pipeline saves under such a key belongs to that stage."""
-
-
-def range_of_durations(durations: Sequence[float]) -> tuple[float, float] | None:
-    """The quartiles of what runs took; None where too few have ended."""
-    if len(durations) < MIN_DURATIONS:
-        return None
-    low, _, high = statistics.quantiles(durations, n=4, method="inclusive")
-    return low, high
 
 
 class ProgressReports:

@@ -1,4 +1,4 @@
-"""What we know of each of our open pull requests, kept in Redis until it is closed."""
+"""Our open pull requests, kept until they end."""
 
 from __future__ import annotations
 
@@ -7,72 +7,19 @@ import re
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
-from pydantic import Field
 from redis.asyncio import Redis
 
-from bot.git.commit_style import CommitStyle
+from bot.data.pull import BranchState, PullRecord
+from bot.data.request import PullUpdate
+from bot.data.run import RepoRef, Run
 from bot.storage.client import run_script
 from bot.storage.keys import Keys
-from bot.triggers.requests import PullUpdate
-from bot.types import CommitSha, Frozen, Login, RepoRef, Run, RunId, replace
-from pipeline.errors import OtherFormat, UnreadableRecord
-from pipeline.records import decode_record, encode_record
-from pipeline.types import Issue
+from pipeline.data.types import CommitSha
+from pipeline.run_errors import OtherFormat, UnreadableRecord
+from pipeline.store import decode_record, encode_record
+from sandbox.frozen import Frozen, replace
 
 logger = logging.getLogger(__name__)
-
-
-class PullRecord(Frozen):
-    """One pull request of ours. Only the holder of the lease of a run on it writes it."""
-
-    repo: RepoRef
-    pull: int
-    issue: int
-    """What it fixes."""
-    source_issue: Issue
-    """The same as text, as it was when the fix was asked for. Untrusted."""
-    asked_by: Login
-    """Who asked for the fix."""
-    commit_style: CommitStyle = CommitStyle()
-    """How commits are written in this repository."""
-    branch: str
-    base: CommitSha
-    """Full SHA that our commits stand on."""
-    head: CommitSha
-    """Full SHA that we last pushed to the branch; another one there is a person's."""
-    pending_head: CommitSha = CommitSha("")
-    """Full SHA that a worker was about to push; empty when the push is done."""
-    test_path: str
-    """The reproduction test's; empty when none is committed."""
-    test_files: tuple[str, ...] = ()
-    """All files that the test's commit changes."""
-    proven: bool = True
-    """False: the pull request stays a draft, and the command runs the script."""
-    command: tuple[str, ...]
-    """Runs it."""
-    ready_when_green: bool = False
-    """It is a draft until the repository's own checks pass."""
-    handed_over: bool = False
-    """A person pushed to the branch: it is theirs, and we push no more."""
-    verified: str = ""
-    """The base and head that the evidence was last gathered on."""
-    evidence_confirmed: bool = False
-    """Whether it was then as evidence should be."""
-    unresolved_head: CommitSha = CommitSha("")
-    """The head for which we gave up mending a conflict."""
-    paused_on: str = ""
-    """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
-    answered_ids: tuple[str, ...] = Field(default=())
-    """Ids of what people wrote that needs no answer any more; the latest `MAX_ANSWERED`."""
-
-    @property
-    def evidence_files(self) -> tuple[str, ...]:
-        """The files that no later commit of ours may change: the reproduction test's."""
-        return self.test_files or tuple(filter(None, (self.test_path,)))
-
-    def is_ours(self, sha: CommitSha) -> bool:
-        """Whether a head of the branch is what we pushed, or were about to."""
-        return sha in (self.head, self.pending_head)
 
 
 # Only a record that nobody has changed since it was read.
@@ -85,9 +32,6 @@ MAX_ANSWERED: Final = 500
 _MEMBER: Final = re.compile(r"([^/]+)/([^#]+)#(\d+)@(\d+)")
 MAX_DUE: Final = 20
 """Looked after in one turn of the sweep."""
-
-
-logger = logging.getLogger(__name__)
 
 
 class PullRecords:
@@ -198,17 +142,6 @@ class PullRecords:
 
 def _member(repo: RepoRef, pull: int) -> str:
     return f"{repo.full_name}#{pull}@{repo.installation}"
-
-
-class BranchState(Frozen):
-    """One state of the branch."""
-
-    head: CommitSha
-    """Full SHA of the last commit."""
-    candidate: int
-    """The rank of the edit, from 1: 1 is A, the one that was chosen, 2 is B."""
-    run: RunId
-    """The id of the run that pushed it."""
 
 
 class BranchHistory(Frozen):

@@ -8,9 +8,9 @@ from typing import Final
 
 from redis.asyncio import Redis
 
+from bot.data.run import Login, RepoRef, RunId, now
 from bot.storage.client import run_script
 from bot.storage.keys import DAY, Keys
-from bot.types import Login, RepoRef, RunId, now
 
 # All or nothing: a run that is over one limit counts against none. One that counts already, which
 # an earlier start of it did, stays.

@@ -13,12 +13,13 @@ from typing import Final
 from pydantic import Field
 from redis.asyncio import Redis
 
+from bot.data.request import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
+from bot.data.run import now
 from bot.storage.client import run_script
 from bot.storage.keys import DELIVERY_SECONDS, Keys
-from bot.triggers.requests import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
-from bot.types import Frozen, now
-from pipeline.errors import OtherFormat, UnreadableRecord
-from pipeline.records import decode_record, encode_record
+from pipeline.run_errors import OtherFormat, UnreadableRecord
+from pipeline.store import decode_record, encode_record
+from sandbox.frozen import Frozen
 
 CLAIM_SECONDS: Final = 60.0
 

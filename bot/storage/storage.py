@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self, cast
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import ResponseError
 
-from bot.redis_url import tag_prefix
+from bot.data.run import Lane, RunId
+from bot.settings import tag_prefix
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
     close_redis,
@@ -21,22 +22,19 @@ from bot.storage.client import (
 )
 from bot.storage.history import History, RunQueries
 from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
-from bot.storage.progress import ProgressReports
+from bot.storage.progress_reports import ProgressReports
 from bot.storage.pulls import PullRecords
 from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
-from bot.storage.runs import Runs
-from bot.storage.scripts import SEND_NUDGE, Nudge
-from bot.storage.turns import ArchivedRuns, Cursors, Turns
-from bot.storage.workers import Workers
-from bot.types import Lane, RunId
+from bot.storage.runs import SEND_NUDGE, Nudge, Runs
+from bot.storage.workers import ArchivedRuns, Cursors, Turns, Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from bot.data.run import RepoRef
     from bot.storage.checkpoints import CacheStore, RedisStore
-    from bot.storage.draining import InFlightWork
-    from bot.types import RepoRef
+    from bot.storage.workers import InFlightWork
 
 
 class Storage:

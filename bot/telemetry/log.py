@@ -1,4 +1,4 @@
-"""The log of `capuchin serve` and `capuchin worker`: one line per record on standard error.
+"""The log: one line a record, calls and stages in it, and a blocked event loop.
 
 Records are the standard library's. `structlog.contextvars` adds what is bound where work begins:
 `run`, `repository` and `issue` (worker), `delivery` (server and worker), `stage` (pipeline), and
@@ -7,21 +7,71 @@ Records are the standard library's. `structlog.contextvars` adds what is bound w
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+import threading
+import time
+import traceback
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import Final, Literal, Self
 
 import structlog
 from pydantic import SecretStr
+from structlog.contextvars import bind_contextvars, bound_contextvars
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from bot.cli.terminal import printable
-from bot.redis_url import list_redis_passwords
-from bot.settings import Settings
+from bot.safe_text import printable
+from bot.settings import Settings, list_redis_passwords
 from sandbox.guest.spellings import SecretFinder
+from sandbox.observation import Event, Kind, observe
+
+logger = logging.getLogger(__name__)
+
+LOGGED: Final = (Kind.MODEL_CALL, Kind.GITHUB_CALL, Kind.EXECUTION)
+
+
+@contextmanager
+def log_calls(event: Event) -> Generator[None]:
+    """An `Observer`."""
+    try:
+        yield
+    finally:
+        if event.kind in LOGGED and logger.isEnabledFor(logging.DEBUG):
+            facts = " ".join(f"{name}={value}" for name, value in event.facts.items())
+            end = f" error={event.error}" if event.error else ""
+            logger.debug("%s: %s%s seconds=%.3f", event.kind, facts, end, event.seconds)
+
+
+class Stages:
+    """A context manager: the first stage begins with the block, and the last ends with it."""
+
+    def __init__(self, first: str) -> None:
+        self._first = first
+        self._current = ""
+        self._bound = ExitStack()
+        self._event = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._bound.enter_context(bound_contextvars(stage=self._first))
+        self.begin(self._first)
+        return self
+
+    def begin(self, stage: str) -> None:
+        """End the stage before, unless it is this one."""
+        bind_contextvars(stage=stage)
+        if stage != self._current:
+            self._event.close()
+            self._current = stage
+            self._event.enter_context(observe(Kind.STAGE, stage=stage))
+
+    def __exit__(self, *error: object) -> None:
+        self._event.close()
+        self._bound.close()
+
 
 CHATTY_LOGGERS: Final = ("arq", "httpx", "httpx2")
 """Libraries that log every call."""
@@ -108,3 +158,54 @@ def _render_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
 def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
     del logger, method
     return json.dumps(event, default=str)  # ASCII: control characters are escaped
+
+
+STALL_SECONDS: Final = 0.25
+_TICKS: Final = 5
+"""How often the loop is pinged within `STALL_SECONDS`."""
+_FRAMES: Final = 12
+"""The innermost frames of a stack that are logged."""
+
+
+@asynccontextmanager
+async def watch_loop(seconds: float = STALL_SECONDS) -> AsyncGenerator[None]:
+    """While the block runs, a thread logs the loop's stack if the loop does not respond for
+    `seconds`.
+
+    It logs one line for each stall, and one with its duration afterwards.
+    """
+    loop, owner = asyncio.get_running_loop(), threading.get_ident()
+    done = threading.Event()
+    thread = threading.Thread(
+        target=_watch, args=(loop, owner, done, seconds), name="watchdog", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _watch(
+    loop: asyncio.AbstractEventLoop, owner: int, done: threading.Event, seconds: float
+) -> None:
+    while not done.wait(seconds / _TICKS):
+        answered = threading.Event()
+        began = time.monotonic()
+        try:
+            loop.call_soon_threadsafe(answered.set)
+        except RuntimeError:  # the loop is closed
+            return
+        if answered.wait(seconds):
+            continue
+        stack = _render_stack(owner)
+        logger.warning("The event loop has been blocked for %.2f s:\n%s", seconds, stack)
+        while not answered.wait(seconds):
+            if done.is_set():
+                return
+        logger.warning("The event loop resumed after %.2f s.", time.monotonic() - began)
+
+
+def _render_stack(owner: int) -> str:
+    frame = sys._current_frames().get(owner)  # pyright: ignore[reportPrivateUsage]
+    return "".join(traceback.format_stack(frame)[-_FRAMES:]) if frame else "(no stack)"

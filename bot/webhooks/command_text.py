@@ -1,4 +1,4 @@
-r"""A comment to a command: `/capuchin VERB …` or `@capuchin VERB …` as the very first words.
+"""A comment to a command: `/capuchin VERB ...`.
 
 Only the beginning counts, so that what stands in quotes, in code or in the middle of a sentence is
 never a command: a quote begins with `>`, a block of code with a fence or four spaces.
@@ -11,47 +11,15 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from bot.types import Frozen
+from bot.data.request import Command
 
 MAX_VERB_CHARACTERS: Final = 40
 SIMILARITY_CUTOFF: Final = 0.6
 """How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
 
 _REST_OF_LINE = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
-_LETTERS = re.compile(r"`?([A-Za-z]{1,2})`?[.,;]?")
-_NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
 SYNONYMS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
 """Verbs of other bots that mean one of ours."""
-_ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
-
-
-class Command(Frozen):
-    """A command that a person wrote. All of it is untrusted text."""
-
-    verb: str
-    """Lower case; empty when nothing followed our name."""
-    words: tuple[str, ...] = ()
-    """What follows the verb on its line."""
-    by_slash: bool = True
-    """`/capuchin`, which is meant for nobody else; not `@capuchin`, which may be talk."""
-
-    @property
-    def anyway(self) -> bool:
-        """The author knows that somebody else seems to work on the issue."""
-        return any(word.lower() in _ANYWAY for word in self.words)
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The numbers among the words, `#` or not, such as those of pull requests."""
-        found = (_NUMBER.fullmatch(word) for word in self.words)
-        return tuple(int(one[1]) for one in found if one)
-
-    @property
-    def letter(self) -> str | None:
-        """The one word of one or two letters, as edits are named, in upper case; else None."""
-        found = (_LETTERS.fullmatch(word) for word in self.words)
-        names = [one[1].upper() for one in found if one]
-        return names[0] if len(names) == 1 else None
 
 
 def parse_command(text: str, name: str) -> Command | None:

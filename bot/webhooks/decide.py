@@ -1,4 +1,4 @@
-"""Whether an event asks for something. Pure: the code that acts checks who may ask.
+"""Whether a delivery asks for something, and for what. Pure.
 
 A new trigger is one function here and one line in `DECIDERS`.
 """
@@ -9,29 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bot.events import (
-    CheckRerequested,
-    ChecksCompleted,
-    CommentCreated,
-    CommitStatusChanged,
-    DefaultBranchPushed,
-    Event,
-    Ignored,
-    IssueAssigned,
-    IssueClosed,
-    IssueGone,
-    IssueLabeled,
-    IssueUnlabeled,
-    PullChanged,
-    PullLabeled,
-    PullPushed,
-    RepositoryEvent,
-    ReviewSubmitted,
-)
-from bot.settings import Settings
-from bot.triggers.command_text import parse_command
-from bot.triggers.labels import LabelSet
-from bot.triggers.requests import (
+from bot.data.request import (
     AnyRequest,
     CommandRequest,
     ConfigCheckRequest,
@@ -40,8 +18,71 @@ from bot.triggers.requests import (
     RunRequest,
     StopRequest,
 )
-from bot.types import CHECK_NAME as SETTINGS_CHECK
-from bot.types import CommentLocation, Login, Mode, StopReason, replace
+from bot.data.run import CHECK_NAME as SETTINGS_CHECK
+from bot.data.run import CommentLocation, Login, Mode, StopReason
+from bot.settings import Settings
+from bot.webhooks import issue_events, pull_events
+from bot.webhooks.command_text import parse_command
+from bot.webhooks.issue_events import (
+    CommentCreated,
+    IssueAssigned,
+    IssueClosed,
+    IssueGone,
+    IssueLabeled,
+    IssueUnlabeled,
+)
+from bot.webhooks.labels import LabelSet
+from bot.webhooks.payload import (
+    Event,
+    Ignored,
+    Reader,
+    RepositoryEvent,
+    check_delivery,
+    read_action,
+)
+from bot.webhooks.pull_events import (
+    CheckRerequested,
+    ChecksCompleted,
+    CommitStatusChanged,
+    DefaultBranchPushed,
+    PullChanged,
+    PullLabeled,
+    PullPushed,
+    ReviewSubmitted,
+)
+from sandbox.frozen import replace
+
+READERS: Final[Mapping[str, Mapping[str, Reader]]] = {
+    "issues": issue_events.READERS,
+    "issue_comment": issue_events.ISSUE_COMMENT_READERS,
+    "pull_request": pull_events.READERS,
+    "pull_request_review": pull_events.REVIEW_READERS,
+    "pull_request_review_comment": issue_events.REVIEW_COMMENT_READERS,
+    "check_suite": pull_events.SUITE_READERS,
+    "check_run": pull_events.CHECK_RUN_READERS,
+    "push": {"": pull_events.read_push},
+    "status": {"": pull_events.read_status},
+}
+"""By `X-GitHub-Event`, then by the payload's action: what reads it. Everything else is ignored.
+
+An event without actions has one reader, under no name.
+"""
+
+
+def parse(name: str, delivery: str, body: bytes) -> Event:
+    """The event in a body whose signature was checked.
+
+    `name` is `X-GitHub-Event`, `delivery` is `X-GitHub-Delivery`.
+
+    Raises:
+        Malformed: the body of an event that is handled here lacks what GitHub documents.
+    """
+    readers = READERS.get(name)
+    if readers is None:
+        return Ignored(reason=f"event {name[:50]}")
+    check_delivery(delivery)
+    reader = readers.get("") or readers.get(read_action(name, body))
+    return Ignored(reason="action") if reader is None else reader(delivery, body)
 
 
 @dataclass(frozen=True)

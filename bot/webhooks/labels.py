@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bot.types import Mode, Run
+from bot.data.run import Mode, Run
 
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
 OPT_OUT_SUFFIX: Final = ":disabled"

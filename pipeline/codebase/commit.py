@@ -1,5 +1,4 @@
-"""Reads one commit from git's objects: without a worktree, no hook, filter or symbolic link
-acts."""
+"""Reads one commit from git's objects, and the recent history."""
 
 from __future__ import annotations
 
@@ -7,7 +6,8 @@ import asyncio
 import io
 import tarfile
 import tempfile
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,11 +15,35 @@ from pathlib import Path
 from sys import intern
 
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
-from pipeline.codebase.recent import RecentBytes
 from pipeline.codebase.text import decode_text, decode_texts
-from pipeline.types import CommitSha
-from sandbox.archive import Archive
-from sandbox.tree import Tree
+from pipeline.data.types import CommitSha
+from sandbox.tree import Archive, Tree
+
+
+class RecentBytes:
+    """The values that were added or asked for last, up to `most` bytes in all.
+
+    A value above a sixteenth of that is not kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: str) -> bytes | None:
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def add(self, key: str, value: bytes) -> None:
+        if key in self._values or len(value) > self._most // 16:
+            return
+        self._values[key] = value
+        self._size += len(value)
+        while self._size > self._most:
+            self._size -= len(self._values.popitem(last=False)[1])
+
 
 SYMLINK = "120000"
 SUBMODULE = "160000"
@@ -318,3 +342,69 @@ def _pack(tar: tarfile.TarFile, batch: list[File], contents: Mapping[str, bytes]
             info.mode = 0o755 if file.mode == "100755" else 0o644
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
+
+
+MOST_COMMITS = 50
+"""How many are read."""
+FETCHED_COMMITS = 300
+"""How many commits back a clone goes: the commit that fixed an issue is looked for among them."""
+MOST_PATHS = 60
+"""A commit that changes more files does not show which belong together."""
+SECONDS = 20.0
+_LOG = (
+    f"--max-count={MOST_COMMITS}",
+    "--no-merges",
+    "--no-renames",
+    "--name-only",
+    "-z",
+    "--format=%x01%s%x02",
+)
+
+
+@dataclass(frozen=True)
+class PastCommit:
+    """One commit with the files it changes."""
+
+    subject: str
+    """Its first line. Untrusted."""
+    paths: frozenset[str]
+
+
+async def read_log(codebase: Codebase, *options: str, paths: Iterable[str] = ()) -> bytes:
+    """What `git log` says of the commit and those before it, only of `paths` if there are any.
+
+    Every edit of a file asks for the same log, so it is kept.
+
+    Raises:
+        GitFailed: git cannot read it.
+    """
+    words = ("log", *options, codebase.commit, "--", *paths)
+    key = "\0".join(words)
+    output = codebase.recent.get(key)
+    if output is None:
+        output = await git(codebase.git_dir, *words)
+        codebase.recent.add(key, output)
+    return output
+
+
+async def read_history(codebase: Codebase) -> tuple[PastCommit, ...]:
+    """The recent commits in the clone, newest first; empty if git is too slow."""
+    if not codebase.commit:
+        return ()
+    try:
+        output = await asyncio.wait_for(read_log(codebase, *_LOG), SECONDS)
+    except (GitFailed, TimeoutError):
+        return ()
+    commits: list[PastCommit] = []
+    for part in output.decode("utf-8", "replace").split("\x01")[1:]:
+        subject, _, names = part.partition("\x02")
+        paths = frozenset(name.strip("\n") for name in names.split("\0")) - {""}
+        commits.append(PastCommit(" ".join(subject.split())[:200], paths))
+    # The oldest commit of a shallow clone appears to add every file.
+    return tuple(commit for commit in commits if 0 < len(commit.paths) <= MOST_PATHS)
+
+
+def count_changes_together(history: Sequence[PastCommit], paths: Iterable[str], other: str) -> int:
+    """The number of commits in which `other` changed together with one of `paths`."""
+    wanted = frozenset(paths)
+    return sum(other in commit.paths and bool(wanted & commit.paths) for commit in history)

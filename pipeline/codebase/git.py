@@ -1,14 +1,37 @@
-"""Runs the git binary: with an argument list, its own environment, and errors in git's words."""
+"""Runs the git binary isolated from the user's configuration."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import shutil
+import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from pipeline.codebase.processes import kill_session
+
+async def kill_session(
+    process: asyncio.subprocess.Process, *readers: asyncio.Future[bytes]
+) -> None:
+    """Kill the process and its children, and wait until it has ended.
+
+    `readers` are the tasks that read its output; they are cancelled. What is left of its output is
+    read and thrown away: asyncio waits for the end of each pipe, and does not see it while a full
+    buffer pauses the reading (https://github.com/python/cpython/issues/119710).
+    """
+    runs = process.returncode is None
+    if runs:
+        with suppress(ProcessLookupError):  # it has ended, and the loop does not know yet
+            os.killpg(process.pid, signal.SIGKILL)
+    for reader in readers:
+        reader.cancel()
+    if readers:
+        await asyncio.wait(readers)
+    if runs:
+        await process.communicate()
+
 
 _ENVIRONMENT = {
     "HOME": "/nonexistent",

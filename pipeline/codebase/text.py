@@ -1,12 +1,14 @@
-"""Decodes a file's bytes and encodes them back without changing anything else."""
+"""Decodes a file's bytes and back; glob patterns of paths."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import translate
 
 _BOMS = {
     "utf-8": codecs.BOM_UTF8,
@@ -91,3 +93,25 @@ def _encoding_of(path: str, data: bytes) -> str:
         return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError:
         return "latin-1"
+
+
+class Globs:
+    """`*` matches slashes, a folder's pattern covers its contents, and case does not matter."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._compiled = [(pattern, _compile(pattern)) for pattern in patterns]
+
+    def __bool__(self) -> bool:
+        return bool(self._compiled)
+
+    def first_match(self, path: str) -> str | None:
+        """The first pattern that covers `path`, in its original form."""
+        folded = path.casefold()
+        return next((text for text, regex in self._compiled if regex.fullmatch(folded)), None)
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    pattern = pattern.casefold().removeprefix("./").removeprefix("/").rstrip("/")
+    forms = (pattern, f"{pattern}/*", pattern.replace("**/", ""))
+    # An empty pattern covers nothing, like an empty line of a .gitignore.
+    return re.compile("|".join(translate(form) for form in forms if pattern and form) or r"(?!)")

@@ -12,18 +12,25 @@ from pipeline.concurrency import gather_all
 from pipeline.context.files.sources import Sources
 from pipeline.context.packing import FileBudget, fit_file, pack
 from pipeline.context.ranking import RankingMachine, RankingState, merge
-from pipeline.context.relevance.reader import RelevanceVerdict, clip_issue
-from pipeline.context.relevance.scan import OnScanProgress
-from pipeline.context.search.embeddings import EmbeddingRanker
-from pipeline.context.search.mentions import find_named_files
-from pipeline.context.search.reading_list import ReadingList, build_reading_list
-from pipeline.context.search.search import MOST_RANKED, Search, SearchResult
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.context.retrieval.mentions import find_named_files
+from pipeline.context.retrieval.retrieve import (
+    MOST_RANKED,
+    ReadingList,
+    Search,
+    SearchResult,
+    build_reading_list,
+)
+from pipeline.context.scan import OnScanProgress
+from pipeline.context.scout import RelevanceVerdict, clip_issue
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, estimate_tokens
+from pipeline.data.code_places import Context, Findings, ShownFile, SourceFile
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.machine import drive
 from pipeline.models.base import Model
-from pipeline.options import Options
 from pipeline.store import Store
-from pipeline.types import Context, Findings, Frozen, Issue, ShownFile, SourceFile, replace
+from sandbox.frozen import Frozen, replace
 
 CONTEXT_KEY = "context/files"
 SECONDS_KEY = "context/seconds"

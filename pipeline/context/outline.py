@@ -11,7 +11,7 @@ from functools import cache
 from tree_sitter import Node
 
 from pipeline.codebase.grammars import Grammar, grammar_of, parse_code
-from pipeline.codebase.reader_process import READER
+from pipeline.codebase.isolated import READER
 
 _DEFINITIONS = re.compile(
     r"(function|method|class|interface|enum|struct|trait|impl|module|mod|namespace|type|record|"

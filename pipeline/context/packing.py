@@ -12,7 +12,7 @@ from math import log
 
 from pipeline.context.files.chunks import Piece, split_file
 from pipeline.context.tokens import estimate_tokens
-from pipeline.types import SourceFile
+from pipeline.data.code_places import SourceFile
 
 _SHARE_OF_TESTS = 8
 """The divisor of the budget that gives the tests' share; a new test follows their style."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
+from pipeline.data.types import Issue
 from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, only_tag
 from pipeline.state import ReplyKind, State
-from pipeline.types import Issue
 from prompts.templates import render
 
 _ATTEMPTS = 3

@@ -13,7 +13,7 @@ from pipeline.concurrency import gather_all, gather_bounded
 from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.chunks import SMALLEST, Piece, split_file
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.relevance.reader import (
+from pipeline.context.scout import (
     PROMPT,
     RelevanceReader,
     RelevanceVerdict,
@@ -21,9 +21,9 @@ from pipeline.context.relevance.reader import (
     unreadable_note,
 )
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
+from pipeline.data.types import Issue
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.store import Store
-from pipeline.types import Issue
 
 OnScanProgress = Callable[[int, int], Awaitable[None]]
 """Called with how many files have a verdict, and how many there are."""

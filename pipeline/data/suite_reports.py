@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from sandbox.base import Execution
 from sandbox.frozen import Frozen
+from sandbox.program import Execution
 
 TestOutcome = Literal["passes", "fails", "not run"]
 """The outcome of a test file; `not run`: the run ended without a verdict on its tests."""
@@ -172,7 +172,7 @@ class Standing(Frozen):
     behaves_as: int
     """The first candidate with which every test ended in the same way."""
     execution: float
-    """The evidence of the executions, in log-odds (`pipeline.selection.scoring.execution`)."""
+    """The evidence of the executions, in log-odds (`pipeline.selection.scoring.standings`)."""
     prior: float
     """The evidence of its text among the others': the fitted ranking, in log-odds."""
     broken: tuple[str, ...] | None = None

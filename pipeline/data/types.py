@@ -1,32 +1,44 @@
-"""The data model of the pipeline: plain frozen data without clients, I/O or GitHub."""
+"""Issue, script, patch, candidate, votes, reproduction, evidence, selection; what calls cost."""
 
 from __future__ import annotations
 
 from typing import Literal, NewType
 
-from pipeline.options import Recalibration as Recalibration
-from pipeline.outcomes import FailedOtherwise as FailedOtherwise
-from pipeline.outcomes import FailedTests as FailedTests
-from pipeline.outcomes import FurtherScript as FurtherScript
-from pipeline.outcomes import Reason as Reason
-from pipeline.outcomes import Standing as Standing
-from pipeline.outcomes import SuiteReport as SuiteReport
-from pipeline.outcomes import SuiteRun as SuiteRun
-from pipeline.outcomes import TestOutcome as TestOutcome
-from pipeline.outcomes import read_test_outcome as read_test_outcome
-from pipeline.shown import Context as Context
-from pipeline.shown import Findings as Findings
-from pipeline.shown import Located as Located
-from pipeline.shown import Place as Place
-from pipeline.shown import SearchRecord as SearchRecord
-from pipeline.shown import ShownFile as ShownFile
-from pipeline.shown import SourceFile as SourceFile
-from pipeline.shown import SuspectFile as SuspectFile
-from pipeline.usage import Account as Account
-from pipeline.usage import Usage as Usage
-from sandbox.base import Execution
-from sandbox.frozen import Frozen as Frozen
-from sandbox.frozen import replace as replace
+from pipeline.data.code_places import Context
+from pipeline.data.options import Recalibration
+from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, TestOutcome
+from sandbox.frozen import Frozen
+from sandbox.program import Execution
+
+
+class Usage(Frozen):
+    """Tokens of one or more calls. `input` excludes what the cache served or stored."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+        )
+
+
+class Account(Frozen):
+    """What one stage spent at one model."""
+
+    stage: str
+    model: str
+    calls: int
+    usage: Usage
+    dollars: float
+    price_note: str = ""
+    """If no price list has the model: one sentence on how `dollars` was priced; else empty."""
+
 
 CommitSha = NewType("CommitSha", str)
 """The full name of a commit: 40 hexadecimal digits, or 64 in a repository of SHA-256."""

@@ -9,16 +9,10 @@ from pathlib import Path
 from pipeline.codebase.commit import MOST_SETTINGS, SYMLINK, Codebase
 from pipeline.codebase.git import git
 from pipeline.codebase.text import decode_text
-from pipeline.edits.patches import create_patch, create_scratch_repository
-from pipeline.edits.paths import refusal
-from pipeline.edits.read import (
-    MAX_DIFF_CHARACTERS,
-    MAX_FILE_BYTES,
-    ParsedEdit,
-    check_conflicts,
-)
+from pipeline.edits.patches import create_patch, create_scratch_repository, refusal
+from pipeline.edits.read import MAX_DIFF_CHARACTERS, MAX_FILE_BYTES, ParsedEdit, check_conflicts
 from pipeline.replies import Malformed
-from sandbox.command_run import Change
+from sandbox.program import Change
 from sandbox.scratch import scratch_folder
 
 MOST_FILES = 50

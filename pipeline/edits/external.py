@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.codebase.commit import SUBMODULE, Codebase
-from pipeline.codebase.conventions import Conventions, is_test
 from pipeline.codebase.git import GitFailed, git, read_git_entries
-from pipeline.edits.external_tests import build_test_script
+from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript
 from pipeline.edits.patches import create_scratch_repository, diff_to_tree, is_utf8, mark_binary
-from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript
+from pipeline.languages.conventions import Conventions, is_test
+from pipeline.languages.python.source import build_test_script
+from sandbox.frozen import Frozen
 from sandbox.scratch import scratch_folder
 
 LARGEST: Final = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What a diff holds that could steer or forge the tests that judge it, in sentences."""
+"""Which files of a diff do not matter, and what in it could steer or forge the tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,48 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.edits.unified_diff import FileDiff, parse_diff
+from pipeline.codebase.unified_diff import FileDiff, parse_diff
+
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|testdata|e2e)/"
+    r"|(?:^|/)(?:tests?|conftest)\.py$"
+    r"|(?:^|/)test_[^/]*$|[._-](?:tests?|spec)\.\w+$|(?:^|/)\w+Tests?\.(?:java|cs|kt|php)$",
+)
+_DOCUMENT = re.compile(
+    r"\.(?:rst|md|txt|po|html?|lock|bak\w*|orig|rej|log|diff|patch|pyc)$"
+    r"|(?:^|/)(?:CHANGES|CHANGELOG|ChangeLog|NEWS|AUTHORS|\.gitignore)[^/]*$|(?:^|/)docs?/",
+)
+_CHANGELOG = re.compile(
+    r"(?:^|/)(?:CHANGES?|CHANGELOGS?|HISTORY|NEWS|whats_?new|newsfragments|changelog\.d)"
+    r"(?:/|\.\w+$|$)",
+    re.IGNORECASE,
+)
+_SCRATCH = re.compile(
+    r"^(?:[^/]*/)?[^/]*(?:reproduc|repro_|repro\.|bug|issue|debug|verify|verification|demo|check_"
+    r"|edge_case|run_tests?|example|temp|tmp|scratch|minimal)[^/]*\.\w+$"
+)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file at this path holds tests, by the conventions of common languages."""
+    return bool(_TEST.search(path))
+
+
+def is_changelog(path: str) -> bool:
+    """Whether a file at this path lists what changed, or is one entry of such a list."""
+    return bool(_CHANGELOG.search(path))
+
+
+def is_irrelevant(file: FileDiff) -> bool:
+    """Whether a change to this file leaves the program's behaviour unchanged.
+
+    Such files are tests, documents, notes, and new top-level scripts that only reproduced an issue.
+    """
+    path = file.path
+    if _TEST.search(path) or _DOCUMENT.search(path):
+        return True
+    return file.old is None and bool(_SCRATCH.match(path) or "/" not in path)
+
 
 _EARLY: Final = ("conftest.py", "sitecustomize.py", "usercustomize.py")
 _PYTEST_FILES: Final = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")

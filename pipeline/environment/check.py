@@ -1,4 +1,4 @@
-"""Checks whether an environment works, cheapest first: imports, then a sample of the tests.
+"""Whether an environment works, cheapest test first.
 
 Everything runs in the sealed sandbox on the unedited code. The results are saved with the image, so
 that neither a restarted run nor another run on the same image repeats the work.
@@ -10,28 +10,66 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
-from pipeline.environment.collection import Collection, parse_collection
-from pipeline.environment.failures import count_kinds, find_commonest_error
-from pipeline.environment.guest.import_packages import WALL_FACTOR
-from pipeline.environment.health import Health, ImportedPackage
-from pipeline.environment.packages import find_packages, read_manifests
-from pipeline.environment.sample import choose_sample, find_test_files
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.environment.health import Health, ImportedPackage, count_kinds, find_commonest_error
+from pipeline.languages.conventions import is_runnable, is_test
+from pipeline.languages.python.import_check import WALL_FACTOR
+from pipeline.languages.python.packages import (
+    Collection,
+    find_packages,
+    parse_collection,
+    read_manifests,
+)
 from pipeline.regression.command import RequestedTests, TestCommand, find_commands, find_runner
-from pipeline.regression.nearby import find_startable
+from pipeline.regression.near_tests import find_startable
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.store import Store
-from pipeline.types import replace
 from prompts.text import shorten
 from sandbox.base import Sandbox
+from sandbox.frozen import replace
 from sandbox.program import Program
+
+MOST_FILES: Final = 10
+LARGEST: Final = 120_000
+"""Bytes; a larger file holds more tests than a sample needs."""
+_PARTS: Final = ("integration", "e2e", "functional", "slow", "benchmark", "live", "examples")
+"""Folders whose tests often need services or much time; sampled only if there is nothing else."""
+
+
+def find_test_files(files: Iterable[File]) -> list[File]:
+    """The Python files that runners expect tests in, by their names."""
+    return [
+        file
+        for file in files
+        if file.regular and file.size and is_test(file.path) and is_runnable(file.path)
+    ]
+
+
+def choose_sample(files: Iterable[File], most: int = MOST_FILES) -> tuple[str, ...]:
+    """At most `most` of the test files, spread over their folders, medium-sized files first."""
+    tests = list(files)
+    plain = [file for file in tests if not set(_PARTS) & set(file.path.lower().split("/")[:-1])]
+    by_folder: dict[str, list[File]] = defaultdict(list)
+    for file in plain or tests:
+        by_folder[file.path.rpartition("/")[0]].append(file)
+    for folder in by_folder.values():
+        middle = sorted(file.size for file in folder)[len(folder) // 2]
+        folder.sort(key=lambda file: (file.size > LARGEST, abs(file.size - middle), file.path))
+    # Folders with most tests first: a small sample then represents the repository best.
+    folders = sorted(by_folder.values(), key=lambda folder: (-len(folder), folder[0].path))
+    chosen: list[str] = []
+    for turn in range(most):
+        chosen += [folder[turn].path for folder in folders if turn < len(folder)]
+    return tuple(sorted(chosen[:most]))
+
 
 HEALTH_KEY: Final = "health"
 IMPORT_SECONDS: Final = 60.0
@@ -204,4 +242,4 @@ def _explain_nothing(command: TestCommand, run: TestRun) -> str:
 
 @cache
 def _import_script() -> str:
-    return (resources.files("pipeline.environment.guest") / "import_packages.py").read_text("utf-8")
+    return (resources.files("pipeline.languages.python") / "import_check.py").read_text("utf-8")

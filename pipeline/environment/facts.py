@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from pipeline.environment.health import Grade
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import Message, Model, ModelRequest, Reply
-from pipeline.models.wrappers.base import ModelWrapper
-from pipeline.types import Frozen
+from pipeline.models.metering import ModelWrapper
 from prompts.templates import render
+from sandbox.frozen import Frozen
 
 MOST_DISTRIBUTIONS: Final = 40
 _DISTRIBUTION: Final = re.compile(r"[\w.-]{1,80}==[\w.!+-]{1,40}")

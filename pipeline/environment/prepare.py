@@ -1,6 +1,6 @@
-"""Makes the environment of a run: attempt after attempt, each judged by its health.
+"""Attempt after attempt, each judged by what runs in it; remembers the best.
 
-    plan ─▶ build ─▶ check ─▶ healthy: done · usable: one more · broken: the next ─▶ a model
+plan ─▶ build ─▶ check ─▶ healthy: done · usable: one more · broken: the next ─▶ a model
 
 The best is kept. Every attempt is saved, so that a restarted run resumes where it stopped.
 """
@@ -8,17 +8,17 @@ The best is kept. Every attempt is saved, so that a restarted run resumes where 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from pipeline.codebase.commit import SUBMODULE, Codebase
+from pipeline.data.options import Options
 from pipeline.environment.check import HealthCheck
 from pipeline.environment.health import Grade
-from pipeline.environment.machine import EnvironmentMachine, EnvironmentState, render_question
-from pipeline.environment.memory import EnvironmentMemory, WorkingAttempt, digest_of_request
 from pipeline.environment.record import (
     MODEL_ATTEMPT,
     REMEMBERED_ATTEMPT,
@@ -33,20 +33,86 @@ from pipeline.environment.record import (
     state_day,
     state_python,
 )
+from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
+from pipeline.languages.detect import plan_attempts
+from pipeline.languages.manifests import DEPENDENCY_FILES
 from pipeline.models.base import Model
-from pipeline.on_budget import drive_on_budget
-from pipeline.options import Options
+from pipeline.resources import drive_on_budget
 from pipeline.store import ScopedStore, Store
-from pipeline.types import replace
 from sandbox.base import Sandbox
 from sandbox.engine import Engine, EnvironmentRequest
-from sandbox.environment.attempt import Attempt
+from sandbox.environment.recipe import Attempt
 from sandbox.errors import EnvironmentFailed
+from sandbox.frozen import Frozen, replace
+
+SETUP_KEY: Final = "environment/setup"
+
+
+class WorkingAttempt(Frozen):
+    """The attempt that served a run."""
+
+    manifests: str
+    """The digest of the files that declare what to install; it must match."""
+    name: str
+    setup: tuple[str, ...] = ()
+    """A model's commands; empty if `name` is an attempt of the plan."""
+    python: str = ""
+    """The Python that those commands want, `3.N`; empty for the default."""
+
+
+class EnvironmentMemory:
+    """The memory of one repository. `store` is the repository's; None saves nothing."""
+
+    def __init__(self, store: Store | None, codebase: Codebase) -> None:
+        self._store = store
+        self._manifests = digest_of_manifests(codebase)
+
+    async def load(self) -> WorkingAttempt | None:
+        """Load the attempt that worked for exactly the same manifests."""
+        if self._store is None:
+            return None
+        found = await self._store.load(f"environment/{self._manifests}", WorkingAttempt)
+        return found if found and found.manifests == self._manifests else None
+
+    async def save(self, attempt: TriedAttempt) -> None:
+        """Save how `attempt` was made."""
+        if self._store is None:
+            return
+        worked = WorkingAttempt(
+            manifests=self._manifests, name=attempt.name, setup=attempt.setup, python=attempt.python
+        )
+        await self._store.save(f"environment/{self._manifests}", worked)
+        if worked.setup:
+            await self._store.save(SETUP_KEY, worked)
+
+
+async def load_working_setup(store: Store) -> WorkingAttempt | None:
+    """Load a model's commands that last made the repository's environment work. Untrusted."""
+    return await store.load(SETUP_KEY, WorkingAttempt)
+
+
+def digest_of_manifests(codebase: Codebase) -> str:
+    """A digest that changes with every file that declares what to install."""
+    known = sorted(
+        (path, file.blob)
+        for path, file in codebase.files.items()
+        if DEPENDENCY_FILES.fullmatch(path)
+    )
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
+
+
+def digest_of_request(request: EnvironmentRequest) -> str:
+    """A digest that changes with everything that decides what is installed."""
+    stated = (tuple(request.setup), request.dockerfile, request.python, request.as_of)
+    whole = repr((request.tree.digest, *stated, request.described))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
 
 FAILED_KEY: Final = "environment/failed"
 """The record of a repository that could not be installed in any way."""
 
 OnProgress = Callable[[str], None]
+Planner = Callable[[EnvironmentRequest], Awaitable[tuple[Attempt, ...]]]
 
 
 @dataclass(frozen=True)
@@ -76,6 +142,7 @@ class EnvironmentTask:
     """Writes commands if no attempt works; None: no commands are written."""
     on_progress: OnProgress | None = None
     """Receives a sentence for each attempt. May quote the repository: untrusted."""
+    plan: Planner = plan_attempts
     look: bool = True
     """Whether to check the health of an environment that served an earlier run."""
 
@@ -147,7 +214,7 @@ class _Ladder:
 
     async def climb(self) -> EnvironmentRecord:
         """Find the attempt to use; return its record, with its image available."""
-        plan = await self._task.engine.plan(self._task.request)
+        plan = await self._task.plan(self._task.request)
         record = await self._task.store.load(f"{self._key}/record", EnvironmentRecord)
         if record and record.finished:
             return await self._restore(record, plan)
@@ -166,7 +233,8 @@ class _Ladder:
         way = next((way for way in ways if way.name == best.name), None)
         if best.setup or way is None:
             way = self._way_of_setup(best.name, best.summary, best.setup, best.python)
-        image = await self._task.engine.prepare(way.request, way.attempt)
+        attempt = way.attempt or (await plan_attempts(way.request))[0]
+        image = await self._task.engine.prepare(way.request, attempt)
         tried = [one if one is not best else replace(one, image=image) for one in record.tried]
         return replace(record, tried=tuple(tried))
 
@@ -207,9 +275,8 @@ class _Ladder:
         tried = TriedAttempt(name=way.name, summary=way.summary)
         self._report(f"Installing: {way.summary}")
         try:
-            image = await task.engine.prepare(
-                way.request, way.attempt, on_progress=task.on_progress
-            )
+            attempt = way.attempt or (await plan_attempts(way.request))[0]
+            image = await task.engine.prepare(way.request, attempt, on_progress=task.on_progress)
         except EnvironmentFailed as error:
             tried = replace(tried, problem=str(error), command=error.command, log=error.log[-_LOG:])
             if way.request.python != task.request.python:

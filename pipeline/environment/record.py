@@ -10,9 +10,9 @@ from pydantic import Field
 
 from pipeline.codebase.text import agree, join_names
 from pipeline.environment.health import Grade, Health
-from pipeline.types import Frozen, replace
-from sandbox.environment.installation import Installation
+from sandbox.environment.recipe import Installation
 from sandbox.errors import EnvironmentFailed
+from sandbox.frozen import Frozen, replace
 
 MODEL_ATTEMPT: Final = "model"
 """The name of attempts whose commands a model wrote."""

@@ -13,17 +13,17 @@ from typing import Final
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
+from pipeline.data.code_places import SourceFile
 from pipeline.environment.health import Grade
 from pipeline.environment.record import TriedAttempt
+from pipeline.languages.manifests import DEPENDENCY_FILES
+from pipeline.languages.python.interpreter import MINORS
 from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, Tag, only_tag
 from pipeline.state import ReplyKind, State
-from pipeline.types import SourceFile
 from prompts.templates import render
 from prompts.text import shorten
-from sandbox.environment.python_version import MINORS
-from sandbox.environment.recipe import DEPENDENCY_FILES
 
 MOST_REPLIES: Final = 4
 """Each costs a build of minutes."""

@@ -1,4 +1,4 @@
-"""Makes samples differ: some by an approach, some by showing them the others' edits.
+"""Makes samples differ: approach, generator, what they are shown.
 
 Plain samples get neither. They are independent draws, as the paper's are and as the estimate of a
 chosen edit's probability assumes.
@@ -8,25 +8,46 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field
 
-from pipeline.codebase.conventions import is_test
 from pipeline.codebase.text import pluralize
-from pipeline.edits.unified_diff import parse_diff
-from pipeline.errors import BudgetSpent
+from pipeline.codebase.unified_diff import parse_diff
+from pipeline.data.code_places import Context, Habits, Located
+from pipeline.data.options import ONLY_FIXED, Generator, Options
+from pipeline.data.suite_reports import SuiteReport
+from pipeline.data.types import Issue, TestScript
+from pipeline.languages.conventions import is_test
 from pipeline.models.base import ContextTooLong, Message, Model, ModelRefused, ModelRequest
-from pipeline.options import Options
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.shown import Located
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import Store
-from pipeline.types import Frozen
-from pipeline.types import replace as replace_fields
 from prompts.templates import render
 from prompts.text import shorten
-from sandbox.base import Execution
+from sandbox.frozen import Frozen
+from sandbox.frozen import replace as replace_fields
+from sandbox.program import Execution
+
+
+def assign_generators(generators: Sequence[Generator], samples: int) -> list[Generator]:
+    """The generator of each sample, from 0: in every prefix as near to the shares as possible.
+
+    So the first wave is stratified. Without generators all samples are `fixed`.
+    """
+    mixture = tuple(generators) or ONLY_FIXED
+    total = sum(generator.share for generator in mixture)
+    drawn = [0] * len(mixture)
+    order: list[Generator] = []
+    for count in range(1, samples + 1):
+        missing = [g.share / total * count - drawn[i] for i, g in enumerate(mixture)]
+        # Rounded, so that the earlier wins between equal ones.
+        chosen = max(range(len(mixture)), key=lambda i: (round(missing[i], 9), -i))
+        drawn[chosen] += 1
+        order.append(mixture[chosen])
+    return order
+
 
 APPROACHES_KEY = "approaches"
 _LONGEST = 800
@@ -184,3 +205,48 @@ def _describe_run(run: Execution | None) -> str:
     meaning = {0: "passes", 2: "fails"}
     outcome = meaning.get(run.exit_code, "ends without a verdict")
     return f"With it, the script that its author had {outcome} (exit code {run.exit_code})."
+
+
+_INDEPENDENT = Direction()
+_NO_HABITS = Habits()
+
+
+class OwnTests(Protocol):
+    """Runs some of the repository's own tests without and with a diff."""
+
+    async def compare(self, diff: str) -> SuiteReport | None: ...
+
+
+@dataclass(frozen=True)
+class EditTask:
+    """One sample's task: the same for a machine with a fixed context and for one that explores."""
+
+    issue: Issue
+    context: Context
+    sample: int
+    seed: tuple[TestScript, Execution] | None = None
+    """The sample's test with its run on the unedited code; only an exploring machine does without.
+    """
+    own_tests: OwnTests | None = None
+    direction: Direction = _INDEPENDENT
+    habits: Habits = _NO_HABITS
+
+    @property
+    def approach(self) -> str:
+        """The approach that counts as this sample's; empty where others' edits were shown."""
+        return "" if self.direction.others else self.direction.approach
+
+    @property
+    def informed_by(self) -> tuple[int, ...]:
+        """The samples whose edits were shown."""
+        return tuple(other.sample for other in self.direction.others)
+
+    def to_template_values(self) -> dict[str, Any]:
+        """What the question says beside the test."""
+        direction = self.direction
+        return {
+            "approach": direction.approach,
+            "located": direction.located,
+            "others": to_template_values(direction.others),
+            "agree": direction.agree,
+        }

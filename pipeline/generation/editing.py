@@ -1,28 +1,67 @@
-"""Writes an edit, and may rewrite the script that tests it (CodeMonkeys, section 2.2)."""
+"""Writes an edit, and may rewrite the script that tests it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import Field
 
-from pipeline.codebase.syntax import find_syntax_errors
+from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
+from pipeline.data.code_places import Context, Habits
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
+from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
-from pipeline.generation.near_tests import describe_near_tests
-from pipeline.generation.task import EditTask
+from pipeline.generation.diversity import EditTask
 from pipeline.generation.testing import NOT_FIXED
+from pipeline.languages.conventions import is_test
+from pipeline.languages.python.source import find_syntax_errors
 from pipeline.machine import Machine
 from pipeline.models.base import Message, ModelRequest
-from pipeline.options import Options
+from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed, Tag, only_tag_or_approval, some_tags
 from pipeline.resources import Resources
-from pipeline.shown import Habits
 from pipeline.state import ReplyKind, State
-from pipeline.types import Candidate, Context, Issue, Patch, SuiteReport, TestScript
 from prompts.templates import render
-from sandbox.base import Execution
-from sandbox.program import python_script
+from sandbox.program import Execution, python_script
+
+MOST_NAMED = 5
+_NOT_RUN = "No test of the repository near the edit gave a result: none was run, or none passes."
+_NO_NEW = "No test was run that is there only with the edit."
+
+
+@dataclass(frozen=True)
+class NearTests:
+    """Read by a template; the names are untrusted."""
+
+    text: str
+    """Our own words."""
+    passed: tuple[str, ...] = ()
+    """Tests that are there only with the edit: those that pass, at most `MOST_NAMED`."""
+    failed: tuple[str, ...] = ()
+    otherwise: tuple[FailedOtherwise, ...] = ()
+    """Tests that fail without the edit, too, but with another exception; at most `MOST_NAMED`."""
+
+    @property
+    def to_mend(self) -> bool:
+        """Whether the writer of the edit has to see it."""
+        return bool(self.failed or self.otherwise)
+
+
+def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
+    """What `report`, if there is one, says of the edit `diff`."""
+    if report is None:
+        return NearTests(_NOT_RUN)
+    passed, failed = report.passed_only_after, report.failed_only_after
+    sentences = [count_near(report), describe_cut(report)]
+    if not passed and not failed and any(map(is_test, list_paths(diff))):
+        sentences.append(_NO_NEW)
+    text = " ".join(filter(None, sentences))
+    otherwise = report.failed_otherwise[:MOST_NAMED]
+    return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED], otherwise)
+
 
 _MOST_ERRORS = 5
 """Files that do not parse, at most, in a report."""

@@ -1,4 +1,4 @@
-"""Explores a codebase by commands and edits it, until it submits the edit.
+"""Explores a codebase by commands and edits it.
 
 As mini-swe-agent, it has no session: each command is a program of its own, in a fresh sealed
 checkout with the edit so far, and what it changes there is the edit from then on.
@@ -6,29 +6,184 @@ checkout with the edit so far, and what it changes there is the edit from then o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import pluralize
+from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
+from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import SuiteReport
+from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import read_patched
 from pipeline.edits.read import read_edit
-from pipeline.generation.exploring.elision import MOST_CHARACTERS, elide
-from pipeline.generation.exploring.named_tests import NamedTests
-from pipeline.generation.exploring.state import ExploringState
-from pipeline.generation.near_tests import describe_near_tests
-from pipeline.generation.task import EditTask
+from pipeline.generation.diversity import EditTask
+from pipeline.generation.editing import EditingState, describe_near_tests
 from pipeline.generation.testing import NOT_FIXED
+from pipeline.languages.python.recorder.record import is_named
 from pipeline.machine import Machine
 from pipeline.models.base import Message
+from pipeline.regression.command import RequestedTests, find_commands
+from pipeline.regression.results import TestRun
+from pipeline.regression.runner import TestRunner
 from pipeline.replies import Malformed, only_tag_or_approval
 from pipeline.resources import Resources
 from pipeline.state import ReplyKind
-from pipeline.types import Context, SourceFile, SuiteReport
+from pipeline.store import Store
 from prompts.templates import render
-from sandbox.base import Execution
-from sandbox.command_run import CommandRun
+from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
-from sandbox.program import Program, python_script, shell_command
+from sandbox.frozen import replace
+from sandbox.program import CommandRun, Execution, Program, python_script, shell_command
+
+
+class ExploringState(EditingState):
+    """Saved under the key of an editing machine, whose result it has as well."""
+
+    machine: str = "explore"
+    diff: str = ""
+    """The edit so far, from the unedited code; every command runs in a fresh checkout with it."""
+    action: str = ""
+    """The tag of the newest well-formed reply."""
+    text: str = ""
+    """Its body."""
+    refused: str = ""
+    """Why the newest command's changes were not taken over, as a sentence; empty if they were."""
+    submitted: str = ""
+    """The diff that was submitted and checked last: submitting it again ends the machine."""
+
+    def take(self, diff: str) -> None:
+        """Continue with `diff`. The candidate stays the last edit that changes anything."""
+        self.diff = diff
+        if diff and (not self.patches or self.patches[-1].diff != diff):
+            self.patches.append(Patch(diff=diff))
+            self.edited, self.broken = [], []  # they were found with another edit
+
+
+MOST_CHARACTERS = 100_000
+"""Of the results shown together; less with a small window."""
+SHORT = 400
+"""A result of no more characters always stays."""
+LEFT_OUT = "[The result of this turn was left out to save room. Run the command again to see it.]\n"
+
+
+def elide(messages: Sequence[Message], *, opening: int, most: int) -> list[Message]:
+    """`messages` as they are sent.
+
+    The rule: once the results together exceed `most` characters, the oldest are left out until half
+    of that remains; the newest always stays. So the beginning of the conversation changes rarely,
+    and in between every request repeats the one before as its prefix. `opening` messages come
+    before the first result. What is left out depends only on the messages so far: a conversation
+    that is resumed or replayed is sent as it was.
+    """
+    shown: deque[int] = deque()
+    total = 0
+    left_out: set[int] = set()
+    for i, message in enumerate(messages):
+        if i < opening or message.role != "user" or len(message.text) <= SHORT:
+            continue
+        shown.append(i)
+        total += len(message.text)
+        if total <= most:
+            continue
+        while total > most // 2 and len(shown) > 1:
+            oldest = shown.popleft()
+            left_out.add(oldest)
+            total -= len(messages[oldest].text)
+    return [
+        replace(message, text=LEFT_OUT) if i in left_out else message
+        for i, message in enumerate(messages)
+    ]
+
+
+MOST_FILES = 20
+_NAMED_TESTS_MOST_NAMED = 30
+
+
+class NamedTestRun(NamedTuple):
+    """The outcomes of named tests with the edit so far."""
+
+    summary: str
+    failed: tuple[str, ...]
+    execution: Execution
+
+
+def parse_test_names(body: str, paths: Container[str]) -> tuple[str, ...] | Malformed:
+    """Parse lines of `PATH` or `PATH::TEST`; each path must be one of `paths`."""
+    names = list(dict.fromkeys(line.strip() for line in body.splitlines() if line.strip()))
+    missing = next((path for name in names if (path := name.partition("::")[0]) not in paths), None)
+    if missing is not None:
+        return Malformed(
+            f"Nothing was run: there is no file {missing[:200]!r}. Name files of tests by their "
+            "paths from the root, one a line."
+        )
+    if not 1 <= len(names) <= MOST_FILES:
+        return Malformed(f"Name between 1 and {MOST_FILES} files of tests, one a line.")
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class NamedTests:
+    """Runs the tests that a reply names, with the repository's own command."""
+
+    codebase: Codebase
+    sandbox: Sandbox
+    store: Store
+    options: Options
+
+    def parse(self, body: str, diff: str) -> tuple[str, ...] | Malformed:
+        """The files that a reply names, with the edit so far; each perhaps with `::` and a test."""
+        return parse_test_names(body, {*self.codebase.files, *list_paths(diff)})
+
+    async def run(self, names: tuple[str, ...], diff: str) -> NamedTestRun | None:
+        """The outcomes; None if no command can run single files of tests here.
+
+        Raises:
+            PatchRejected, SandboxUnavailable: as `Sandbox.run`.
+        """
+        named = _by_file(names)
+        for command in await find_commands(self.codebase, self.options.test_command):
+            if command.kind == "other" or not (covered := command.covers(tuple(named))):
+                continue
+            runner = TestRunner(
+                command, sandbox=self.sandbox, store=self.store,
+                seconds=self.options.execution_seconds,
+            )  # fmt: skip
+            found = await runner.run(diff, RequestedTests(files=covered, named=named))
+            suite = found.suite
+            passed, failed, skipped, offline = (
+                [test for test in tests if _is_asked(test, found, named)]
+                for tests in (suite.passed, suite.failed, suite.skipped, suite.offline)
+            )
+            summary = f"{pluralize(len(passed), 'test')} passed, {len(failed)} failed"
+            summary += f", {len(skipped)} skipped or expected to fail" if skipped else ""
+            summary += f", {len(offline)} failed for want of a network" if offline else ""
+            summary += "."
+            if found.problem:
+                summary = f"{summary} {found.problem}"
+            return NamedTestRun(summary, tuple(failed[:_NAMED_TESTS_MOST_NAMED]), suite.execution)
+        return None
+
+
+def _is_asked(test: str, run: TestRun, named: Mapping[str, tuple[str, ...]]) -> bool:
+    """Some runners run whole files. What has no file is no test: a file that cannot be imported."""
+    return test not in run.files or is_named(test, run.files[test], named)
+
+
+def _by_file(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The tests that are asked for by their files; none where the whole file is."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        path, _, test = name.partition("::")
+        before = found.get(path)
+        found[path] = (*(before or ()), test) if test and before != () else ()
+    return found
+
 
 CONTEXT_TOKENS = 20_000
 """Of the ranked files; the machine reads the rest by itself. Successful runs of exploring agents

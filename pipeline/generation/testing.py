@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.generation.nothing_to_fix import NothingToFix, read_no_issue
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, TestScript
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
-from pipeline.options import Options
-from pipeline.replies import Malformed, Tag, only_tag_or_approval
+from pipeline.replies import Malformed, NothingToFix, Tag, only_tag_or_approval, read_no_issue
 from pipeline.state import ReplyKind, State
-from pipeline.types import Issue, TestScript
 from prompts.templates import render
-from sandbox.base import Execution, Sandbox
-from sandbox.program import python_script
+from sandbox.base import Sandbox
+from sandbox.program import Execution, python_script
 
 NOT_FIXED = 2
 """A script's exit code for an unfixed issue."""

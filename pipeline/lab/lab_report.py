@@ -8,12 +8,15 @@ from html import escape
 from pathlib import Path
 
 from pipeline.codebase.text import pluralize
-from pipeline.evaluation.plots import PERCENTS, Axis, bar_chart, line_chart
-from pipeline.evaluation.recall import render_recall_svg
-from pipeline.evaluation.scoring import MethodScore, Report
-from pipeline.evaluation.search.difficulty import render_difficulty, render_difficulty_figures
-from pipeline.evaluation.search.localisation import render_localisation
-from pipeline.evaluation.search.strategies import render_strategies, render_strategies_figure
+from pipeline.lab.plots import PERCENTS, Axis, bar_chart, line_chart
+from pipeline.lab.recall import render_localisation, render_recall_svg
+from pipeline.lab.scoring import MethodScore, Report
+from pipeline.lab.strategies import (
+    render_difficulty,
+    render_difficulty_figures,
+    render_strategies,
+    render_strategies_figure,
+)
 
 _TENTHS = tuple(n / 10 for n in range(0, 11, 2))
 

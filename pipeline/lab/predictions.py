@@ -1,15 +1,20 @@
-"""Evaluation cases: an instance's normalised candidates, with their members' records."""
+"""Evaluates selection methods on members' predictions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
+from types import MappingProxyType
 
-from pipeline.evaluation.dataset import Dataset, Instance
-from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
-from pipeline.selection.scoring.features import TextEvidence, compute_text_evidence
+from pipeline.lab.dataset import Dataset, Instance
+from pipeline.lab.scoring import CurvePoint, Report, assemble, coverage_at_k
+from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
+from pipeline.selection.scoring.confidence import choose, confidence, weights_for
+from pipeline.selection.scoring.features import TextEvidence, best, compute_text_evidence, means
 
 _PRIOR = 6.0
 """Pseudo-counts: right and wrong edits that each member starts with."""
@@ -100,3 +105,171 @@ def cases(data: Dataset) -> list[EnsembleCase]:
     """All instances, in order; one without any edit has no members."""
     forms, known = CanonicalEdits(data), member_records(data)
     return [case_of(data, forms, known, i, data.members) for i in data.instances]
+
+
+Method = Callable[[EnsembleCase], Sequence[int]]
+"""The equally preferred candidates of a case that has at least one."""
+
+
+def majority(case: EnsembleCase) -> Sequence[int]:
+    """The most frequent edit after normalisation (Agentless's voting)."""
+    most = case.evidence.groups[0].support
+    return [m for g in case.evidence.groups if g.support == most for m in g.members]
+
+
+def medoid(case: EnsembleCase) -> Sequence[int]:
+    """The edit most similar to all others, by tokens."""
+    return best(range(len(case.members)), means(case.evidence.similarity["tokens"]))
+
+
+def shortest(case: EnsembleCase) -> Sequence[int]:
+    """The shortest diff."""
+    return best(range(len(case.diffs)), [-float(len(diff)) for diff in case.diffs])
+
+
+def support_medoid(case: EnsembleCase) -> Sequence[int]:
+    """`majority`, ties to the edit most similar to all others."""
+    return best(majority(case), means(case.evidence.similarity["tokens"]))
+
+
+def record(case: EnsembleCase) -> Sequence[int]:
+    """The edit of the member that resolves most in other repositories."""
+    return best(range(len(case.members)), case.record)
+
+
+def support_record(case: EnsembleCase) -> Sequence[int]:
+    """`majority`, ties to the member that resolves most in other repositories."""
+    return best(majority(case), case.record)
+
+
+def by_confidence(case: EnsembleCase) -> Sequence[int]:
+    """The fitted ranking, which does not know the members."""
+    return choose(case.evidence, weights_for(case.instance.repo))
+
+
+def by_confidence_with_records(case: EnsembleCase) -> Sequence[int]:
+    """The fitted ranking with the members' records in other repositories."""
+    return choose(case.evidence_with_records, weights_for(case.instance.repo, "record"))
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "shortest diff": shortest,
+        "majority": majority,
+        "similarity medoid": medoid,
+        "majority, ties to medoid": support_medoid,
+        "confidence": by_confidence,
+        "best record elsewhere": record,
+        "majority, ties to best record elsewhere": support_record,
+        "confidence with records elsewhere": by_confidence_with_records,
+    }
+)
+"""By name, as reports print them. `elsewhere` marks those that read other repositories' labels."""
+
+
+def chance_of_right(case: EnsembleCase, method: Method) -> float:
+    """The chance that the method's choice is right, ties broken at random; 0 without candidates."""
+    return fmean(case.right[c] for c in method(case)) if case.members else 0.0
+
+
+def confidence_point(case: EnsembleCase) -> tuple[float, float] | None:
+    """The fitted confidence in the choice of `by_confidence`, and the chance that it is right."""
+    if not case.members:
+        return None
+    return confidence(case.evidence, weights_for(case.instance.repo)), chance_of_right(
+        case, by_confidence
+    )
+
+
+def confidence_point_with_records(case: EnsembleCase) -> tuple[float, float] | None:
+    """The fitted confidence in the choice of `by_confidence_with_records`, and its chance."""
+    if not case.members:
+        return None
+    weights = weights_for(case.instance.repo, "record")
+    return confidence(case.evidence_with_records, weights), chance_of_right(
+        case, by_confidence_with_records
+    )
+
+
+CONFIDENCE_POINTS: Mapping[str, Callable[[EnsembleCase], tuple[float, float] | None]] = (
+    MappingProxyType(
+        {
+            "confidence": confidence_point,
+            "confidence with records elsewhere": confidence_point_with_records,
+        }
+    )
+)
+"""By method that states a confidence: the confidence, and the chance that the choice is right."""
+
+
+DRAWS = 5
+"""Random ensembles of each size for the curve, per instance."""
+CURVE: Mapping[str, Method] = {
+    "majority": majority,
+    "majority, ties to medoid": support_medoid,
+}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    report: Report
+    chosen: Mapping[str, tuple[tuple[str, str], ...]]
+    """By method: instance to chosen diff; ties go to the first. Empty: no edit."""
+
+
+def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluation:
+    """Evaluate every method on every instance of `data`; returns the report and the choices."""
+    found = cases(data)
+    results = {
+        name: [chance_of_right(case, method) for case in found] for name, method in methods.items()
+    }
+    sure = {
+        name: [point for case in found if (point := state(case))]
+        for name, state in CONFIDENCE_POINTS.items()
+    }
+    members = {
+        member: [float(data.is_right(member, i.instance_id)) for i in data.instances]
+        for member in data.members
+    }
+    report = assemble(
+        members=members, methods=results, stated=sure, points=_scaling_curve(data, found)
+    )
+    chosen = {
+        name: tuple((case.instance.instance_id, _first_choice(case, method)) for case in found)
+        for name, method in methods.items()
+    }
+    return Evaluation(report, chosen)
+
+
+def _first_choice(case: EnsembleCase, method: Method) -> str:
+    return case.diffs[next(iter(method(case)))] if case.members else ""
+
+
+def _scaling_curve(data: Dataset, found: Sequence[EnsembleCase]) -> list[CurvePoint]:
+    """Coverage and scores with 1, 2, 3, 5, 8 … of the members, drawn at random (Figure 5)."""
+    draw = random.Random(0)  # noqa: S311
+    forms, known = CanonicalEdits(data), member_records(data)
+    for case in found:
+        forms.add(case)
+    points: list[CurvePoint] = []
+    for k in _ensemble_sizes(len(data.members)):
+        covered = [
+            coverage_at_k(
+                sum(data.is_right(m, i.instance_id) for m in data.members), len(data.members), k
+            )
+            for i in data.instances
+        ]
+        results: dict[str, list[float]] = {name: [] for name in CURVE}
+        for instance in data.instances:
+            for _ in range(DRAWS):
+                some = draw.sample(data.members, k)
+                case = case_of(data, forms, known, instance, some)
+                for name, method in CURVE.items():
+                    results[name].append(chance_of_right(case, method))
+        means = {name: 100 * fmean(values) for name, values in results.items()}
+        points.append(CurvePoint(k=k, coverage=100 * fmean(covered), scores=means))
+    return points
+
+
+def _ensemble_sizes(most: int) -> list[int]:
+    return [k for k in (1, 2, 3, 5, 8, 13, 21, 34) if k < most] + [most]

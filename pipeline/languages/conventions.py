@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.globs import Globs
-from sandbox.environment.manifests import parse_ini, parse_toml
+from pipeline.codebase.text import Globs
+from pipeline.languages.manifests import parse_ini, parse_toml
 
 Runner = Literal["pytest", "unittest"]
 

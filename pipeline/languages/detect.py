@@ -1,33 +1,36 @@
-"""The recipe that installs a repository: from its maintainers' settings, or from its files."""
+"""The languages of a tree, and the attempts that install it, the most promising first."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from datetime import date
+from typing import Final
 
-from sandbox.environment.manifests import distribution_name, is_package, project_of
-from sandbox.environment.node import CHOOSE as CHOOSE_NODE
-from sandbox.environment.node import INSTALL_TOOL as NPM_TOOL
-from sandbox.environment.node import is_node, node_steps
-from sandbox.environment.python import PYTEST, is_python, python_steps
-from sandbox.environment.python_version import CI_FILE, find_python_requirement
-from sandbox.environment.versions import CHANGELOGS, VERSION_FILES, find_version
+from pipeline.languages.manifests import (
+    DEPENDENCY_FILES,
+    VERSION_TEXTS,
+    Manifests,
+    distribution_name,
+    find_version,
+    is_package,
+    project_of,
+)
+from pipeline.languages.node.install import CHOOSE as CHOOSE_NODE
+from pipeline.languages.node.install import INSTALL_TOOL as NPM_TOOL
+from pipeline.languages.node.install import is_node, node_steps
+from pipeline.languages.python.install import AttemptMaker
+from pipeline.languages.python.interpreter import CI_FILE, find_python_requirement
+from pipeline.languages.python.locks import LOCKS
+from pipeline.languages.python.requirements import PYTEST, is_python, python_steps
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 
-DEPENDENCY_FILES = re.compile(
-    r"pyproject\.toml|setup\.py|setup\.cfg|PKG-INFO|\.python-version|tox\.(ini|toml)|noxfile\.py"
-    r"|hatch\.toml|(uv|poetry|pdm)\.lock|(tests?/)?[^/]*(requirements|constraints)[^/]*\.(txt|in)"
-    r"|requirements/[^/]+\.(txt|in)|tests?/requirements/[^/]+\.txt"
-    r"|(ci/)?(requirements/|requirements-)?(py3\d+|environment|test|environment-dev)\.ya?ml"
-    r"|package(-lock)?\.json|npm-shrinkwrap\.json|pnpm-(lock|workspace)\.yaml|yarn\.lock"
-    r"|\.yarnrc(\.yml)?|\.npmrc|\.nvmrc|\.node-version"
-    r"|\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json|\.readthedocs\.ya?ml"
-)
-VERSION_TEXTS = re.compile(f"{VERSION_FILES.pattern}|{CHANGELOGS.pattern}|PKG-INFO")
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """The largest file that is read: lock files grow large."""
 MAX_TEXT_BYTES = 256 * 1024
@@ -42,57 +45,6 @@ DOCKERFILE_STEPS = ("python -c 'import pytest' 2>/dev/null || pip install pytest
 """The steps after a Dockerfile, which installs the requirements except perhaps pytest."""
 TOOL_STEPS = (CHOOSE_NODE, NPM_TOOL)
 """The beginnings of lines that install only a package manager or Node."""
-
-
-@dataclass(frozen=True)
-class Manifests:
-    """The contents of a tree's files, without running any of them."""
-
-    names: tuple[str, ...]
-    """The paths of all files."""
-    texts: Mapping[str, str]
-    """The texts of files about dependencies, versions or CI."""
-    too_large: tuple[str, ...] = ()
-    """Files that are too large to read."""
-
-    @property
-    def inputs(self) -> str:
-        """A digest of the files that decide which dependencies are installed."""
-        telling = sorted(item for item in self.texts.items() if not is_version_only(item[0]))
-        return hashlib.sha256(repr(telling).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The steps that install a repository, each a line for a shell inside the build container."""
-
-    steps: tuple[str, ...]
-    tools: tuple[str, ...] = ()
-    """Earlier lines without access to the repository: interpreter and package managers."""
-    version: str = ""
-    """The version for packages that would ask git for it; empty if the index must provide it."""
-    version_source: str = ""
-    name: str | None = None
-    inputs: str = ""
-    """A digest of the files that decide which dependencies are installed."""
-    files: tuple[tuple[str, str], ...] = ()
-    """Names and texts of files that the steps find in the build's incoming folder."""
-    dockerfile: str | None = None
-    """The text of the Dockerfile in whose image the repository is installed."""
-    system_packages: tuple[str, ...] = ()
-    """Debian packages installed first, without access to the repository."""
-
-    @property
-    def digest(self) -> str:
-        """A digest that changes with everything that decides dependencies, but not the package's
-        version."""
-        own = (self.files, self.dockerfile, self.system_packages)
-        text = repr((self.tools, self.steps, self.name, self.inputs, *own))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def is_version_only(path: str) -> bool:
-    return bool(VERSION_TEXTS.fullmatch(path)) and not DEPENDENCY_FILES.fullmatch(path)
 
 
 def detect_recipe(
@@ -215,3 +167,76 @@ def most_bytes(name: str, extra_path: str) -> int:
     if CI_FILE.fullmatch(name):
         return MAX_CI_BYTES
     return MAX_TEXT_BYTES if VERSION_TEXTS.fullmatch(name) else 0
+
+
+MOST_ATTEMPTS: Final = 5
+NAMES: Final = re.compile(r'"attempt": "\w+"')
+
+
+def make_plan(
+    tree: Tree,
+    *,
+    setup: Sequence[str] = (),
+    dockerfile: str = "",
+    python: str = "",
+    as_of: date | None = None,
+    described: str = "",
+) -> tuple[Attempt, ...]:
+    """Plan the attempts for `tree`: only the lines of `setup` or the image of `dockerfile` if the
+    maintainers set one of them; otherwise the attempts that its files suggest.
+
+    `python` is the version that the maintainers want, `3.N`; `as_of` and `described` come from git.
+
+    Raises:
+        EnvironmentFailed: `tree` contains nothing to install or no such Dockerfile, or its archive
+            cannot be read.
+    """
+    manifests = read_manifests(tree, dockerfile)
+    recipe = detect_recipe(
+        manifests, setup=setup, dockerfile=dockerfile, python=python, described=described
+    )
+    if dockerfile:
+        return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
+    if any(line.strip() for line in setup):
+        return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
+    if is_node(manifests.names):
+        return (Attempt("today", "What package.json and its lock file say.", recipe),)
+    maker = AttemptMaker(manifests, python, as_of, described)
+    recipe = replace(recipe, system_packages=maker.packages)
+    last = Attempt("today", "The newest packages, each by itself with pip.", recipe)
+    different: dict[str, Attempt] = {}
+    for attempt in (*maker.make_attempts(), last):
+        different.setdefault(key_of(attempt.recipe), attempt)
+    found = list(different.values())[:MOST_ATTEMPTS]
+    unread = [name for name in manifests.too_large if name in LOCKS]
+    if unread:
+        most, most_together = MAX_FILE_BYTES >> 20, MAX_ALL_BYTES >> 20
+        limit = f"{most} MB for a file, {most_together} MB for all that say what to install"
+        note = f" {unread[0]} is too large to be read ({limit})."
+        found[0] = replace(found[0], summary=found[0].summary + note)
+    return tuple(found)
+
+
+def key_of(recipe: Recipe) -> str:
+    """A key that is equal for recipes with the same installation, under any attempt name."""
+    files = [(name, NAMES.sub("", text)) for name, text in recipe.files]
+    return repr((recipe.steps, recipe.tools, recipe.system_packages, files))
+
+
+async def plan_attempts(request: EnvironmentRequest) -> tuple[Attempt, ...]:
+    """The ways to install the request's tree, the most promising first; at least one.
+
+    Where the maintainers say how (`setup`, `dockerfile`), that is the only one.
+
+    Raises:
+        EnvironmentFailed: nothing in the tree can be installed.
+    """
+    return await asyncio.to_thread(
+        make_plan,
+        request.tree,
+        setup=request.setup,
+        dockerfile=request.dockerfile,
+        python=request.python,
+        as_of=request.as_of,
+        described=request.described,
+    )

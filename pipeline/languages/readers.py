@@ -1,16 +1,20 @@
-"""Reads test names and outcomes from JUnit XML. The XML is untrusted."""
+"""Reports of test runners -> outcomes by name: JUnit, console, SymPy.
+
+Parses line by line in linear time, because the output is untrusted.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from pipeline.regression.guest.record import stable_name
+from pipeline.languages.python.recorder.record import stable_name
 
 MOST_TESTS = 200_000
 MOST_DEPTH = 50
@@ -69,14 +73,14 @@ def _read_cases(document: bytes, found: Outcomes, most: int) -> None:
             continue
         path.pop()
         if element.tag == "testcase" and len(found.seconds) < most:
-            _add(found, element, kinds.pop(element, set()))
+            _junit_add(found, element, kinds.pop(element, set()))
         if path:
             if path[-1].tag == "testcase":
                 kinds.setdefault(path[-1], set()).add(element.tag)
             path[-1].remove(element)
 
 
-def _add(found: Outcomes, case: Element, kinds: set[str]) -> None:
+def _junit_add(found: Outcomes, case: Element, kinds: set[str]) -> None:
     place = case.get("classname") or case.get("file") or ""
     name = stable_name("::".join(filter(None, (place, case.get("name", "")))))
     if name and "skipped" in kinds:
@@ -93,3 +97,184 @@ def _seconds(case: Element) -> float:
     except ValueError:
         return 0.0
     return seconds if 0 <= seconds < 1e6 else 0.0
+
+
+_PYTEST_ENDS = {
+    3: "pytest itself failed (INTERNALERROR)",
+    4: "pytest could not start",
+    5: "pytest collected no tests",
+}
+"""https://docs.pytest.org/en/stable/reference/exit-codes.html"""
+_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ", re.MULTILINE)
+_LAST_LINE = re.compile(r"^(?:OK|FAILED) \(([^()\n]{1,200})\)$", re.MULTILINE)
+_NO_RESULT = re.compile(r"\b(?:skipped|expected failures)=(\d{1,9})\b")
+_RUNNER_END_SUMMARY = "short test summary info"
+_MOST_QUOTED = 300
+
+
+def explain_end(kind: str, code: int | None, output: str, recorded: Outcomes) -> str:
+    """Explain in a sentence why a run by `pytest` or a script has no result; empty if it may have
+    one.
+
+    `code`: the exit code; None if it was killed or ended by a signal. Results of single tests
+    before that count, unless the runner itself failed.
+    """
+    if kind == "pytest":
+        if code in _PYTEST_ENDS:
+            return f"{_PYTEST_ENDS[code]}: {_last_words(output)}"
+        return ""
+    if kind in ("labels", "unittest") and code is not None and not _RAN.search(output):
+        if not recorded.passed and not recorded.failed:
+            return f"The test runner ended before it ran a test: {_last_words(output)}"
+        return f"The test runner broke down before its end: {_last_words(output)}"
+    return ""
+
+
+def is_whole(output: str, counted: int) -> bool:
+    """Whether unittest's own count equals the number of tests parsed from its output; pytest's
+    summary is compared when it is parsed."""
+    if _RUNNER_END_SUMMARY in output:
+        return True
+    ran = _RAN.findall(output)
+    last = _LAST_LINE.findall(output[-2000:])[-1:]
+    counted += sum(int(number) for line in last for number in _NO_RESULT.findall(line))
+    return len(ran) == 1 and counted >= int(ran[0])
+
+
+def _last_words(output: str) -> str:
+    """The last meaningful line; for pytest, the first that names an error."""
+    lines = [line.strip() for line in output.split("\n") if line.strip(" =-_")]
+    errors = [line for line in lines if re.match(r"(?:E  |ERROR|INTERNALERROR>\s+\w*Error)", line)]
+    chosen = (errors or lines)[-1:] or ["it printed nothing"]
+    return chosen[0][:_MOST_QUOTED]
+
+
+_LINE = 1000
+"""Characters read of a line: no name is longer, but a program's output may be."""
+_HEADER = "short test summary info"
+_KINDS = frozenset({"PASSED", "FAILED", "ERROR", "XPASS", "XFAIL"})
+_COUNT = re.compile(r"\b(\d+) passed\b")
+_NAME = re.compile(r"^\w+ \([\w.<>]+\)")
+_DOTS = " ... "
+_RESULTS = ("ok", "FAIL", "ERROR", "expected failure", "unexpected success")
+
+
+def parse_console_output(output: str) -> tuple[set[str], set[str]]:
+    """The names of passed and of failed tests.
+
+    Both are empty if the output names fewer passed tests than it counts: then part of it is
+    missing, and a missing name must not count as a broken test.
+    """
+    passed: set[str] = set()
+    failed: set[str] = set()
+    output = "\n".join(line[:_LINE] for line in output.split("\n"))
+    _, header, summary = output.rpartition(_HEADER)
+    if header:
+        rows = list(_list_pytest_rows(summary))
+        ok = [name for kind, name in rows if kind == "PASSED"]
+        counted = _COUNT.findall(summary)
+        if counted and int(counted[-1]) > len(ok):
+            return set(), set()
+        passed = {stable_name(name) for name in ok}
+        failed = {stable_name(n.split(" - ")[0]) for kind, n in rows if kind in ("FAILED", "ERROR")}
+    else:
+        for name, result in _list_unittest_rows(output.split("\n")):
+            # An edit that mends an expected failure must not appear to break a test.
+            if result != "expected failure":
+                (passed if result == "ok" else failed).add(stable_name(name))
+    return passed, failed
+
+
+def _list_pytest_rows(summary: str) -> Iterator[tuple[str, str]]:
+    """Rows such as `PASSED tests/test_x.py::test_y`: the outcome and the name."""
+    for line in summary.split("\n"):
+        kind, _, name = line.partition(" ")
+        if kind in _KINDS and name[:1].strip():
+            yield kind, name.rstrip()
+
+
+def _list_unittest_rows(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Rows such as `test_x (module.Class) ... ok`, with an optional description line before the
+    dots."""
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        name = _NAME.match(line)
+        if name is None:
+            continue
+        rest = line[name.end() :]
+        if not rest and not _NAME.match(after):
+            _, dots, rest = after.partition(_DOTS)
+            rest = dots + rest
+        if rest.startswith(_DOTS) and (result := _find_result(rest[len(_DOTS) :])):
+            yield name[0], result
+
+
+def _find_result(said: str) -> str:
+    """The outcome at the end of the text after the dots: a test may print before it."""
+    for result in _RESULTS:
+        before = said.removesuffix(result)
+        if before != said and (not before or not (before[-1].isalnum() or before[-1] == "_")):
+            return result
+    return ""
+
+
+_FILE = re.compile(r"(\S{1,400}\.py)\[(\d+|\?)\]")
+_FAILED = ("F", "E", "T", "X")
+"""Failed, exception, timeout, unexpected pass."""
+_ERRORS = ("E", "T")
+_SKIPPED = ("f", "s", "w")
+"""Expected failure, skipped, left out because it is slow. An expected failure is no result: an edit
+that mends it makes it an unexpected pass, and must not appear to break it."""
+_ENDS = frozenset(("ok", *_FAILED, *_SKIPPED))
+_SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
+_SYMPY_OUTPUT_LINE = 1000
+
+
+def parse_sympy_output(output: str, *, cut: bool = False, hung: bool = False) -> Outcomes:
+    """Parse the tests by `path::name`; empty if the script's own count is missing or differs.
+
+    If its time ran out (`cut`) there is no count; the test that it was running has no result, or
+    failed if it did nothing until then (`hung`).
+
+    The word after a test's name is its outcome: `ok`, `F`, … (`PyTestReporter` in SymPy's
+    `testing/runtests.py`); the test's own output may come between them.
+    """
+    found = Outcomes()
+    counts = _SUMMARY.findall(output)
+    if not cut and (len(counts) != 1 or "======" not in output):
+        return found
+    for name, end in _list_ends(output, hung):
+        _add(found, name, end)
+    passed = len(found.passed)
+    found.passed -= found.failed
+    return found if cut or passed >= int(counts[0]) else Outcomes()
+
+
+def _list_ends(output: str, hung: bool) -> Iterator[tuple[str, str]]:
+    """Each test with the word for its outcome; a file that cannot be imported counts as one."""
+    path = name = ""
+    for line in output.split("\n"):
+        words = line[:_SYMPY_OUTPUT_LINE].split()
+        if not words:
+            continue
+        if match := _FILE.match(words[0]):
+            path, name = match[1], ""
+            if match[2] == "?":
+                yield path, "E"
+        elif words[0].startswith("test_") and path:
+            name = f"{path}::{words[0]}"
+            words = words[1:]
+        ends = [word for word in words[:1] + words[-2:] if word in _ENDS]
+        if name and ends:
+            yield name, ends[0]
+            name = ""
+    if hung and name:
+        yield name, "T"
+
+
+def _add(found: Outcomes, name: str, end: str) -> None:
+    if end in _SKIPPED:
+        found.skipped.add(name)
+        return
+    found.add(name, good=end not in _FAILED, seconds=0.0)
+    if end in _ERRORS:
+        found.errors.add(name)

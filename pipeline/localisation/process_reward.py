@@ -1,4 +1,4 @@
-"""The process reward model: how probably an answer of the search is right."""
+"""How probably an answer of the search is right."""
 
 from __future__ import annotations
 
@@ -6,18 +6,39 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pipeline.concurrency import gather_bounded
-from pipeline.models.base import Message, Model, ModelError, ModelRequest
-from pipeline.models.likelihood import Likelihood, ScoreUnavailable
-from pipeline.models.verdict import ask_verdict
-from pipeline.models.wrappers.metered import Meter
+from pipeline.data.code_places import Located
+from pipeline.data.types import Issue
+from pipeline.models.base import (
+    Likelihood,
+    Message,
+    Model,
+    ModelError,
+    ModelRequest,
+    ScoreUnavailable,
+)
+from pipeline.models.metering import Meter, ask_verdict
 from pipeline.replies import Malformed, tags
-from pipeline.search.judging import render_judgement
-from pipeline.shown import Located
 from pipeline.store import Store, load_or_run
-from pipeline.types import Frozen, Issue, replace
+from prompts.templates import render
+from sandbox.frozen import Frozen, replace
+
+Form = Literal["sign", "words"]
+"""How the judge answers: `sign`, `+` or `-` as its first token; `words`, with a score from 0 to 100
+for a service that gives no log-probabilities."""
+
+
+def render_judgement(issue: Issue, found: Located, form: Form = "sign") -> tuple[str, str]:
+    """The system text and the question about one answer of the search.
+
+    With `places`, those are judged, and else the files (SWE-Reasoner, section 2.2.2). Scores, once
+    given, are not shown.
+    """
+    system = render("search/judge_system", form=form)
+    return system, render("search/judge", issue=issue, found=found, form=form)
+
 
 _CALL = "prm/verdict"
 _JUDGE_TOKENS = 4_000

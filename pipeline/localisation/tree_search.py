@@ -11,18 +11,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.concurrency import gather_all
-from pipeline.errors import BudgetSpent
+from pipeline.data.code_places import Context, Located, SearchRecord
+from pipeline.data.types import Issue
+from pipeline.localisation.process_reward import NOT_SCORED, ProcessReward, score_answers
+from pipeline.localisation.stages import (
+    SHARE,
+    LocalisationMachine,
+    ReadingMachine,
+    ReadingState,
+    UnderstandingMachine,
+)
 from pipeline.models.base import Model
-from pipeline.models.wrappers.cache_warmup import CacheWarmup
-from pipeline.on_budget import drive_on_budget
+from pipeline.models.wrappers import CacheWarmup
 from pipeline.reasons import budget_sentence
-from pipeline.resources import Resources
-from pipeline.search.localisation import LocalisationMachine
-from pipeline.search.reading import SHARE, ReadingMachine, ReadingState
-from pipeline.search.reward import NOT_SCORED, ProcessReward, score_answers
-from pipeline.search.understanding import UnderstandingMachine
-from pipeline.shown import Located, SearchRecord
-from pipeline.types import Context, Frozen, Issue, replace
+from pipeline.resources import Resources, drive_on_budget
+from pipeline.run_errors import BudgetSpent
+from sandbox.frozen import Frozen, replace
 
 SEARCH_KEY = "search/result"
 """The key of the result; absent while a restart of the same run could find more."""

@@ -1,14 +1,17 @@
-"""The one question we ask of any model: given this conversation, what next?"""
+"""The one question we ask of any model; embeddings and probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
-from pipeline.types import Frozen, Usage
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Usage
+from sandbox.frozen import Frozen
 
 
 class ModelError(Exception):
@@ -175,3 +178,99 @@ class Model(Protocol):
             ModelUnavailable, ModelMisconfigured, ModelRefused, ContextTooLong: see `ModelError`.
         """
         ...
+
+
+Vector: TypeAlias = "array[float]"
+"""An array of type `f`, of any length."""
+
+
+class EmbeddingFailed(Exception):
+    """The model returned no usable vectors; `str(error)` is a clause that says why.
+
+    It names no address, because pull requests show it.
+    """
+
+
+class Embedder(Protocol):
+    """One embedding model."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the model, including its address: vectors are cached under this name."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Its name alone, for people."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, all of one length. Only the beginning of a too long text counts.
+
+        Raises:
+            EmbeddingFailed: the server is unreachable or its reply is unusable.
+            BudgetSpent: see `Meter.check`.
+        """
+        ...
+
+
+class ScoreUnavailable(ModelError):
+    """The server answered, but no score can be computed from its reply."""
+
+
+class Likelihood(Protocol):
+    @property
+    def profile(self) -> ModelProfile: ...
+
+    async def first_token(
+        self, system: str, question: str, *, call: str
+    ) -> tuple[Mapping[str, float], Usage]:
+        """The log-probabilities of the likeliest first tokens of an answer, by stripped text.
+
+        Tokens that differ only in surrounding space are merged. `call` names the request in logs
+        and accounts.
+
+        Raises:
+            ModelError: the call failed. ScoreUnavailable: the reply has no log-probabilities.
+        """
+        ...
+
+    async def answer(self, question: str, text: str, *, call: str) -> tuple[float, Usage]:
+        """The log-probability of `text` as the whole answer to `question`.
+
+        Raises:
+            ModelError: the call failed. ScoreUnavailable: the reply has no log-probabilities.
+        """
+        ...
+
+
+class Reward(Protocol):
+    async def score(self, issue: Issue, diff: str) -> float:
+        """How good an edit is for an issue; scores compare only within one issue.
+
+        Raises:
+            ModelError: there is no score.
+            BudgetSpent: the ceiling is reached; nothing was sent.
+        """
+        ...
+
+
+FIVE_MINUTES = 300
+HOUR = 3600
+REPLY_SECONDS = 90.0
+"""Seconds for a long reply, including the wait for a slot."""
+
+
+def cache_lifetime(options: Options) -> Literal[300, 3600]:
+    """Seconds, from the longest pause between two requests of one machine.
+
+    Every read renews the entry, so only the longest pause counts, not the whole run: one script at
+    its limit, or the nearby tests without and with an edit at theirs, plus a reply. A batch is a
+    far longer pause. Writing for an hour costs 2 times the input price instead of 1.25; missing the
+    cache costs 1.25 times instead of 0.1.
+    https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+    """
+    if options.batch:
+        return HOUR
+    pause = max(options.execution_seconds, 2 * options.nearby_seconds) + REPLY_SECONDS
+    return FIVE_MINUTES if pause <= FIVE_MINUTES else HOUR

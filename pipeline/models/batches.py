@@ -1,27 +1,105 @@
-"""Sends batches and records them, so that a crash at any moment sends none twice."""
+"""Sends requests to a provider's batch API; a crash sends none twice."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
 
 from pipeline.models.base import (
+    Model,
     ModelError,
     ModelMisconfigured,
+    ModelProfile,
     ModelRequest,
     ModelRetired,
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.batches.service import MARK_LENGTH, BatchService, add_mark
+from pipeline.models.metering import ModelWrapper
 from pipeline.store import Store
-from pipeline.types import Frozen, replace
+from sandbox.frozen import Frozen, replace
+
+_CALL_LENGTH, _DIGEST_LENGTH = 30, 24
+"""Characters of a request's name; services allow 64, including the batch's mark."""
+MARK_LENGTH = 8
+"""Characters of a batch's own mark."""
+
+
+class SubmittedBatch(NamedTuple):
+    """A batch that the service knows."""
+
+    id: str
+    at: datetime
+    """When the service accepted it, by the service's clock."""
+    requests: int
+
+
+@runtime_checkable
+class BatchService(Protocol):
+    """A client of a provider's batch API."""
+
+    @property
+    def profile(self) -> ModelProfile: ...
+
+    async def submit(self, requests: Mapping[str, ModelRequest]) -> str:
+        """Send all requests in one batch, once, and return its id.
+
+        Names have 1 to 64 letters, digits, `_` and `-`.
+
+        Raises:
+            ModelUnavailable: the batch was rejected, or we cannot know.
+            ModelError: the batch was rejected.
+        """
+        ...
+
+    async def list_batches(self, since: datetime, until: datetime) -> Sequence[SubmittedBatch]:
+        """The batches accepted between these times, newest first, of all users of the same key.
+
+        Raises:
+            ModelError: the service cannot be reached.
+        """
+        ...
+
+    async def fetch_results(self, batch: str) -> dict[str, Reply | ModelError] | None:
+        """The outcome of each request, by name; None while the batch is under way.
+
+        Raises:
+            ModelError: the service cannot be reached, or does not know the batch (any more).
+        """
+        ...
+
+
+def request_name(request: ModelRequest) -> str:
+    """A name that is the same for equal requests, also after a crash; begins with the call's."""
+    parts = [request.system, *(f"{m.role}:{m.text}" for m in request.messages)]
+    parts += [request.call, str(request.max_tokens)]
+    digests = b"".join(hashlib.sha256(t.encode("utf-8", "replace")).digest() for t in parts)
+    call = re.sub(r"[^A-Za-z0-9_]", "_", request.call.replace("/", "__"))
+    return f"{call[:_CALL_LENGTH]}-{hashlib.sha256(digests).hexdigest()[:_DIGEST_LENGTH]}"
+
+
+def add_mark(name: str, mark: str) -> str:
+    """The name of a request in the batch with this mark."""
+    return f"{name}-{mark}"
+
+
+def remove_mark(sent: str) -> str:
+    """The inverse of `add_mark`: the name without the mark."""
+    return "-".join(sent.split("-")[:2])
+
+
+def call_of(sent: str) -> str:
+    """The call that a request's name begins with, marked or not; cut if the call is long."""
+    return sent.partition("-")[0].replace("__", "/", 1)
+
 
 BATCHES_KEY = "batches"
 POLL_SECONDS = 1.0
@@ -201,3 +279,130 @@ class BatchQueue:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, MAX_POLL_SECONDS)
         return await call()
+
+
+BATCH_SECONDS = 25 * 3600.0
+"""The longest a batch can take: Anthropic gives up after a day.
+
+https://platform.claude.com/docs/en/build-with-claude/batch-processing
+"""
+LINGER_SECONDS = 2.0
+"""How long requests are collected before they are sent as one batch."""
+
+_PendingRequests = dict[str, tuple[ModelRequest, list[asyncio.Future[Reply]]]]
+"""By name: a request, and the futures that wait for its reply."""
+
+
+class BatchedOpenings(ModelWrapper):
+    """A `Model` that sends openings in batches and every later request directly.
+
+    Openings are many, and nothing waits for any one of them. A later request holds up its machine,
+    and it reads a prompt cache that would be cold by the next batch. When the batch API fails with
+    ModelUnavailable, or with ModelRetired (a gateway without batches does not know the address),
+    the opening is sent directly as well.
+    """
+
+    def __init__(self, model: Model, batch_model: Model) -> None:
+        super().__init__(model)
+        self._batch_model = batch_model
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        if request.is_opening:
+            try:
+                return await self._batch_model.complete(request)
+            except (ModelUnavailable, ModelRetired):
+                pass
+        return await self.model.complete(request)
+
+
+class BatchModel(Model):
+    """A `Model` that collects requests for a moment, sends them as one batch and waits for it.
+
+    The store records each batch before and after it is sent, so a request that is repeated after a
+    crash waits for the batch it is already in. Its reply is then counted again, although the
+    provider bills it once. Close it with `aclose()`.
+    """
+
+    def __init__(
+        self,
+        service: BatchService,
+        store: Store,
+        *,
+        linger: float = LINGER_SECONDS,
+        poll: float = POLL_SECONDS,
+        uncancellable: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Times in seconds; `uncancellable` guards the steps that must not be cancelled halfway."""
+        self._service = service
+        self._queue = BatchQueue(service, store, poll, uncancellable)
+        self._linger = linger
+        self._pending: _PendingRequests = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The service's profile, at its price for batches."""
+        profile = self._service.profile
+        return replace(profile, price=profile.price.batched)
+
+    async def aclose(self) -> None:
+        """Stop waiting for batches; the store remembers those that were sent."""
+        for job in self._tasks:
+            job.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        _fail_pending(
+            self._pending, None
+        )  # a job that was cancelled before its first step did nothing
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        """Raises ModelUnavailable also when the batch was cancelled or never ended."""
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        if not self._pending:
+            job = asyncio.create_task(self._run_batch())
+            self._tasks.add(job)
+            job.add_done_callback(self._tasks.discard)
+        self._pending.setdefault(request_name(request), (request, []))[1].append(answer)
+        return await answer
+
+    async def _run_batch(self) -> None:
+        """Collect, send, wait, deliver. Every caller gets a reply or an error, whatever happens."""
+        group: _PendingRequests = {}
+        try:
+            await asyncio.sleep(self._linger)
+            group, self._pending = self._pending, {}
+            requests = {name: request for name, (request, _) in group.items()}
+            for batch, names in (await self._queue.submit_new(requests)).items():
+                answers = await self._queue.wait_for_results(batch)
+                await self._deliver(group, names, {remove_mark(n): a for n, a in answers.items()})
+        except asyncio.CancelledError:
+            _fail_pending(group or self._pending, None)
+            raise
+        except BaseException as error:  # noqa: BLE001 - every waiting caller receives it
+            _fail_pending(group, error)
+
+    async def _deliver(
+        self, group: _PendingRequests, names: list[str], answers: dict[str, Reply | ModelError]
+    ) -> None:
+        lost = ModelUnavailable("A batch ended without this question.")
+        failed = [name for name in names if not isinstance(answers.get(name), Reply)]
+        if failed:  # so that a repeated request goes into a new batch
+            await self._queue.forget(failed)
+        for name in names:
+            answer = answers.get(name, lost)
+            for waiting in group[name][1]:
+                if waiting.done():
+                    continue
+                if isinstance(answer, Reply):
+                    named = f"{answer.model} (batch)"
+                    waiting.set_result(replace(answer, model=named))
+                else:
+                    waiting.set_exception(answer)
+
+
+def _fail_pending(group: _PendingRequests, error: BaseException | None) -> None:
+    """Fail every waiting caller with `error`; None cancels them."""
+    for _, waiting in group.values():
+        for answer in waiting:
+            if not answer.done():
+                answer.cancel() if error is None else answer.set_exception(error)

@@ -1,24 +1,98 @@
-"""Builds a client from a `ModelSpec`, importing only the SDK that it needs."""
+"""Builds a client from a spec, and asks a server what it serves.
+
+vLLM states `max_model_len` for each model of `GET /v1/models`, adapters aside:
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import gc
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pipeline.models.base import ModelMisconfigured, ModelProfile, Price
-from pipeline.models.cache_lifetime import HOUR
-from pipeline.models.destinations import destinations
-from pipeline.models.imports import pause_collection
-from pipeline.models.profiles import PriceTable, look_up
-from pipeline.models.providers.http import NO_KEY, SDK_RETRIES, Endpoint
-from pipeline.models.spec import ModelSpec
-from pipeline.types import Frozen, replace
+import httpx2
+
+from pipeline.models.base import HOUR, ModelMisconfigured, ModelProfile, Price
+from pipeline.models.providers.provider_http import NO_KEY, SDK_RETRIES, Endpoint, ssl_context
+from pipeline.models.spec import ModelSpec, PriceTable, destinations, look_up
+from sandbox.frozen import Frozen, replace
 
 if TYPE_CHECKING:
+    from pipeline.models.metering import Meter
     from pipeline.models.providers.anthropic import AnthropicModel
     from pipeline.models.providers.openai_chat import OpenAIChatModel
-    from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
-    from pipeline.models.providers.openai_likelihood import OpenAILikelihood
-    from pipeline.models.wrappers.metered import Meter
+    from pipeline.models.providers.openai_scores import OpenAIEmbedder, OpenAILikelihood
+
+
+@contextmanager
+def pause_collection() -> Generator[None]:
+    """Around imports: classes and functions stay until the process ends, and none is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_SECONDS = 5.0
+_LARGEST = 100_000_000
+"""Tokens; a larger number is a mistake."""
+_OUTPUT_SHARE = 4
+
+
+async def fetch_window(spec: ModelSpec, api_key: str) -> int | None:
+    """The window of the model in tokens; None if its server does not say. Never fails."""
+    return (await fetch_models(spec, api_key)).get(spec.name)
+
+
+async def fetch_models(spec: ModelSpec, api_key: str) -> dict[str, int | None]:
+    """The models that the server of `spec` lists, adapters included, with their windows in tokens.
+
+    Empty if it lists none or does not answer. Never fails.
+    """
+    if spec.base_url is None or spec.provider != "openai":
+        return {}
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        async with httpx2.AsyncClient(
+            headers=headers, timeout=_SECONDS, verify=ssl_context()
+        ) as client:
+            response = await client.get(f"{spec.base_url}/models")
+            response.raise_for_status()
+            document: object = response.json()
+    except (httpx2.HTTPError, ValueError):
+        return {}
+    return dict(_list_models(document))
+
+
+def output_length(window: int) -> int:
+    """The longest reply to request of a model with `window` tokens, thoughts included.
+
+    A quarter of the window: half is for the files, the rest for the conversation.
+    """
+    return max(1, window // _OUTPUT_SHARE)
+
+
+def _list_models(document: object) -> Iterator[tuple[str, int | None]]:
+    listed: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else ()
+    models: dict[str, dict[str, Any]] = {}
+    for each in cast("list[Any]", listed) if isinstance(listed, list) else []:
+        model = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        if isinstance(name := model.get("id"), str):
+            models[name] = model
+    for name, model in models.items():
+        # Of an adapter, vLLM names the model that it belongs to, and no window.
+        parent = model.get("parent")
+        base = models.get(parent, {}) if isinstance(parent, str) else {}
+        yield name, _read_window(model) or _read_window(base)
+
+
+def _read_window(model: dict[str, Any]) -> int | None:
+    window = model.get("max_model_len")
+    return window if isinstance(window, int) and 0 < window <= _LARGEST else None
 
 
 MIN_THINKING_TOKENS = 1024
@@ -93,7 +167,7 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
             f"{spec} gives no log-probabilities: a reward model is openai:NAME@http://host:port/v1."
         )
     with pause_collection():
-        from pipeline.models.providers.openai_likelihood import OpenAILikelihood
+        from pipeline.models.providers.openai_scores import OpenAILikelihood
 
     return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
 
@@ -108,7 +182,7 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
     if spec.base_url is None or spec.provider != "openai":
         raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
     with pause_collection():
-        from pipeline.models.providers.openai_embeddings import OpenAIEmbedder
+        from pipeline.models.providers.openai_scores import OpenAIEmbedder
 
     profile = profile_of(spec)
     return OpenAIEmbedder(profile, base_url=spec.base_url, api_key=api_key or NO_KEY, meter=meter)

@@ -1,4 +1,4 @@
-"""Counts what models cost by stage, and refuses calls that could exceed the ceiling; crash-safe."""
+"""Counts what models cost by stage; refuses calls that could exceed the budget."""
 
 from __future__ import annotations
 
@@ -10,12 +10,33 @@ from typing import Any, TypeVar
 
 from pipeline.budget import CALL_SECONDS, Budget, CostBounds, Reservation, SharedBudget
 from pipeline.concurrency import shield
-from pipeline.models.base import Model, ModelError, ModelProfile, ModelRequest, Reply, usage_of
-from pipeline.models.destinations import UNKNOWN_HOST
-from pipeline.models.wrappers.base import ModelWrapper
+from pipeline.data.types import Account, Usage
+from pipeline.models.base import (
+    Likelihood,
+    Model,
+    ModelError,
+    ModelProfile,
+    ModelRequest,
+    Reply,
+    ScoreUnavailable,
+    usage_of,
+)
+from pipeline.models.spec import UNKNOWN_HOST
 from pipeline.store import Store
-from pipeline.types import Account, Frozen, Usage, replace
+from sandbox.frozen import Frozen, replace
 from sandbox.observation import Kind, observe
+
+
+class ModelWrapper(Model):
+    """A `Model` around another one. Subclasses implement `complete`."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self.model.profile
+
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens."""
@@ -201,3 +222,33 @@ async def run_metered(
             await reservation.settle(cost)
             await meter.add(stage, profile.name, usage, cost, profile.price_note)
     return value
+
+
+GOOD, BAD = "+", "-"
+"""The verdict's tokens."""
+_FLOOR = -20.0
+"""The log-probability of a token that is not among the likeliest ones."""
+
+
+async def ask_verdict(
+    model: Likelihood, meter: Meter, system: str, question: str, *, call: str
+) -> float:
+    """The log-odds of `+` against `-` as the first token of the answer.
+
+    The price is counted under the part of `call` before its slash.
+
+    Raises:
+        ModelError: the call failed.
+        ScoreUnavailable: no log-probabilities, or the answer begins with neither.
+        BudgetSpent: the ceiling is reached; nothing was sent.
+    """
+    chances = await run_metered(
+        meter,
+        model.profile,
+        model.first_token(system, question, call=call),
+        stage=call.partition("/")[0],
+        texts=(system, question),
+    )
+    if GOOD not in chances and BAD not in chances:
+        raise ScoreUnavailable(f"The reward model's verdict is neither {GOOD} nor {BAD}.")
+    return chances.get(GOOD, _FLOOR) - chances.get(BAD, _FLOOR)

@@ -1,18 +1,93 @@
-"""What each model can do and costs: `prices.json`, and what we assume of models not in it."""
+"""A model as people write it; its price, window and destination."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache
+from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from pydantic import Field, ValidationError
 
 from pipeline.models.base import ModelProfile, Price
-from pipeline.models.spec import ModelSpec
-from pipeline.types import Frozen, replace
+from sandbox.frozen import Frozen, replace
+
+_SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
+
+
+class ModelSpec(Frozen):
+    """A model and the address that serves it."""
+
+    provider: Literal["anthropic", "openai"]
+    name: str
+    base_url: str | None = None
+    """None: the provider's own. Always set for `openai`."""
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}" + (f"@{self.base_url}" if self.base_url else "")
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """The model that `text` names.
+
+    Raises:
+        ValueError: with one sentence that says what is wrong.
+    """
+    provider, _, rest = text.strip().partition(":")
+    found = _SPEC.fullmatch(rest)
+    if found is None:
+        raise ValueError(
+            f"{text!r} names no model: write anthropic:NAME or openai:NAME@http://host:port/v1."
+        )
+    name, url = found["name"], found["url"]
+    base_url = None if url is None else validate_url(url)
+    match provider:
+        case "anthropic":
+            return ModelSpec(provider="anthropic", name=name, base_url=base_url)
+        case "openai" if base_url is not None:
+            return ModelSpec(provider="openai", name=name, base_url=base_url)
+        case "openai":
+            raise ValueError(f"{text!r} has no address: write openai:{name}@http://host:port/v1.")
+        case _:
+            raise ValueError(f"{provider!r} is not a provider: write anthropic: or openai:.")
+
+
+def parse_specs(text: str) -> tuple[ModelSpec, ...]:
+    """The models that `text` names, separated by commas, in order of preference; at least one.
+
+    Raises:
+        ValueError: with one sentence that says what is wrong.
+    """
+    specs = tuple(parse_spec(one) for one in text.split(","))
+    twice = next((spec for i, spec in enumerate(specs) if spec in specs[:i]), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is named twice.")
+    return specs
+
+
+def validate_url(url: str) -> str:
+    """`url` without its last slash.
+
+    Raises:
+        ValueError: not an http(s) address, or it holds a password, query or fragment.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is not an address.") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(f"{url!r} is not an address that begins with http:// or https://.")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("The address of a model may not hold a user or password; set the key.")
+    if parts.query or parts.fragment:
+        raise ValueError(f"{url!r} may have neither a query nor a fragment.")
+    return url.rstrip("/")
+
 
 RECORDED_PREFIX = "recorded-"
 """The prefix of a recording's name; the model it stands for follows."""
@@ -193,3 +268,57 @@ def _build_profile(
 def _is_paid(base_url: str | None, table: PriceTable) -> bool:
     host = (urlsplit(base_url or "").hostname or "").rstrip(".")
     return any(host == paid or host.endswith(f".{paid}") for paid in table.paid_hosts)
+
+
+UNKNOWN_HOST: Final = ""
+"""Stands for a destination that was not recorded."""
+
+_PRIVATE_NETWORKS: Final = tuple(
+    ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+        *("::1/128", "fc00::/7", "fe80::/10"),
+    )
+)
+"""Loopback, private and link-local: RFC 1122, 1918, 3927, 4193 and 4291; less than `is_private`."""
+
+
+def destinations(url: str) -> tuple[str, ...]:
+    """The hosts that receive what is sent to `url`: the URL's own, and a proxy's before it."""
+    parts = urlsplit(url)
+    host = _normalise_host(parts.hostname or UNKNOWN_HOST)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    passed_by = {_normalise_host(one) for one in proxies.get("no", "").split(",")}
+    if not proxy or passed_by & {host, "*"}:
+        return (host,)
+    named = proxy if "://" in proxy else f"http://{proxy}"
+    return (host, _normalise_host(urlsplit(named).hostname or UNKNOWN_HOST))
+
+
+def is_own(host: str, declared: Collection[str] = ()) -> bool:
+    """Whether `host` surely is the operator's machine or on the operator's network.
+
+    That is an address nobody else can have, `localhost`, or a name that the operator has `declared`
+    (a leading dot declares a whole domain). Names are never resolved: they can point elsewhere
+    tomorrow. A host whose models cost money is never the operator's own.
+    """
+    host = _normalise_host(host)
+    if any(host == paid or host.endswith(f".{paid}") for paid in price_table().paid_hosts):
+        return False
+    if host == "localhost":
+        return True
+    names = {one.strip().casefold() for one in declared} - {"", "."}
+    if any(host == _normalise_host(one) or (one[0] == "." and host.endswith(one)) for one in names):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in _PRIVATE_NETWORKS)
+
+
+def _normalise_host(host: str) -> str:
+    return host.strip().casefold().rstrip(".")

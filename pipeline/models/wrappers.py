@@ -1,4 +1,4 @@
-"""Adapts the number of parallel calls to a server: more while it keeps up, half when it does not.
+"""All other wrappers: throttling, adaptive parallelism, fallback, cache warm-up, time.
 
 Additive increase, multiplicative decrease, as TCP does it (RFC 5681).
 """
@@ -6,12 +6,54 @@ Additive increase, multiplicative decrease, as TCP does it (RFC 5681).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import math
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Final, Literal
 
-from pipeline.models.base import Model, ModelRequest, ModelUnavailable, Reply
-from pipeline.models.wrappers.base import ModelWrapper
-from pipeline.models.wrappers.throttled import RETRY_WAITS
+from pipeline.models.base import (
+    ContextTooLong,
+    Model,
+    ModelProfile,
+    ModelRequest,
+    ModelRetired,
+    ModelUnavailable,
+    Reply,
+)
+from pipeline.models.metering import ModelWrapper
+from pipeline.run_errors import TimeSpent
+from pipeline.store import Store
+from sandbox.frozen import Frozen, replace
+
+RETRY_WAITS = (1.0, 4.0, 15.0)
+"""Seconds before each further attempt, beside the two quick retries of the SDK itself."""
+
+
+class ThrottledModel(ModelWrapper):
+    """A `Model` with at most `limit` parallel calls; raises ModelUnavailable only after every wait.
+
+    Models that are given the same semaphore share its slots.
+    """
+
+    def __init__(
+        self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = RETRY_WAITS
+    ) -> None:
+        super().__init__(model)
+        self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
+        self._waits = tuple(waits)
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        # The slot is kept during a wait, so that a service in trouble receives fewer calls. Not
+        # stamina: it computes its waits, and these are a list that `AdaptiveModel` shares.
+        async with self._slots:
+            for wait in self._waits:
+                try:
+                    return await self.model.complete(request)
+                except ModelUnavailable:
+                    await asyncio.sleep(wait)
+            return await self.model.complete(request)
+
 
 _INITIAL_SIZE = 4
 _MAX_ATTEMPTS = 12
@@ -101,3 +143,162 @@ class AdaptiveModel(ModelWrapper):
                     return reply
             served = self._window.served
             await asyncio.sleep(self._waits[failures - 1])
+
+
+COOLDOWN_SECONDS = 300.0
+"""How long a model that was down is skipped, so that not every request waits for it first."""
+
+
+class FallbackModel(Model):
+    """Asks several models in order until one answers; a conversation may move between them.
+
+    A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) is skipped for
+    `COOLDOWN_SECONDS`; a model that the service does not know (ModelRetired) is skipped for good.
+    If the next model's window is too small for the conversation, the first model's error is raised.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`models` in order of preference, at least one; `clock` returns seconds."""
+        self._models = tuple(models)
+        self._clock = clock
+        self._cooldown_until = [0.0] * len(self._models)
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The first model's profile with the smallest window of all, so that prompts fit each."""
+        first = self._models[0].profile
+        window = min(model.profile.window for model in self._models)
+        return replace(first, window=window)
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        """Raises the first failure when every model fails; see `Model.complete`."""
+        failed: ModelUnavailable | ModelRetired | None = None
+        for i in self._order():
+            try:
+                reply = await self._models[i].complete(request)
+            except (ModelUnavailable, ModelRetired) as error:
+                passes = isinstance(error, ModelUnavailable)
+                self._cooldown_until[i] = (
+                    self._clock() + COOLDOWN_SECONDS if passes else float("inf")
+                )
+                failed = _failure_to_raise(failed, error)
+            except ContextTooLong:
+                if failed is None:
+                    raise
+            else:
+                self._cooldown_until[i] = 0.0
+                return reply
+        assert failed is not None
+        raise failed
+
+    def _order(self) -> list[int]:
+        """The models that are up, then those cooling down: each is tried before giving up."""
+        now = self._clock()
+        return sorted(range(len(self._models)), key=lambda i: (self._cooldown_until[i] > now, i))
+
+
+def _failure_to_raise(
+    failed: ModelUnavailable | ModelRetired | None, error: ModelUnavailable | ModelRetired
+) -> ModelUnavailable | ModelRetired:
+    """The first temporary failure, since waiting can help there; else the first failure."""
+    if failed is None or (
+        isinstance(error, ModelUnavailable) and not isinstance(failed, ModelUnavailable)
+    ):
+        return error
+    return failed
+
+
+class CacheWarmup(ModelWrapper):
+    """A model whose first call runs alone, so that a prompt cache is written once, then read.
+
+    Providers make a cached prefix visible when the call that wrote it answers; calls side by side
+    would each pay for writing it. If the first call fails, the rest go ahead all the same.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._started = False
+        self._done = asyncio.Event()
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        first, self._started = not self._started, True
+        if not first:
+            await self._done.wait()
+        try:
+            return await self.model.complete(request)
+        finally:
+            self._done.set()
+
+
+TimedStage = Literal["samples", "choice", "reproduction"]
+_SHARES: Final[dict[TimedStage, float]] = {"samples": 0.6, "choice": 0.85, "reproduction": 1.0}
+"""The share of a run's time by which a stage is over: the next one always has time of its own."""
+CLOCK_KEY = "clock"
+SAVE_SECONDS = 20.0
+"""Time worked between two saves."""
+
+
+class WorkTime(Frozen):
+    """The saved state of a clock."""
+
+    seconds: float = 0.0
+    """Wall time worked, without the time between two starts of the run."""
+
+
+class RunClock:
+    """The time of one run over all its starts. Use `open` to continue a run's time."""
+
+    def __init__(
+        self,
+        minutes: float = 0,
+        *,
+        worked: float = 0.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`minutes` of wall time in all, 0: no limit; `worked` seconds are gone already."""
+        self.minutes = minutes
+        self._now = now
+        self._began = now() - worked
+        self._saved = 0.0
+
+    @classmethod
+    async def open(cls, store: Store, minutes: float) -> RunClock:
+        """The clock of the run in `store`."""
+        saved = await store.load(CLOCK_KEY, WorkTime) or WorkTime()
+        return cls(minutes, worked=saved.seconds)
+
+    async def save(self, store: Store) -> None:
+        """Save the time worked, now and then: another start of the run continues from there."""
+        worked = self._now() - self._began
+        if self.minutes and worked - self._saved >= SAVE_SECONDS:
+            self._saved = worked
+            await store.save(CLOCK_KEY, WorkTime(seconds=round(worked, 1)))
+
+    def seconds_left(self, stage: TimedStage) -> float:
+        """Seconds until `stage` must be over; infinite without a limit, negative if it is late."""
+        if not self.minutes:
+            return math.inf
+        return self.minutes * 60 * _SHARES[stage] - (self._now() - self._began)
+
+    def limit(self, model: Model, stage: TimedStage) -> Model:
+        """`model`, but it takes no question once `stage` must be over."""
+        return _TimedModel(model, self, stage) if self.minutes else model
+
+
+UNLIMITED: Final = RunClock()
+
+
+class _TimedModel(ModelWrapper):
+    """Raises TimeSpent instead of asking when the time of its stage is over."""
+
+    def __init__(self, model: Model, clock: RunClock, stage: TimedStage) -> None:
+        super().__init__(model)
+        self._clock = clock
+        self._stage: TimedStage = stage
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        if self._clock.seconds_left(self._stage) <= 0:
+            raise TimeSpent(self._clock.minutes, self._stage)
+        return await self.model.complete(request)

@@ -12,10 +12,15 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import detect_conventions
-from pipeline.regression.routines import nox_lines, tox_lines
-from pipeline.regression.scripts import OwnScript, find_scripts, recognise_script, to_label
-from pipeline.types import Frozen, replace
+from pipeline.languages.conventions import detect_conventions
+from pipeline.languages.python.script_runners import (
+    OwnScript,
+    find_scripts,
+    recognise_script,
+    to_label,
+)
+from pipeline.languages.python.tox_nox import nox_lines, tox_lines
+from sandbox.frozen import Frozen, replace
 
 Kind = Literal["pytest", "unittest", "labels", "files", "other"]
 Source = Literal["configuration", "tox", "nox", "detection"]
@@ -135,7 +140,7 @@ async def find_commands(
 
     The possible commands are a test script of the repository, the pytest or unittest commands of
     tox or nox (which themselves need a network), and the runner that the test files suggest. Empty
-    if there is none. For the choice of a tox environment see `pipeline.regression.routines`.
+    if there is none. For the choice of a tox environment see `pipeline.languages.python.tox_nox`.
     """
     places = _folders_and_files(codebase)
     if configured:

@@ -13,11 +13,11 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
-from pipeline.outcomes import CutShort
-from pipeline.regression.guest.record import stable_name
-from pipeline.regression.junit import MOST_TESTS, Outcomes
-from pipeline.types import Frozen, SuiteRun, replace
-from sandbox.base import Ending, Execution
+from pipeline.data.suite_reports import CutShort, SuiteRun
+from pipeline.languages.python.recorder.record import stable_name
+from pipeline.languages.readers import MOST_TESTS, Outcomes
+from sandbox.frozen import Frozen, replace
+from sandbox.program import Ending, Execution
 
 MOST_SECTION = 64 * 1024 * 1024
 """Bytes of one section, unpacked."""

@@ -1,4 +1,4 @@
-"""Runs a repository's tests in the sandbox and saves each run, so that none is repeated."""
+"""Runs a command in the sandbox, once, and saves the run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,41 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
+from pipeline.data.suite_reports import SuiteRun
+from pipeline.languages.readers import (
+    Outcomes,
+    explain_end,
+    is_whole,
+    parse_console_output,
+    parse_junit,
+    parse_sympy_output,
+)
 from pipeline.regression.command import RequestedTests, TestCommand
-from pipeline.regression.console_output import parse_console_output
-from pipeline.regression.guest_files import read_recorder_files, read_wrapper_source
-from pipeline.regression.junit import Outcomes, parse_junit
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
-from pipeline.regression.runner_end import explain_end, is_whole
-from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.store import SHARED, Store, hold_key
-from pipeline.types import Frozen, SuiteRun, replace
 from prompts.text import shorten
-from sandbox.base import Execution, Sandbox
-from sandbox.program import NO_ENV, OutputWatch, Program, repeat_environment
+from sandbox.base import Sandbox
+from sandbox.frozen import Frozen, replace
+from sandbox.program import NO_ENV, Execution, OutputWatch, Program, repeat_environment
+
+
+@cache
+def read_recorder_files() -> dict[str, str]:
+    """The recorder's files, by name."""
+    folder = resources.files("pipeline.languages.python.recorder")
+    names = ("__init__", "record", "functions", "pytest_plugin", "unittest_recorder")
+    names += ("unittest_main", "script_main")
+    return {f"{name}.py": (folder / f"{name}.py").read_text("utf-8") for name in names}
+
+
+@cache
+def read_wrapper_source() -> str:
+    return (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")
+
 
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for the records, in the second half of the output, after the printed text."""

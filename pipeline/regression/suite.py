@@ -10,23 +10,30 @@ from collections.abc import Callable, Collection, Sequence
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import is_runnable
 from pipeline.codebase.text import pluralize
+from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_bounded
-from pipeline.edits.unified_diff import list_paths
-from pipeline.models.wrappers.timed import UNLIMITED, RunClock
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import SuiteReport, SuiteRun
+from pipeline.languages.conventions import is_runnable
+from pipeline.languages.python.import_graph import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
+from pipeline.models.wrappers import UNLIMITED, RunClock
 from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
 from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
-from pipeline.regression.imports import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
-from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.select_tests import EDIT_SECONDS, ChosenTests, choose_tests
-from pipeline.regression.touched import TouchedCode, find_touched
+from pipeline.regression.select_tests import (
+    EDIT_SECONDS,
+    ChosenTests,
+    TouchedCode,
+    choose_tests,
+    find_touched,
+)
 from pipeline.store import Store
-from pipeline.types import SuiteReport, SuiteRun, replace
-from sandbox.base import Ending, Sandbox
+from sandbox.base import Sandbox
+from sandbox.frozen import replace
+from sandbox.program import Ending
 
 CONCURRENT_EDITS = 2
 """Edits tested concurrently; the tests of one may themselves run in parallel."""

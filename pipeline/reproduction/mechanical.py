@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.codebase.conventions import is_runnable, is_test
 from pipeline.codebase.git import GitFailed
-from pipeline.edits.added_tests import find_added_tests
+from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.data.types import Patch, Reproduction, Rung, TestScript
 from pipeline.edits.patches import create_patch, read_patched
-from pipeline.edits.unified_diff import FileDiff, parse_diff, split_diff
+from pipeline.languages.conventions import is_runnable, is_test
+from pipeline.languages.python.source import find_added_tests, wrap_script
 from pipeline.reproduction.red_green import (
+    FileRunner,
     RedGreen,
     find_problem,
     last_line,
+    probe_text,
     run_red_green,
 )
-from pipeline.reproduction.runners import FileRunner, probe_text
-from pipeline.reproduction.wrapping import wrap_script
 from pipeline.resources import Resources
-from pipeline.types import Frozen, Patch, Reproduction, Rung, TestScript
-from sandbox.base import Execution
-from sandbox.program import Program
+from sandbox.frozen import Frozen
+from sandbox.program import Execution, Program
 
 _MOST_OWN_FILES = 3
 _PASSED_SCRIPT, _FAILED_SCRIPT = 0, 2

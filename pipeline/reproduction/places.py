@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
 
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import COMMON_STEMS, Conventions, is_runnable, is_test
-from pipeline.codebase.history import PastCommit, count_changes_together
-from pipeline.edits.paths import refusal
-from pipeline.types import replace
+from pipeline.codebase.commit import Codebase, PastCommit, count_changes_together
+from pipeline.edits.patches import refusal
+from pipeline.languages.conventions import COMMON_STEMS, Conventions, is_runnable, is_test
+from sandbox.frozen import replace
 
 _USUAL_FOLDERS = ("tests", "test", "")
 _NEAR = 2

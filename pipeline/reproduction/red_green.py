@@ -1,18 +1,116 @@
-"""Runs one test without and with the edit, and explains what is wrong with it as evidence."""
+"""Runs one test without and with the edit; how it is run here."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Literal
 
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.concurrency import gather_two
-from pipeline.edits.unified_diff import list_paths, parse_diff, remove_files
-from pipeline.reproduction.runners import FileRunner
-from pipeline.types import Frozen
-from sandbox.base import Ending, Execution, Sandbox
+from pipeline.data.types import Reproduction
+from pipeline.languages.conventions import Conventions
+from pipeline.languages.python.script_runners import to_label
+from pipeline.languages.python.source import find_added_tests
+from pipeline.regression.command import find_commands, find_runner
+from prompts.text import strip_ansi
+from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
-from sandbox.program import Program
+from sandbox.frozen import Frozen
+from sandbox.program import Ending, Execution, Program
+
+RunnerKind = Literal["pytest", "unittest", "django", "files"]
+"""`django` takes dotted labels, `files` is a script of the repository that takes paths."""
+
+QUIET = ("-q", "-p", "no:cacheprovider")
+"""pytest's options in the sandbox alone; a person does without them."""
+SERIAL = ("--parallel", "1")
+"""The same for Django's own runner: one process, whose results can be recorded."""
+_PROBE = """import unittest
+
+
+class ProbeTest(unittest.TestCase):
+    def test_probe(self):
+        self.assertTrue(True)
+
+
+def test_probe():
+    assert True
+"""
+"""A file for every runner, to find out whether the runner starts at all."""
+_PASSED = re.compile(r"\b[1-9]\d* passed\b")
+_RAN = re.compile(r"^Ran (\d{1,9}) tests?\b", re.MULTILINE)
+_SKIPPED = re.compile(r"^OK \(.*?skipped=(\d{1,9})\b", re.MULTILINE)
+
+
+class FileRunner(Frozen):
+    """One way to run one test file."""
+
+    kind: RunnerKind
+    argv: tuple[str, ...]
+    """The command without the file."""
+    root: str = ""
+    """The folder to which labels are relative, without a trailing slash; empty: the root."""
+
+    @property
+    def style(self) -> Literal["pytest", "unittest"]:
+        """The framework for which a test file must be written."""
+        return "unittest" if self.kind in ("unittest", "django") else "pytest"
+
+    def command(self, path: str, names: Sequence[str] = ()) -> tuple[str, ...] | None:
+        """The command that runs the test file `path`, or only its tests `names`; None if
+        impossible."""
+        if self.kind != "django":
+            return (*self.argv, *select_tests(self.kind, names), path)
+        label = to_label(path, self.root)
+        return (*self.argv, *select_tests(self.kind, names), label) if label else None
+
+    def has_passing_test(self, output: str) -> bool:
+        """Whether at least one test passed, according to the runner's output."""
+        if self.style == "pytest":
+            return bool(_PASSED.search(output))
+        counts, skipped = _RAN.findall(output), _SKIPPED.findall(output)
+        return bool(counts) and int(counts[-1]) > (int(skipped[-1]) if skipped else 0)
+
+
+def select_tests(kind: RunnerKind, names: Sequence[str]) -> tuple[str, ...]:
+    """The options by which a runner runs only the tests `names`; none for no names."""
+    if kind == "pytest":
+        return ("-k", " or ".join(names)) if names else ()
+    return tuple(word for name in names for word in ("-k", name))
+
+
+def probe_text() -> str:
+    """A test file that passes under every runner."""
+    return _PROBE
+
+
+async def find_file_runners(
+    codebase: Codebase, conventions: Conventions, configured: Sequence[str] = ()
+) -> tuple[FileRunner, ...]:
+    """Find the ways to run one file of tests, the repository's own first."""
+    found: list[FileRunner] = []
+    for command in await find_commands(codebase, configured):
+        argv = command.argv
+        at = find_runner(argv)
+        if command.kind == "labels":
+            serial = SERIAL if argv[-1].endswith("runtests.py") else ()
+            found.append(FileRunner(kind="django", argv=(*argv, *serial), root=command.folder))
+        elif command.kind == "files":
+            found.append(FileRunner(kind="files", argv=argv))
+        elif at is not None and command.kind == "pytest" and command.source == "configuration":
+            found.append(FileRunner(kind="pytest", argv=(*argv[: at + 1], *QUIET)))
+    if conventions.runner == "pytest":
+        pytest = ("python", "-m", "pytest", *QUIET)
+        # The repository's own options may be what its tests need, or need something missing here.
+        found.append(FileRunner(kind="pytest", argv=pytest))
+        found.append(FileRunner(kind="pytest", argv=(*pytest, "-o", "addopts=")))
+    found.append(FileRunner(kind="unittest", argv=("python", "-m", "unittest", "-v")))
+    return tuple(dict.fromkeys(found))
+
 
 NO_TESTS = 5
 """pytest's exit code if it found no test."""
@@ -122,3 +220,58 @@ def last_line(run: Execution) -> str:
 
 def _normalise(output: str) -> str:
     return _VARYING.sub("", output).strip()
+
+
+_ADVISED_RAN = re.compile(r"^(test\w*) \(([\w.]+)\)", re.MULTILINE)
+"""A test in the output of unittest, with the class, and since Python 3.11 its name, in brackets."""
+_MOST_NAMED = 5
+"""Of more tests than these, the command names the file alone."""
+
+
+def advise_command(test: Reproduction) -> str:
+    """The command as one types it in a shell: without the options that only the sandbox needs, and
+    naming the new tests where their file holds others."""
+    words = _drop_options(test.command)
+    at = find_runner(words)
+    names = _find_names(test)
+    if "-k" in words or not 1 <= len(names) <= _MOST_NAMED:
+        return shlex.join(words)
+    if at is None:
+        return shlex.join(_name_labels(words, names, test.before.output))
+    kind = "unittest" if words[at] == "unittest" else "pytest"
+    return shlex.join([*words[:-1], *select_tests(kind, names), words[-1]])
+
+
+def _name_labels(words: list[str], names: Sequence[str], output: str) -> list[str]:
+    """The command with the label of each new test that ran, as Django's runners take them; as it is
+    where `output` does not tell these. A test may stand in a class that only others inherit."""
+    label = words[-1]
+    found = [
+        match[2].removesuffix(f".{match[1]}") + f".{match[1]}"
+        for match in _ADVISED_RAN.finditer(strip_ansi(output))
+        if match[1] in names and match[2].startswith(f"{label}.")
+    ]
+    labels = list(dict.fromkeys(found))
+    return [*words[:-1], *labels] if 1 <= len(labels) <= _MOST_NAMED else words
+
+
+def show_command(command: Sequence[str]) -> str:
+    """A command that ran a test, as one types it: without the options of the sandbox alone."""
+    return shlex.join(_drop_options(command))
+
+
+def _drop_options(command: Sequence[str]) -> list[str]:
+    for options in (QUIET, SERIAL):
+        size = len(options)
+        for at in range(len(command)):
+            if tuple(command[at : at + size]) == options:
+                return [*command[:at], *command[at + size :]]
+    return list(command)
+
+
+def _find_names(test: Reproduction) -> tuple[str, ...]:
+    """The tests that are added to a file that was there before."""
+    files = [file for file in parse_diff(test.diff) if file.new == test.path]
+    if not test.is_committed or not any(file.old for file in files):
+        return ()
+    return find_added_tests(test.diff, test.path, test.text)

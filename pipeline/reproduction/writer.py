@@ -10,12 +10,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.edits.added_tests import find_added_tests
+from pipeline.data.code_places import SourceFile
+from pipeline.data.types import Issue, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
+from pipeline.languages.python.source import find_added_tests
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
 from pipeline.reproduction.red_green import (
+    FileRunner,
     RedGreen,
     fails_elsewhere,
     find_problem,
@@ -24,11 +27,10 @@ from pipeline.reproduction.red_green import (
     last_line,
     run_red_green,
 )
-from pipeline.reproduction.runners import FileRunner
 from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
-from pipeline.types import Frozen, Issue, Patch, Reproduction, SourceFile, TestScript
 from prompts.templates import render
+from sandbox.frozen import Frozen
 
 MAX_FILE_CHARACTERS = 60_000
 _TITLE = 100

@@ -1,4 +1,4 @@
-"""Makes the final decision among the finalists: by a model if the method asks one, else by rank."""
+"""The final decision among the finalists, with the files they change."""
 
 from __future__ import annotations
 
@@ -10,22 +10,89 @@ from itertools import chain
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
+from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.data.code_places import SourceFile
+from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.suite_reports import FurtherScript, Reason
+from pipeline.data.types import DecidedBy, Issue, VoteTable
+from pipeline.edits.suspicious import is_irrelevant
 from pipeline.models.base import Model
-from pipeline.on_budget import drive_on_budget
-from pipeline.options import Options, SelectionMethod
-from pipeline.selection.edited_files import read_edited_files
+from pipeline.resources import drive_on_budget
+from pipeline.selection.discriminate import (
+    ChoosingMachine,
+    ChoosingState,
+    DiscriminatingMachine,
+    DiscriminatingState,
+)
 from pipeline.selection.finalists import Finalists, describe_finalists
 from pipeline.selection.knockout import FurtherScripts, settle
-from pipeline.selection.machines.choose import ChoosingMachine, ChoosingState
-from pipeline.selection.machines.discriminate import DiscriminatingMachine, DiscriminatingState
 from pipeline.selection.methods import behaving_alike, best_candidates, rank_candidates
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
 from pipeline.store import Store
-from pipeline.types import DecidedBy, FurtherScript, Issue, Reason, SourceFile, VoteTable
-from sandbox.base import Execution, Sandbox
-from sandbox.program import python_script
+from sandbox.base import Sandbox
+from sandbox.program import Execution, python_script
+
+MAX_CHARACTERS = 60_000
+"""The longest file shown whole."""
+AROUND = 150
+"""Lines shown before and after each change of a file that is too long."""
+MAX_BESIDE = 12_000
+"""The same of a file that is no code, or holds tests: it is read for its changes alone."""
+AROUND_BESIDE = 40
+
+
+async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[SourceFile]:
+    """Read every file of `codebase` that one of `diffs` changes, in the order of the diffs."""
+    changes: dict[str, list[FileDiff]] = {}
+    for diff in diffs:
+        for file in parse_diff(diff):
+            if file.old is not None:
+                changes.setdefault(file.old, []).append(file)
+    shown: list[SourceFile] = []
+    for path, files in changes.items():
+        text = await codebase.read_text(path) if path in codebase.files else None
+        if text is None:
+            continue
+        beside = all(map(is_irrelevant, files))
+        parts = len(text) > (MAX_BESIDE if beside else MAX_CHARACTERS)
+        around = AROUND_BESIDE if beside else AROUND
+        shown.append(
+            SourceFile(
+                path=path,
+                text=_cut_parts(text, files, around) if parts else text,
+                tokens=0,
+                partial=parts,
+            )
+        )
+    return shown
+
+
+def _cut_parts(text: str, changes: Sequence[FileDiff], around: int) -> str:
+    """The lines around the changes, with a note for each gap."""
+    lines = text.splitlines(keepends=True)
+    kept: set[int] = set()
+    for file in changes:
+        for hunk in file.hunks:
+            start = max(hunk.start - 1, 0)
+            length = sum(marker != "+" for marker, _ in hunk.lines)
+            kept.update(range(max(start - around, 0), min(start + length + around, len(lines))))
+    parts: list[str] = []
+    at = 0
+    for number in sorted(kept):
+        if number > at:
+            parts.append(_gap(at, number))
+        parts.append(lines[number])
+        at = number + 1
+    if at < len(lines):
+        parts.append(_gap(at, len(lines)))
+    return "".join(parts)
+
+
+def _gap(start: int, end: int) -> str:
+    return f"[... lines {start + 1} to {end} left out ...]\n"
+
 
 _DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
     "ast_voting": "support",

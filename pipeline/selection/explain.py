@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, join_names, pluralize
-from pipeline.selection.letters import name_edits
+from pipeline.data.suite_reports import FurtherScript, Reason
+from pipeline.data.types import VoteTable
 from pipeline.selection.methods import behaving_alike, likeliest_alike
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.selection.scoring.extent import measure_extent
+from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
-from pipeline.selection.verdict import Verdict
-from pipeline.types import FurtherScript, Reason, VoteTable
+from pipeline.selection.verdict import Verdict, name_edits
 from prompts.text import shorten, strip_ansi
-from sandbox.base import Execution
+from sandbox.program import Execution
 
 _MAX_TESTS_NAMED = 10
 _OUTPUT = 1500

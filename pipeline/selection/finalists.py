@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline.codebase.text import agree, join_names
+from pipeline.data.code_places import SourceFile
+from pipeline.data.types import VoteTable
 from pipeline.reasons import count_near, describe_cut
 from pipeline.replies import Malformed
-from pipeline.selection.letters import assign_letters
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
-from pipeline.selection.verdict import SavedSuiteReport
-from pipeline.types import SourceFile, VoteTable
+from pipeline.selection.verdict import SavedSuiteReport, assign_letters
 
 _MAX_NAMED = 5
 _MAX_MISSING = 10

@@ -13,12 +13,12 @@ from typing import Any
 
 from pipeline.codebase.text import agree, join_names
 from pipeline.concurrency import gather_all
+from pipeline.data.suite_reports import FurtherScript, Reason
+from pipeline.selection.discriminate import DiscriminatingState, Round
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.finalists import DecidingScript, Finalists
-from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
-from pipeline.types import FurtherScript, Reason
-from sandbox.base import Execution
+from sandbox.program import Execution
 
 REPORTS_ISSUE = 2
 """The exit code of a script that reports the issue."""

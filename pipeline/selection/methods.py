@@ -28,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pipeline.options import SelectionMethod
-from pipeline.selection.scoring.clusters import best
-from pipeline.selection.scoring.extent import measure_extent
+from pipeline.data.options import SelectionMethod
+from pipeline.selection.scoring.features import best, measure_extent
 from pipeline.selection.scoring.standings import Standings
 
 TIE_LOG_ODDS = 0.5

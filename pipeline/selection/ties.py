@@ -1,4 +1,4 @@
-"""Compares edits that end alike with every script by the tests that they bring themselves.
+"""Candidates that every script ends alike: tests they break, a reward model's score.
 
 Each brought test runs with each of the other edits. Only a test that passes with the edit which
 brought it counts: this is the control.
@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from pipeline.codebase.conventions import is_runnable, is_test
-from pipeline.edits.unified_diff import FileDiff, list_paths, parse_diff, remove_files, split_diff
+from pipeline.codebase.unified_diff import (
+    FileDiff,
+    list_paths,
+    parse_diff,
+    remove_files,
+    split_diff,
+)
+from pipeline.concurrency import gather_bounded
+from pipeline.data.suite_reports import FailedTests, SuiteRun
+from pipeline.data.types import Issue, VoteTable
+from pipeline.languages.conventions import is_runnable, is_test
+from pipeline.models.base import Likelihood, ModelError, Reward, ScoreUnavailable
+from pipeline.models.metering import Meter, ask_verdict, run_metered
 from pipeline.regression.suite import RegressionSuite
+from pipeline.run_errors import BudgetSpent
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
 from pipeline.store import Store
-from pipeline.types import FailedTests, Frozen, SuiteRun, replace
+from prompts.templates import render
 from sandbox.errors import PatchRejected
+from sandbox.frozen import Frozen, replace
 
 MOST_EDITS = 4
 """Of edits that behave alike, so many are compared, the first ones; each has at most one run with
@@ -139,3 +154,98 @@ def _is_test_file(file: FileDiff) -> bool:
 
 def _paths(tests: str) -> tuple[str, ...]:
     return tuple(file.new for file in parse_diff(tests) if file.new and is_runnable(file.new))
+
+
+T = TypeVar("T")
+
+ORM_STAGE = "orm"
+"""The stage of its calls in the accounts."""
+BETA = 0.5
+"""The sharpness of the implicit reward (SWE-Reasoner, section 2.2.2)."""
+_CONCURRENCY = 4
+
+
+class VerdictReward:
+    """The log-odds of `+` against `-` as the first token of a model's verdict."""
+
+    def __init__(self, model: Likelihood, meter: Meter) -> None:
+        self._model = model
+        self._meter = meter
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        """Score an edit (see `Reward.score`)."""
+        system, question = render("orm/system"), render("orm/verdict", issue=issue, diff=diff)
+        return await ask_verdict(self._model, self._meter, system, question, call="orm/verdict")
+
+
+class ImplicitReward:
+    """The reward that DPO trains: beta times the log-ratio of an edit's probability by policy and
+    reference.
+
+    Rafailov et al. 2023, section 4; SWE-Reasoner, equation 4. The edit is the assistant's whole
+    answer to the issue.
+    """
+
+    def __init__(self, policy: Likelihood, reference: Likelihood, meter: Meter) -> None:
+        self._models = (policy, reference)
+        self._meter = meter
+
+    async def score(self, issue: Issue, diff: str) -> float:
+        """Score an edit (see `Reward.score`)."""
+        question = render("orm/issue", issue=issue)
+        found: list[float] = []
+        for model in self._models:
+            asked = model.answer(question, diff, call="orm/edit")
+            found.append(
+                await run_metered(
+                    self._meter, model.profile, asked, stage=ORM_STAGE, texts=(question, diff)
+                )
+            )
+        score = BETA * (found[0] - found[1])
+        if not math.isfinite(score):
+            raise ScoreUnavailable("The reward model's score is no number.")
+        return score
+
+
+class UnusableReward:
+    """A reward model that cannot be used."""
+
+    def __init__(self, why: ModelError) -> None:
+        self._why = why
+
+    async def score(self, issue: Issue, diff: str) -> float:  # noqa: ARG002 - as every reward
+        """Raise the error that makes it unusable."""
+        raise self._why
+
+
+class SavedScore(Frozen):
+    """One score in the form in which it is saved."""
+
+    score: float
+
+
+async def score_candidates(
+    reward: Reward, issue: Issue, table: VoteTable, candidates: Sequence[int], store: Store
+) -> tuple[Mapping[int, float], str]:
+    """Score `candidates`, saving each score under `orm/<digest>`; no scores and a reason on
+    failure.
+
+    A run whose reward model does not answer only loses the order of equal candidates.
+    """
+
+    async def one(candidate: int) -> float:
+        diff = table.candidates[candidate].patch.diff
+        key = f"orm/{hashlib.sha256(diff.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+        saved = await store.load(key, SavedScore)
+        if saved is None:
+            saved = SavedScore(score=await reward.score(issue, diff))
+            await store.save(key, saved)
+        return saved.score
+
+    try:
+        scores = await gather_bounded(_CONCURRENCY, (one(candidate) for candidate in candidates))
+    except BudgetSpent:
+        return {}, "The reward model was not asked: the budget was spent."
+    except ModelError as error:
+        return {}, f"The reward model was left out: {error}"
+    return dict(zip(candidates, scores, strict=True)), ""

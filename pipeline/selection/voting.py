@@ -6,15 +6,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pipeline.codebase.unified_diff import parse_diff
 from pipeline.concurrency import gather_bounded
-from pipeline.edits.unified_diff import parse_diff
-from pipeline.selection.normalise.irrelevant_files import is_irrelevant
+from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript, VoteTable
+from pipeline.edits.suspicious import is_irrelevant
 from pipeline.store import Store, load_or_run
-from pipeline.types import Candidate, Frozen, Patch, RejectedEdit, TestScript, VoteTable, replace
 from prompts.text import shorten, strip_ansi
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
-from sandbox.program import NO_ENV, python_script, repeat_environment
+from sandbox.frozen import Frozen, replace
+from sandbox.program import NO_ENV, Execution, python_script, repeat_environment
 
 _MAX_OUTPUT_CHARACTERS = 4_000
 """Characters kept of each execution's output: a table holds up to ten thousand outputs."""

@@ -1,20 +1,92 @@
-"""Puts a runner-up in the place of the chosen edit: its tests are the evidence, without a model."""
+"""Another edit of the run: tried, put in place, or proposed unproven."""
 
 from __future__ import annotations
 
 import asyncio
 
+from pipeline import reasons
 from pipeline.codebase.commit import Codebase
-from pipeline.options import Options
+from pipeline.codebase.text import pluralize
+from pipeline.codebase.unified_diff import list_paths, remove_files
+from pipeline.concurrency import gather_bounded
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import SuiteReport, TestOutcome, read_test_outcome
+from pipeline.data.types import (
+    Candidate,
+    Evidence,
+    Issue,
+    JudgedEdits,
+    NoFix,
+    Reproduction,
+    Selection,
+    TestScript,
+    VoteTable,
+)
 from pipeline.regression.suite import RegressionSuite
-from pipeline.selection.letters import assign_letters
+from pipeline.reproduction.mechanical import show_script
+from pipeline.resources import Resources
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.selection.voting import suspect_files
+from pipeline.selection.verdict import assign_letters, rank_result, to_letter
+from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.store import Store
-from pipeline.types import Candidate, Evidence, Issue, Reproduction, Selection, SuiteReport, replace
 from sandbox.base import Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.frozen import replace
+from sandbox.program import Ending, Execution, Program
 
-_FILES = 10
+MAX_TRIED = 10
+_CONCURRENCY = 4
+
+
+async def try_others(chosen: Selection, resources: Resources) -> Selection:
+    """Add the results of the reproduction test with the other edits to the evidence of `chosen`.
+
+    At most `MAX_TRIED` edits are tried, best first, each once; none when the time is over.
+
+    Raises:
+        SandboxUnavailable: no container could be started or reached.
+    """
+    proof = chosen.evidence
+    late = resources.clock.seconds_left("reproduction") <= 0
+    if late or not proof.reproduction.is_committed:
+        return chosen
+    edits, sandbox, options = proof.votes.candidates, resources.sandbox, resources.options
+    diffs = [edits[c].patch.diff for c in rank_result(chosen)[:MAX_TRIED]]
+    others = [diff for diff in diffs if diff != chosen.candidate.patch.diff]
+    runs = await gather_bounded(
+        _CONCURRENCY,
+        (
+            run_reproduction(proof.reproduction, Candidate(sample=0, patch=edit), sandbox, options)
+            for diff in others
+            for edit in [next(one.patch for one in edits if one.patch.diff == diff)]
+        ),
+    )
+    known: dict[str, TestOutcome] = {
+        diff: read_test_outcome(run) for diff, run in zip(others, runs, strict=True)
+    }
+    known[chosen.candidate.patch.diff] = read_test_outcome(proof.reproduction.after)
+    reproduced = tuple(known.get(one.patch.diff) for one in edits)
+    return replace(chosen, evidence=replace(proof, reproduced=reproduced))
+
+
+async def run_reproduction(
+    test: Reproduction, candidate: Candidate, sandbox: Sandbox, options: Options
+) -> Execution:
+    """Run the reproduction test with `candidate`; the result has no exit code if it does not
+    apply."""
+    # The test's version of a file wins: an edit may contain its own tests.
+    rest = remove_files(candidate.patch.diff, list_paths(test.diff))
+    diffs = tuple(filter(None, (test.diff, rest)))
+    try:
+        return await sandbox.run(
+            Program(test.command, diffs=diffs, seconds=options.execution_seconds)
+        )
+    except PatchRejected as rejected:  # the edit has its own file at that path
+        return Execution(exit_code=None, output=str(rejected), seconds=0, ending=Ending.EXIT)
+
+
+_SUBSTITUTE_FILES = 10
 
 
 async def substitute_candidate(
@@ -56,7 +128,7 @@ async def substitute_candidate(
         reproduction=test,
         suite=report,
         suite_problem="" if report else suite.problem,
-        change=_describe_change(proof, _letter(proof, at), candidate, by, report),
+        change=_substitute_describe_change(proof, _letter(proof, at), candidate, by, report),
         why=f"{by} chose this one; of my edits for the issue, it is {_letter(proof, at)}.",
         finalists=(),
         selection_rounds=0,
@@ -73,12 +145,12 @@ async def substitute_candidate(
     )
 
 
-def _describe_change(
+def _substitute_describe_change(
     proof: Evidence, letter: str, candidate: Candidate, by: str, report: SuiteReport | None
 ) -> str:
     alone = replace(proof.votes, candidates=(candidate,))
     files = (
-        ", ".join(f"`{path}`" for path in suspect_files(alone)[:_FILES])
+        ", ".join(f"`{path}`" for path in suspect_files(alone)[:_SUBSTITUTE_FILES])
         or "tests and documents only"
     )
     text = (
@@ -92,3 +164,72 @@ def _describe_change(
 
 def _letter(proof: Evidence, at: int) -> str:
     return assign_letters(proof.votes, proof.order)[at]
+
+
+_FILES = 10
+
+
+def propose_unproven(no_fix: NoFix, rank: int, *, by: str, issue: Issue) -> Selection:
+    """Select the edit at `rank`, from 0, of `no_fix`, requested by the person `by`. Executes
+    nothing.
+
+    The evidence is the script that reports the issue, with its results in that run.
+
+    Raises:
+        ValueError: there is no such edit.
+    """
+    edits, ranked = no_fix.edits, rank_result(no_fix)
+    if edits is None or not 0 <= rank < len(ranked):
+        raise ValueError("no such edit")
+    at, letter = ranked[rank], to_letter(rank)
+    candidate = edits.votes.candidates[at]
+    evidence = Evidence(
+        votes=edits.votes,
+        finalists=ranked,
+        selection_rounds=0,
+        reproduction=_find_script(edits.votes, at),
+        suite=edits.suite if rank == 0 else None,
+        suite_problem=edits.suite_problem if rank == 0 else reasons.OTHER_SUITE,
+        title=f"Fix: {issue.title}",
+        cause=reasons.NO_WORDS,
+        change=_describe_change(edits.votes, candidate, letter),
+        context=edits.context or Context(files=()),
+        method=edits.method,
+        why=f"{by} chose edit {letter} of a run that proposed none: {no_fix.reason}.",
+        standings=edits.standings,
+        order=ranked,
+        unproven=_explain(no_fix, edits, at, letter),
+    )
+    confidence = edits.confidence if rank == 0 and edits.confidence is not None else 0.0
+    return Selection(
+        candidate=candidate, decided_by="person", confidence=confidence, evidence=evidence
+    )
+
+
+def _find_script(table: VoteTable, at: int) -> Reproduction:
+    """Find a script that reports the issue and that the edit passes; else any script."""
+    reporting = [test for test in reproducing_tests(table) if test not in table.flaky]
+    passed = [test for test in reporting if table.runs[at][test].passed]
+    best = next(iter((*passed, *reporting)), None)
+    if best is None:
+        never = Execution(exit_code=None, output="No script reports the issue.", seconds=0)
+        return show_script(TestScript(text=""), never, never)
+    return show_script(table.tests[best], table.base[best], table.runs[at][best])
+
+
+def _describe_change(table: VoteTable, candidate: Candidate, letter: str) -> str:
+    alone = replace(table, candidates=(candidate,))
+    paths = ", ".join(f"`{path}`" for path in suspect_files(alone)[:_FILES])
+    return f"This is edit {letter}. It changes {paths or 'tests and documents only'}."
+
+
+def _explain(no_fix: NoFix, edits: JudgedEdits, at: int, letter: str) -> str:
+    votes, tests = edits.votes.votes(at), len(edits.votes.tests)
+    broken = edits.standings[at].broken if edits.standings else None
+    parts = [
+        f"The run ended without a fix ({no_fix.reason}).",
+        f"Edit {letter} passes {votes} of {pluralize(tests, 'script')}.",
+    ]
+    if broken:
+        parts.append(f"It breaks {len(broken)} of this repository's own tests.")
+    return " ".join(parts)

@@ -1,4 +1,4 @@
-"""The models of a run, its context finder, and the record of its effective setup."""
+"""The saved outcome of a run, and the models it worked with."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.codebase.commit import Codebase
-from pipeline.context.finder import ContextFinder, OnScanProgress
-from pipeline.context.search.embeddings import EmbeddingRanker
+from pipeline.context.finder import CONTEXT_KEY, ContextFinder
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.context.scan import OnScanProgress
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
-from pipeline.models.base import Model, ModelProfile
-from pipeline.models.likelihood import Reward
-from pipeline.options import Options
+from pipeline.data.code_places import Context, SearchRecord
+from pipeline.data.options import Options
+from pipeline.data.types import NoFix, Selection
+from pipeline.localisation.process_reward import ProcessReward
+from pipeline.localisation.tree_search import SEARCH_END_KEY, SEARCH_KEY
+from pipeline.models.base import Model, ModelProfile, Reward
 from pipeline.resources import Progress, Resources
-from pipeline.search.reward import ProcessReward
 from pipeline.store import Store
-from pipeline.types import Frozen
 from sandbox.base import Sandbox
+from sandbox.frozen import Frozen, replace
 
 EFFECTIVE_KEY = "effective"
 
@@ -96,3 +99,38 @@ def context_finder(
         scout_counter=models.scout_counter,
         embedding_ranker=models.embedding_ranker,
     )
+
+
+OUTCOME_KEY = "outcome"
+"""The key of the outcome; absent while a restart of the same run could end better."""
+END_KEY = "end"
+"""The key of the last outcome of such a run."""
+
+
+class SolveResult(Frozen):
+    """The document that `solve` saves at its end."""
+
+    result: Selection | NoFix
+
+
+async def load_end(store: Store) -> Selection | NoFix | None:
+    """The outcome of the run of `store`, final or not; None if it has not ended."""
+    for key in (OUTCOME_KEY, END_KEY):
+        if saved := await store.load(key, SolveResult):
+            return saved.result
+    return None
+
+
+async def load_context(store: Store) -> Context | None:
+    """What the models of the run of `store` saw, with what a search added; None before that."""
+    context = await store.load(CONTEXT_KEY, Context)
+    search = await store.load(SEARCH_KEY, SearchRecord)
+    search = search or await store.load(SEARCH_END_KEY, SearchRecord)
+    return replace(context, search=search) if context and search else context
+
+
+async def save_end(store: Store, result: Selection | NoFix) -> None:
+    """Save the outcome of the run of `store`; see `OUTCOME_KEY`."""
+    # With a higher ceiling or a lower threshold, a restarted run continues.
+    final = isinstance(result, Selection) or result.is_final
+    await store.save(OUTCOME_KEY if final else END_KEY, SolveResult(result=result))

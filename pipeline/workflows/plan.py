@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.generation.exploring.machine import CONTEXT_TOKENS
-from pipeline.generation.mixture import assign_generators
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, TestScript, Usage
+from pipeline.generation.diversity import assign_generators
+from pipeline.generation.exploring import CONTEXT_TOKENS
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
+from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
-from pipeline.on_budget import drive_on_budget
-from pipeline.options import Options
-from pipeline.resources import Resources
-from pipeline.search.tree import find_beam
-from pipeline.types import Context, Frozen, Issue, TestScript, Usage
-from sandbox.base import Execution
+from pipeline.resources import Resources, drive_on_budget
+from sandbox.frozen import Frozen
+from sandbox.program import Execution
 
 ESTIMATE_KEY = "estimate"
 TYPICAL_REPLIES = 3

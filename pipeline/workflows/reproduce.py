@@ -13,18 +13,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from pipeline import reasons
-from pipeline.codebase.conventions import Conventions, detect_conventions, read_test_files
-from pipeline.codebase.globs import Globs
-from pipeline.codebase.history import read_history
-from pipeline.edits.unified_diff import list_paths
-from pipeline.errors import BudgetSpent
-from pipeline.machine import drive
-from pipeline.reproduction.machine import (
-    ReproductionMachine,
-    ReproductionState,
-    TestPlan,
-    is_finished,
+from pipeline.codebase.commit import read_history
+from pipeline.codebase.text import Globs
+from pipeline.codebase.unified_diff import list_paths
+from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.types import (
+    Candidate,
+    Evidence,
+    Issue,
+    NoFix,
+    Reproduction,
+    Selection,
+    TestScript,
+    VoteTable,
 )
+from pipeline.languages.conventions import Conventions, detect_conventions, read_test_files
+from pipeline.machine import drive
 from pipeline.reproduction.mechanical import (
     RungResult,
     WorkingRunners,
@@ -40,24 +44,19 @@ from pipeline.reproduction.places import (
     choose_script_paths,
     rank_test_files,
 )
-from pipeline.reproduction.runners import find_file_runners
+from pipeline.reproduction.red_green import find_file_runners
+from pipeline.reproduction.writer import (
+    ReproductionMachine,
+    ReproductionState,
+    TestPlan,
+    is_finished,
+)
 from pipeline.resources import Resources
+from pipeline.run_errors import BudgetSpent
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.verdict import Judgement
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.store import load_or_run
-from pipeline.types import (
-    Candidate,
-    Context,
-    Evidence,
-    Issue,
-    NoFix,
-    Reproduction,
-    Selection,
-    SourceFile,
-    TestScript,
-    VoteTable,
-)
 from pipeline.workflows.abstain import abstain
 from pipeline.workflows.habits import note_numbered_entries
 

@@ -12,18 +12,19 @@ from pydantic import Field
 
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.context.tokens import estimate_tokens
+from pipeline.data.code_places import SourceFile
+from pipeline.data.suite_reports import SuiteReport
+from pipeline.data.types import Issue, Patch
 from pipeline.edits.read import read_edit
-from pipeline.errors import Ceiling
-from pipeline.generation.task import OwnTests
+from pipeline.generation.diversity import OwnTests
 from pipeline.machine import Machine
-from pipeline.on_budget import drive_on_budget
 from pipeline.replies import Malformed, Tag, only_tag
-from pipeline.resources import Resources
+from pipeline.resources import Resources, drive_on_budget
+from pipeline.run_errors import Ceiling
 from pipeline.state import Phase, ReplyKind, State
-from pipeline.types import Frozen, Issue, Patch, SourceFile, SuiteReport
 from prompts.templates import render
-from sandbox.base import Execution
-from sandbox.program import Program
+from sandbox.frozen import Frozen
+from sandbox.program import Execution, Program
 
 REVISION_KEY = "revising"
 _ANSWER = 2000

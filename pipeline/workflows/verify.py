@@ -7,10 +7,11 @@ from typing import Literal
 
 from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
+from pipeline.data.suite_reports import read_test_outcome
 from pipeline.edits.patches import create_patch
-from pipeline.types import Frozen, read_test_outcome
-from sandbox.base import Ending, Execution, Sandbox
-from sandbox.program import Program, repeat_environment
+from sandbox.base import Sandbox
+from sandbox.frozen import Frozen
+from sandbox.program import Ending, Execution, Program, repeat_environment
 
 VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with", "not run"]
 

@@ -1,4 +1,4 @@
 """The Docker backend: images, builds, cold and warm containers.
 
-The only importer of docker. Start at `engine.py`.
+The only importer of docker. Start at `docker_engine.py`.
 """

@@ -20,9 +20,8 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from sandbox.docker import mmdebstrap
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.build.lock import BuildLock
-from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.build_lock import BuildLock
+from sandbox.docker.docker_client import DockerAddress, translate_docker_errors
 from sandbox.docker.images import touch_image
 from sandbox.errors import SandboxUnavailable
 from sandbox.layout import LABEL_KIND
@@ -60,10 +59,7 @@ BUILD_PROGRAMS = (
 )
 INSTALLER_MODULES = tuple(
     f"{name}.py"
-    for name in (
-        *("__init__", "cython", "failures", "index", "main", "package", "plan"),
-        *("requirements", "resolve", "uv", "versioneer"),
-    )
+    for name in (*("__init__", "main", "package", "plan", "requirements", "resolve", "uv"),)
 )
 """The modules of the installer in build containers."""
 NETWORK_MODULES = (

@@ -19,17 +19,16 @@ from typing import Any, cast
 import docker
 from docker.errors import DockerException
 
-from sandbox.archive import Archive
 from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
-from sandbox.docker.build.disk import BuildDisk
-from sandbox.docker.build.network import BuildNetwork
-from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.build_network import BuildNetwork
+from sandbox.docker.build_steps import BuildDisk
 from sandbox.docker.cold_execution import remove_container
+from sandbox.docker.docker_client import translate_docker_errors
 from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
 from sandbox.limits import Limits
-from sandbox.tree import Tree
+from sandbox.tree import Archive, Tree
 
 DOCKERFILE_NAME = "capuchin.Dockerfile"
 POLL_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""Environment images in two layers: what the repository depends on, then the repository itself.
+"""Environment images in two layers.
 
 Blocking: runs in a thread. The code of the repository and of its dependencies runs here with a
 network, but as the same unprivileged user and under the same seccomp filter as an execution. It
@@ -7,20 +7,20 @@ sees no secret, except those that the operator gives to builds.
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any, Final, cast
 
 import docker
 
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.build.disk import watch_disk
-from sandbox.docker.build.dockerfile import DockerfileBuild
-from sandbox.docker.build.incoming import pack_incoming
-from sandbox.docker.build.network import BuildNetwork, open_build_network, read_ca_bundle
-from sandbox.docker.build.record import read_record
-from sandbox.docker.build.steps import (
+from sandbox.docker.build_dockerfile import DockerfileBuild
+from sandbox.docker.build_network import BuildNetwork, open_build_network, read_ca_bundle
+from sandbox.docker.build_steps import (
     BUILD_LIMITS,
     CLEAN_UP,
     COMPILE,
@@ -33,30 +33,86 @@ from sandbox.docker.build.steps import (
     build_problem,
     explain_failure,
     image_name,
+    pack_incoming,
+    read_record,
     tool_images,
+    watch_disk,
 )
-from sandbox.docker.build.system_packages import build_package_image
-from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
-from sandbox.docker.cold_execution import remove_container, wait_for_final_state
-from sandbox.docker.cold_protocol import ColdProtocol
+from sandbox.docker.cold_execution import ColdProtocol, remove_container, wait_for_final_state
 from sandbox.docker.container import Runtime, create_build_container
+from sandbox.docker.docker_client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.docker.images import read_dockerfile_environment, touch_image
+from sandbox.environment.build_options import INCOMING, BuildOptions
 from sandbox.environment.dockerfile import check_dockerfile
-from sandbox.environment.options import INCOMING, BuildOptions
 from sandbox.environment.recipe import Recipe
-from sandbox.errors import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
-from sandbox.execution.job import Job
-from sandbox.execution.stream import DeadlinePassed
+from sandbox.execution.jobs import DeadlinePassed, Job
 from sandbox.frozen import replace
-from sandbox.layout import (
-    CHECKOUT,
-    LABEL_INSTALLATION,
-    LABEL_KIND,
-    LABEL_OWNER,
-)
+from sandbox.guest.image.install_packages import NO_MIRROR
+from sandbox.layout import CHECKOUT, LABEL_INSTALLATION, LABEL_KIND, LABEL_OWNER, SYSTEM_PYTHON
 from sandbox.output import Output
 from sandbox.tree import Tree
+
+PROGRAM: Final = "/opt/capuchin/install_packages.py"
+SECONDS: Final = 900
+MEMORY: Final = 1024 * 1024 * 1024
+
+
+def build_package_image(
+    client: docker.APIClient,
+    base: str,
+    image: str,
+    packages: Sequence[str],
+    *,
+    network: BuildNetwork,
+    labels: Mapping[str, str],
+) -> bool:
+    """Build `image`: `base` with `packages`, whose names have been checked.
+
+    False if the mirror did not answer, so that there is no image.
+
+    Only Debian's and our own programs run, as root, from the mirror that the base image names.
+
+    Raises:
+        SandboxUnavailable: Docker failed.
+    """
+    command = json.dumps([SYSTEM_PYTHON, "-I", PROGRAM, *packages])
+    text = f"FROM {base}\nUSER root\nRUN {command}\n"
+    with translate_docker_errors("Docker could not install system packages"):
+        lines = client.build(
+            fileobj=pack_context(text),
+            custom_context=True,
+            tag=image,
+            network_mode=network.mode,
+            buildargs=network.build_arguments(),
+            labels=dict(labels),
+            container_limits={"memory": MEMORY, "memswap": MEMORY},
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=SECONDS,
+        )
+        error = ""
+        for line in cast(Iterator[dict[str, Any]], lines):
+            error = error or str(line.get("error", ""))
+    if f"non-zero code: {NO_MIRROR}" in error:
+        return False
+    if error:
+        raise SandboxUnavailable(f"System packages were not installed: {error}")
+    return True
+
+
+def pack_context(dockerfile: str) -> io.BytesIO:
+    """A build context that holds nothing else."""
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        member = tarfile.TarInfo("Dockerfile")
+        member.size = len(dockerfile)
+        archive.addfile(member, io.BytesIO(dockerfile.encode()))
+    context.seek(0)
+    return context
+
 
 LOG_BYTES = 16 * 1024
 

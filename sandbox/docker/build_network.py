@@ -21,13 +21,12 @@ import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
-from sandbox.docker.attach import AttachedStream
 from sandbox.docker.cold_execution import remove_container
-from sandbox.docker.container import GVISOR, Runtime
-from sandbox.environment.options import DEFAULT_INDEX, PROXY_NAME, BuildOptions
+from sandbox.docker.container import GVISOR, AttachedStream, Runtime
+from sandbox.environment.build_options import DEFAULT_INDEX, PROXY_NAME, BuildOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
-from sandbox.execution.stream import DeadlinePassed
+from sandbox.execution.jobs import DeadlinePassed
 from sandbox.guest.network.holder import INDEX_PORT, MEETING, PROXY_PORT
 from sandbox.guest.network.index_cache import FOLDER
 from sandbox.layout import LABEL_KIND

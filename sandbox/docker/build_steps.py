@@ -1,15 +1,75 @@
-"""The shell lines of a build, the names of the images they make, and what their failures mean."""
+"""The shell lines of a build, what goes in, what is read back, its disk limit.
+
+Not every storage driver has a limit of its own, so a build that writes many files fast gets some
+way past this one. A single file is stopped at once (`RLIMIT_FSIZE`, `create_build_container`).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import io
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any, Final, cast
 
-from sandbox.environment.options import INCOMING, BuildOptions
+import docker
+from docker.errors import DockerException, NotFound
+
+from sandbox.docker.cold_execution import remove_container
+from sandbox.environment.build_options import INCOMING, BuildOptions
+from sandbox.environment.recipe import MAX_BYTES, Installation, parse_installation
 from sandbox.errors import SandboxUnavailable
-from sandbox.layout import CHECKOUT, SYSTEM_PYTHON, TREE
+from sandbox.layout import CHECKOUT, ENVIRONMENT, SYSTEM_PYTHON, TREE, UID
 from sandbox.limits import Limits
+from sandbox.tree import Archive, Tree
+
+
+def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
+    """The files that a build needs, and the tree as `tree.tar`: the unprivileged user unpacks it
+    in the container, so that no path can escape."""
+    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
+
+        def add(name: str, size: int, data: IO[bytes]) -> None:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
+            archive.addfile(member, data)
+
+        if tree:
+            with tree.tar.open() as tar:
+                add("tree.tar", tree.tar.size, tar)
+        for name, data in files.items():
+            add(name, len(data), io.BytesIO(data))
+        archive.close()
+        return Archive(file)
+
+
+RECORD: Final = f"{ENVIRONMENT}/capuchin-installation.json"
+MAX_RECORD_BYTES: Final = MAX_BYTES + 64 * 1024
+
+
+def read_record(client: docker.APIClient, container: str) -> Installation | None:
+    """What the installer recorded in a container; the repository's code may have written there."""
+    try:
+        chunks, _ = client.get_archive(container, RECORD)
+    except NotFound:
+        return None
+    data = bytearray()
+    for chunk in cast(Iterator[bytes], chunks):
+        data += chunk
+        if len(data) > MAX_RECORD_BYTES:
+            return None
+    try:
+        with tarfile.open(fileobj=io.BytesIO(bytes(data))) as archive:
+            member = archive.next()
+            source = archive.extractfile(member) if member and member.isreg() else None
+            return parse_installation(source.read()) if source else None
+    except (tarfile.TarError, OSError):
+        return None
+
 
 LAYOUT = "8"
 """Raised when images are built in another way, so that old images are not found as new ones."""
@@ -107,3 +167,61 @@ def tool_images(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str
 
 def image_name(kind: str, key: str) -> str:
     return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+MEASURE_SECONDS: Final = 2.0
+MEASURE_SHARE: Final = 0.05
+"""The share of the time that measuring may take: the daemon counts every file."""
+
+
+class BuildDisk:
+    """The sum of what the containers of one build have written."""
+
+    def __init__(self, client: docker.APIClient, *, max_mb: int) -> None:
+        self.is_over = False
+        self._client = client
+        self._max_bytes = max_mb * 1_000_000
+        self._written: dict[str, int] = {}
+        self._next = time.monotonic() + MEASURE_SECONDS
+
+    def measure(self, *, force: bool = False, **filters: str) -> None:
+        """Measure what the containers that match `filters` have written, if it is time again.
+
+        `force` measures in any case, and includes containers that have ended.
+        """
+        begun = time.monotonic()
+        if begun < self._next and not force:
+            return
+        listed = cast(
+            list[dict[str, Any]], self._client.containers(all=force, size=True, filters=filters)
+        )
+        for container in listed:
+            self._written[container["Id"]] = int(container.get("SizeRw") or 0)
+        took = time.monotonic() - begun
+        self._next = begun + max(MEASURE_SECONDS, took / MEASURE_SHARE)
+        self.is_over = sum(self._written.values()) > self._max_bytes
+
+
+@contextmanager
+def watch_disk(client: docker.APIClient, container: str, *, max_mb: int) -> Generator[BuildDisk]:
+    """Remove `container` as soon as it has written more than `max_mb`."""
+    watch = BuildDisk(client, max_mb=max_mb)
+    ended = threading.Event()
+
+    def measure_until_over() -> None:
+        while not ended.wait(MEASURE_SECONDS / 4):
+            try:
+                watch.measure(id=container)
+            except (DockerException, OSError):
+                continue  # the thread that waits for the container reports it
+            if watch.is_over:
+                remove_container(client, container)
+                return
+
+    worker = threading.Thread(target=measure_until_over, daemon=True)
+    worker.start()
+    try:
+        yield watch
+    finally:
+        ended.set()
+        worker.join()

@@ -1,4 +1,4 @@
-"""The engine that prepares environments and opens sandboxes on a Docker daemon.
+"""Prepares environments and opens sandboxes on a Docker host.
 
 Executions run in warm containers, each execution in new namespaces (`warm_container.py`); where the
 host does not support that, in a container each (`cold_execution.py`). The SDK blocks, so all its
@@ -8,41 +8,122 @@ calls run in threads: as many executions at once as `DockerOptions.parallel`, ov
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import threading
 from collections.abc import AsyncGenerator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from sandbox.base import Execution
+import docker
+
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
-from sandbox.docker.build.environment import EnvironmentBuild
-from sandbox.docker.build.lock import BuildLock
-from sandbox.docker.client import check_daemon
+from sandbox.docker.build_image import EnvironmentBuild
+from sandbox.docker.build_lock import BuildLock
 from sandbox.docker.cold_execution import ColdExecution
-from sandbox.docker.connection import DockerConnection
+from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.docker.docker_client import DockerAddress, check_daemon, translate_docker_errors
 from sandbox.docker.images import (
     BASE_UNUSED_SECONDS,
+    clean_host,
     collect_base_images,
     collect_images,
+    push_image,
     read_dockerfile_environment,
     read_image_installation,
+    reap_containers,
 )
-from sandbox.docker.options import DockerOptions
-from sandbox.docker.reaper import clean_host, reap_containers
-from sandbox.docker.registry import push_image
 from sandbox.docker.warm_container import open_warm_container
-from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress, plan_attempts
-from sandbox.environment.attempt import Attempt
-from sandbox.environment.installation import Installation
+from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
+from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.recipe import Attempt, Installation
+from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import ExclusiveWork, run_stoppable, wait_until_done
-from sandbox.execution.job import Job
-from sandbox.execution.probe import ExecutionMode
+from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
-from sandbox.execution.warm_pool import WarmExecution, WarmPool
+from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer
+from sandbox.frozen import replace as connection_replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
+from sandbox.program import Execution
+
+
+@dataclass(frozen=True)
+class DockerOptions:
+    """Where Docker is, and how executions run there."""
+
+    owner: str = "capuchin"
+    """The installation, where several share a daemon: each removes its own containers only."""
+    address: DockerAddress = field(default_factory=DockerAddress)
+    limits: Limits = field(default_factory=Limits)
+    """Of one execution."""
+    parallel: int = 2
+    """How many executions, and how many builds, run at once."""
+    mode: ConfiguredMode = "auto"
+    """`warm`: containers that run one execution after another, each in new namespaces.
+    `cold`: a container for each execution. `auto`: warm where the host supports it."""
+    runtime: str = "auto"
+    """What starts containers: the name of a runtime that the daemon knows, `default` for the
+    daemon's own choice, or `auto` for gVisor where the daemon knows `runsc`."""
+    base_image: str = ""
+    """The image to build the base image on, if not the usual one; it may hold more Pythons."""
+    build: BuildOptions = field(default_factory=BuildOptions)
+    """What installations may use; executions see nothing of it."""
+
+
+class DockerConnection:
+    """Connects at the first call of `client`, and again after the connection was lost. Blocking."""
+
+    def __init__(self, address: DockerAddress, *, runtime: str) -> None:
+        """`runtime` is as in `DockerOptions`."""
+        self.address = address
+        self.runtime = Runtime(seccomp_profile())
+        """Its name is known once `client` has connected."""
+        self.cpus = 1.0
+        """How many processors the daemon has, once `client` has connected."""
+        self._requested_runtime = runtime
+        self._lock = threading.Lock()
+        self._connected: docker.APIClient | None = None
+        self._is_closed = False
+
+    def client(self) -> docker.APIClient:
+        """Raises `SandboxUnavailable` if the daemon does not answer or lacks the runtime."""
+        with self._lock:
+            if self._connected is not None and self.address.is_lost:
+                self._connected.close()
+                self._connected = None
+            if self._connected is None:
+                self._connected = self._connect()
+            if self._is_closed:
+                self._connected.close()
+            return self._connected
+
+    def limit_cpus(self, limits: Limits) -> Limits:
+        """`limits` with no more processors than the daemon has: it would refuse the container."""
+        return connection_replace(limits, cpus=min(limits.cpus, self.cpus))
+
+    def close(self) -> None:
+        """Does not wait for a thread that is still at work: it may even connect after this."""
+        self._is_closed = True
+        if self._connected is not None:
+            self._connected.close()
+        self.address.close()
+
+    def _connect(self) -> docker.APIClient:
+        client = self.address.connect()
+        try:
+            with translate_docker_errors("Docker does not answer"):
+                info: dict[str, Any] = client.info()
+            name = choose_runtime(self._requested_runtime, info["Runtimes"])
+        except SandboxUnavailable:
+            client.close()
+            raise
+        self.cpus = float(info["NCPU"])
+        self.runtime = dataclasses.replace(self.runtime, name=name)
+        return client
+
 
 T = TypeVar("T")
 
@@ -78,30 +159,20 @@ class DockerEngine:
                 await self._close_pool(warm_pool)
         return f"{found}, {self._execution_mode}"
 
-    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
-        """The ways to install the request's tree, the most promising first; at least one.
-
-        Where the maintainers say how (`setup`, `dockerfile`), that is the only one.
-
-        Raises:
-            EnvironmentFailed: nothing in the tree can be installed.
-        """
-        return await self._run_chore(lambda: plan_attempts(request))
-
     async def prepare(
         self,
         request: EnvironmentRequest,
-        attempt: Attempt | None = None,
+        attempt: Attempt,
         *,
         on_progress: OnProgress | None = None,
     ) -> str:
-        """The image of the request's tree, installed as `attempt` says, or the plan's first.
+        """The image of the request's tree, installed as `attempt` says.
 
         It is built once and found again afterwards. `on_progress` is called in the event loop with
         short sentences.
 
         Raises:
-            EnvironmentFailed: the repository could not be installed, or nothing in it can be.
+            EnvironmentFailed: the repository could not be installed.
             SandboxUnavailable: Docker failed.
         """
         loop = asyncio.get_running_loop()
@@ -110,7 +181,7 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        recipe = (attempt or (await self.plan(request))[0]).recipe
+        recipe = attempt.recipe
         client = await self._run_chore(self._connection.client)
         base = await loop.run_in_executor(
             self._builds,

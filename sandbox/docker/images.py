@@ -1,10 +1,12 @@
-"""The images that this installation made: when each was last used, and which to remove."""
+"""The images that this installation made; pushing and reaping."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -12,9 +14,20 @@ from typing import Any, Final, cast
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from sandbox.docker.client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
-from sandbox.environment.installation import Installation, parse_installation
-from sandbox.layout import ENVIRONMENT, LABEL_INSTALLATION, PROGRAM_ENVIRONMENT
+from sandbox.docker.build_network import INDEX_VOLUME
+from sandbox.docker.cold_execution import remove_container
+from sandbox.docker.docker_client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
+from sandbox.engine import UNOWNED_SECONDS, CleanupResult
+from sandbox.environment.recipe import Installation, parse_installation
+from sandbox.errors import SandboxUnavailable
+from sandbox.layout import (
+    ENVIRONMENT,
+    LABEL_INSTALLATION,
+    LABEL_KIND,
+    LABEL_OWNER,
+    LABEL_RUN,
+    PROGRAM_ENVIRONMENT,
+)
 
 OUR_VARIABLES: Final = ("HOME", "VIRTUAL_ENV")
 
@@ -212,3 +225,111 @@ def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[st
     path = stated.get("PATH") or PROGRAM_ENVIRONMENT["PATH"]
     ours = {name: PROGRAM_ENVIRONMENT[name] for name in OUR_VARIABLES}
     return {**PROGRAM_ENVIRONMENT, **stated, **ours, "PATH": f"{ENVIRONMENT}/bin:{path}"}
+
+
+def push_image(client: docker.APIClient, image: str, registry: str) -> str:
+    """Push `image` and return its name in `registry`, by digest. Known layers are not sent again.
+
+    The login is that of Docker's own configuration (`docker login`), which the SDK reads.
+
+    Raises:
+        SandboxUnavailable: Docker or the registry refuses it.
+    """
+    name, _, tag = image.partition(":")
+    repository = f"{registry}/{name.replace('/', '-')}"
+    with translate_docker_errors(f"The environment image could not be pushed to {registry}"):
+        try:
+            client.tag(image, repository, tag)
+        except ImageNotFound as error:
+            raise SandboxUnavailable(
+                f"The environment image {image} is gone; prepare it again."
+            ) from error
+        lines = cast(
+            Iterator[dict[str, Any]], client.push(repository, tag=tag, stream=True, decode=True)
+        )
+        digest, error = "", ""
+        for line in lines:
+            error = error or str(line.get("error", ""))
+            facts: dict[str, str] = line.get("aux") or {}
+            digest = facts.get("Digest", digest)
+    if error:
+        raise SandboxUnavailable(
+            f"The environment image could not be pushed to {registry}: {error}"
+        )
+    return f"{repository}@{digest}" if digest else f"{repository}:{tag}"
+
+
+ROOTED_LABEL = f"{LABEL_KIND}=rooted"
+
+
+def clean_host(
+    client: docker.APIClient, *, owner: str, live_runs: Collection[str], keep: str
+) -> CleanupResult:
+    """Remove all that `owner` made and no live run uses, and all base images except `keep`.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    gone = reap_containers(
+        client, owner=owner, live_runs=live_runs, older_than=0, unowned_seconds=0
+    )
+    freed = collect_images(client, maker=owner, max_bytes=0)
+    remove_dangling_images(client, maker=owner)
+    collect_base_images(client, keep=keep, unused_seconds=0)
+    with contextlib.suppress(APIError):  # there is none, or a build uses it
+        client.remove_volume(INDEX_VOLUME)
+    return CleanupResult(gone, freed)
+
+
+def reap_containers(
+    client: docker.APIClient,
+    *,
+    owner: str,
+    live_runs: Collection[str],
+    older_than: float,
+    unowned_seconds: float = UNOWNED_SECONDS,
+) -> int:
+    """Remove the containers of runs that are not in `live_runs`; how many there were.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    removed = 0
+    with translate_docker_errors("Docker could not list containers"):
+        found: list[dict[str, Any]] = []
+        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED_LABEL]):
+            # The second are made by the daemon, for the RUN lines of a Dockerfile.
+            wanted = {"label": labels}
+            found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
+    for container in found:
+        run = container["Labels"].get(LABEL_RUN, "")
+        age = time.time() - container["Created"]
+        if run not in live_runs and age >= (older_than if run else unowned_seconds):
+            remove_container(client, container["Id"])
+            removed += 1
+    return removed
+
+
+def remove_dangling_images(client: docker.APIClient, *, maker: str) -> int:
+    """Remove the layers of Dockerfiles that never became an image; how many.
+
+    Raises:
+        SandboxUnavailable: Docker does not answer.
+    """
+    wanted = {"label": f"{LABEL_MAKER}={maker}", "dangling": True}
+    removed = 0
+    while True:
+        with translate_docker_errors("Docker could not list images"):
+            found = cast(list[dict[str, Any]], client.images(filters=wanted))
+        gone = sum(_try_remove_image(client, image["Id"]) for image in found)
+        removed += gone
+        if not gone:  # their parents can go in the next round
+            return removed
+
+
+def _try_remove_image(client: docker.APIClient, image: str) -> bool:
+    try:
+        client.remove_image(image)
+    except APIError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import docker
 
-from sandbox.docker.client import translate_docker_errors
+from sandbox.docker.docker_client import translate_docker_errors
 from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import scratch_folder
 

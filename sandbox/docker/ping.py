@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from sandbox.docker.client import connect, translate_docker_errors
+from sandbox.docker.docker_client import connect, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
 
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
-from sandbox.docker.attach import AttachedStream
-from sandbox.docker.client import error_cause, translate_docker_errors
-from sandbox.docker.container import Runtime, create_warm_container
+from sandbox.docker.container import AttachedStream, Runtime, create_warm_container
+from sandbox.docker.docker_client import error_cause, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.warm_worker import (
     NoWarmContainer,

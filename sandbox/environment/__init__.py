@@ -1,4 +1,1 @@
-"""Derives the installation of a repository's environment from its files.
-
-Files in, a recipe out; uses no Docker. Start at `recipe.py`.
-"""
+"""What an environment image is made from: plain data. Start at `recipe.py`."""

@@ -1,4 +1,4 @@
-"""The operator's options for builds, and the environment of build steps."""
+"""The operator's options for builds, and the variables of build steps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,34 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-from sandbox.environment.manifests import scm_versions
-from sandbox.environment.python import INCOMING
 from sandbox.environment.recipe import Recipe
 from sandbox.guest.network.destinations import Destinations
 from sandbox.guest.spellings import SecretFinder
 from sandbox.layout import PROGRAM_ENVIRONMENT
+
+
+def scm_versions(version: str, name: str | None) -> dict[str, str]:
+    """Environment variables that give setuptools_scm, hatch-vcs, pbr, poetry and pdm a version.
+
+    If the package's name is known, the first two do not apply it to dependencies built as well:
+    https://setuptools-scm.readthedocs.io/en/latest/overrides/
+    """
+    suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""
+    return {
+        f"SETUPTOOLS_SCM_PRETEND_VERSION{suffix}": version,
+        "PBR_VERSION": version,
+        "POETRY_DYNAMIC_VERSIONING_BYPASS": version,
+        "PDM_BUILD_SCM_VERSION": version,
+        "UV_DYNAMIC_VERSIONING_BYPASS": version,
+    }
+
+
+INCOMING: Final = "/opt/incoming"
+"""The folder of a build's input files."""
+
 
 TOOLS = "/opt/tools"
 NO_VERSION = "0.1.dev1"

@@ -1,12 +1,57 @@
-"""The installer's record of an installation, stored in the image."""
+"""A recipe and the attempt it belongs to; the record of its installation."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from sandbox.frozen import Frozen
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The steps that install a repository, each a line for a shell inside the build container."""
+
+    steps: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    """Earlier lines without access to the repository: interpreter and package managers."""
+    version: str = ""
+    """The version for packages that would ask git for it; empty if the index must provide it."""
+    version_source: str = ""
+    name: str | None = None
+    inputs: str = ""
+    """A digest of the files that decide which dependencies are installed."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Names and texts of files that the steps find in the build's incoming folder."""
+    dockerfile: str | None = None
+    """The text of the Dockerfile in whose image the repository is installed."""
+    system_packages: tuple[str, ...] = ()
+    """Debian packages installed first, without access to the repository."""
+
+    @property
+    def digest(self) -> str:
+        """A digest that changes with everything that decides dependencies, but not the package's
+        version."""
+        own = (self.files, self.dockerfile, self.system_packages)
+        text = repr((self.tools, self.steps, self.name, self.inputs, *own))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to install a tree."""
+
+    name: str
+    """Unique within a plan: `setup`, `dockerfile`, `lock`, `ci`, `dated`, `undated`, `today`."""
+    summary: str
+    """One sentence for people, such as "Python 3.8, the newest packages."."""
+    recipe: Recipe
+    only: bool = False
+    """The maintainers' own setup: no other attempt may replace it."""
+
 
 MAX_BYTES = 1024 * 1024
 """A longer record is ignored."""

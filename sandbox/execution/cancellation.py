@@ -7,8 +7,8 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from sandbox.base import Execution
 from sandbox.errors import SandboxUnavailable
+from sandbox.program import Execution
 
 T = TypeVar("T")
 Result = TypeVar("Result", covariant=True)

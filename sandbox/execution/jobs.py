@@ -1,16 +1,90 @@
-"""Reads what process 1 reports about the checkout that a command left."""
+"""One job for a container: bytes out, bytes back, its verdict.
+
+The script runs inside a wrapper that knows a nonce and prints it behind the script's own verdict.
+Code under test that ends the interpreter (`os._exit`, an exit handler that does) does not print
+it. The wrapper and that code share a process: code that searches the process for the nonce finds
+it. This wall is against cheap forgeries, not against those.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
+import json
 import os
-from collections.abc import Mapping
-from typing import Any
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Protocol
 
-from sandbox.base import Ending, Execution
-from sandbox.command_run import Change, CommandRun
 from sandbox.errors import SandboxUnavailable
+from sandbox.frozen import replace
+from sandbox.program import SCRIPT_PATH, Change, CommandRun, Ending, Execution, OutputWatch, Program
+
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+class DeadlinePassed(Exception):
+    """The deadline passed before the next frame came."""
+
+
+class Stream(Protocol):
+    """Standard input, output and error of process 1 of a container or pod."""
+
+    def send(self, data: bytes, *, seconds: float) -> None:
+        """Raises `OSError` or `ValueError` if `data` is not sent within `seconds`."""
+        ...
+
+    def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
+        """The next piece of output and its stream (`STDOUT` or `STDERR`); None at the end.
+
+        Raises:
+            DeadlinePassed: `deadline` (of `time.monotonic`) has passed, or `stopped()` is true.
+            OSError, ValueError: the connection is broken.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """What process 1 has to do: make a checkout, then run the steps until one fails."""
+
+    steps: Sequence[Sequence[str]]
+    checkout: str
+    environment: Mapping[str, str]
+    tree: str | None = None
+    """The folder that is copied to the checkout first; None leaves the checkout as it is."""
+    diffs: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Absolute path to text, written after the diffs."""
+    capture: bool = False
+    """Whether to report what the program changed in the checkout."""
+    may_wait: bool = False
+    """See `Program.may_wait`."""
+    watch: OutputWatch | None = None
+    """Its `report` may be called from any thread."""
+
+    def to_line(self, nonce: str, cpu_seconds: float | None) -> bytes:
+        """As process 1 of a cold container reads it; it enforces `cpu_seconds` if there are any."""
+        job = {
+            "nonce": nonce,
+            "tree": self.tree,
+            "checkout": self.checkout,
+            "diffs": list(self.diffs),
+            "files": dict(self.files),
+            "steps": [list(step) for step in self.steps],
+            "env": dict(self.environment),
+            "cpu_seconds": cpu_seconds,
+            "may_wait": self.may_wait,
+            "capture": self.capture,
+        }
+        return json.dumps(job).encode() + b"\n"
+
 
 NOT_ENDED = {
     Ending.TIMEOUT: "It was killed because it ran too long.",
@@ -53,3 +127,40 @@ def _to_change(path: str, mode: str | None, content: str | None, was_there: bool
         return Change(path=path, was_there=was_there)
     data = base64.b64decode(content, validate=True)
     return Change(path=path, content=data, mode=mode or "100644", was_there=was_there)
+
+
+NONCE_PATH: Final = SCRIPT_PATH.rpartition("/")[0] + "/nonce"
+NO_VERDICT: Final = (
+    "[The process ended with exit code 0 before the script came to its verdict. It does not count.]"
+)
+_BROKEN: Final = 1
+"""Neither 0 (fixed) nor 2 (not fixed)."""
+
+
+def wrap_script(program: Program) -> tuple[Program, str]:
+    """The program in its wrapper, and the nonce; empty for a program that is no script."""
+    if program.script is None or list(program.argv[1:]) != [SCRIPT_PATH]:
+        return program, ""
+    nonce = secrets.token_hex(16)
+    argv = (program.argv[0], "-c", _wrapper_source(), SCRIPT_PATH, NONCE_PATH)
+    files = {**program.files, NONCE_PATH: nonce}
+    return dataclasses.replace(program, argv=argv, files=files), nonce
+
+
+def check_verdict(execution: Execution, nonce: str) -> Execution:
+    """The execution without the nonce. Exit code 0 that the script did not reach becomes 1."""
+    if not nonce:
+        return execution
+    pattern = rf"\n?{nonce} (\d{{1,3}})\n"
+    reached = re.findall(pattern, execution.output)
+    # The wrapper begins a new line, where the script may have ended one.
+    output = re.sub(pattern, "", execution.output)
+    if execution.exit_code == 0 and "0" not in reached:
+        output = f"{output.rstrip()}\n{NO_VERDICT}\n".lstrip("\n")
+        return replace(execution, exit_code=_BROKEN, output=output)
+    return replace(execution, output=output)
+
+
+@cache
+def _wrapper_source() -> str:
+    return (resources.files("sandbox.guest") / "script_wrapper.py").read_text("utf-8")

@@ -7,16 +7,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from sandbox.base import Execution
-from sandbox.command_run import CommandRun
 from sandbox.execution.cancellation import SharedExecution
-from sandbox.execution.captured import to_command_run
-from sandbox.execution.job import Job
-from sandbox.execution.verdict import check_verdict, wrap_script
+from sandbox.execution.jobs import Job, check_verdict, to_command_run, wrap_script
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
 from sandbox.observation import Kind, observe
-from sandbox.program import OutputWatch, Program
+from sandbox.program import CommandRun, Execution, OutputWatch, Program
 
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 

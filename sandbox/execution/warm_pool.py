@@ -1,4 +1,4 @@
-"""The warm containers of one open sandbox, and an execution in one of them.
+"""The warm containers of one open sandbox, whose turn it is, and whether this host can have them.
 
 Blocking: runs in threads.
 """
@@ -10,18 +10,68 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, Literal, TypeVar
 
-from sandbox.base import Ending, Execution
-from sandbox.errors import PatchRejected
-from sandbox.execution.cancellation import Stopped
-from sandbox.execution.captured import with_changes
-from sandbox.execution.job import Job
-from sandbox.execution.scheduler import CostScheduler
+from sandbox.errors import PatchRejected, SandboxUnavailable
+from sandbox.execution.cancellation import (
+    ExclusiveWork,
+    Stoppable,
+    Stopped,
+    run_stoppable,
+    wait_or_stop,
+)
+from sandbox.execution.jobs import Job, with_changes
 from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
+from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.limits import Limits
 from sandbox.observation import LEVELS, Level
+from sandbox.program import Ending, Execution
+
+Work = TypeVar("Work", bound=Stoppable[Execution])
+
+
+class CostScheduler(Generic[Work]):
+    """Submits one task for each execution to a shared pool; a task runs the cheapest execution."""
+
+    def __init__(self, cost: Callable[[Work], int]) -> None:
+        """`cost` is called in the pool's thread; of equal costs, the longest waiting goes first."""
+        self._cost = cost
+        self._guard = threading.Lock()
+        self._waiting: list[tuple[Work, Future[Execution]]] = []
+
+    async def run(self, pool: ThreadPoolExecutor, work: Work) -> Execution:
+        """Raises as `work.run`; on cancellation stops `work` and waits for it."""
+        answer: Future[Execution] = Future()
+        with self._guard:
+            self._waiting.append((work, answer))
+        pool.submit(self._run_cheapest).add_done_callback(self._cancel_if_shut_down)
+        return await wait_or_stop(work, answer)
+
+    def _run_cheapest(self) -> None:
+        with self._guard:
+            # A cancelled execution leaves a task without work.
+            self._waiting = [pair for pair in self._waiting if not pair[1].cancelled()]
+            if not self._waiting:
+                return
+            pair = min(self._waiting, key=lambda pair: self._cost(pair[0]))
+            self._waiting.remove(pair)
+        work, answer = pair
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(work.run())
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting coroutine
+            answer.set_exception(error)
+
+    def _cancel_if_shut_down(self, slot: Future[None]) -> None:
+        """Cancel all waiting executions when the pool is shut down: no thread will run them."""
+        if slot.cancelled():
+            with self._guard:
+                waiting, self._waiting = self._waiting, []
+            for _, answer in waiting:
+                answer.cancel()
+
 
 GRACE_SECONDS = 180
 """How much longer than the program's own limit a container may take before it counts as dead."""
@@ -241,3 +291,94 @@ def edit_name(diffs: Sequence[str]) -> str:
         data = diff.encode("utf-8", "surrogateescape")
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
+
+
+ConfiguredMode = Literal["auto", "warm", "cold"]
+
+PROBE_EDIT = """\
+--- /dev/null
++++ b/capuchin-probe/one.py
+@@ -0,0 +1 @@
++ONE = 1
+"""
+PROBE_PROGRAM = """
+import os, shutil
+assert os.getuid() == 10001 and os.getpid() == 2
+assert sorted(os.listdir("capuchin-probe")) == ["one.py"]
+shutil.rmtree("capuchin-probe")
+os.mkdir("capuchin-probe")
+assert os.listdir("capuchin-probe") == []  # needs extended attributes in a tmpfs
+os.rename("capuchin-probe", "renamed")
+assert set(os.listdir("/proc/self/fd")) == {"0", "1", "2", "3"}
+assert not os.path.exists("/opt/capuchin/entry.py")
+for line in open("/proc/self/status"):
+    name, _, value = line.partition(":")
+    assert name not in ("CapPrm", "CapEff", "CapBnd") or int(value, 16) == 0
+    assert name != "NoNewPrivs" or int(value) == 1
+    assert name != "Seccomp_filters" or int(value) >= 1
+try:
+    os.stat("/proc/1/fd/0")
+except OSError:
+    print("isolated")
+"""
+
+
+class ExecutionMode:
+    """Whether executions run in warm containers or in one container each: tried once."""
+
+    def __init__(self, mode: ConfiguredMode) -> None:
+        self.cold_reason = "the settings ask for it" if mode == "cold" else None
+        """Why each execution gets a container of its own; empty: none does; None: not tried."""
+        self._configured = mode
+        self._lock = threading.Lock()
+
+    async def is_warm(self, pool: ThreadPoolExecutor, warm_pool: WarmPool) -> bool:
+        """Raises `SandboxUnavailable` if Docker fails or the host lacks required support."""
+        if self.cold_reason is None:
+            await run_stoppable(pool, ExclusiveWork(Probe(self, warm_pool), self._lock))
+        if self.cold_reason and self._configured == "warm":
+            raise SandboxUnavailable(
+                f"This host does not support warm sandboxes: {self.cold_reason}"
+            )
+        return not self.cold_reason
+
+    def __str__(self) -> str:
+        if self.cold_reason is None:
+            return "warm sandboxes not tried yet"
+        if self.cold_reason:
+            return f"one container for each execution, because {self.cold_reason}"
+        return "warm sandboxes"
+
+
+class Probe:
+    """Sets `mode.cold_reason` to what is missing on this host."""
+
+    def __init__(self, mode: ExecutionMode, warm_pool: WarmPool) -> None:
+        job = Job(
+            steps=[(f"{ENVIRONMENT}/bin/python", "-I", "-S", "-c", PROBE_PROGRAM)],
+            checkout=CHECKOUT,
+            environment=PROGRAM_ENVIRONMENT,
+            tree=TREE,
+            diffs=[PROBE_EDIT],
+        )
+        self._mode = mode
+        self._execution = WarmExecution(warm_pool, job, limits=Limits(seconds=30))
+
+    def stop(self) -> None:
+        self._execution.stop()
+
+    def run(self) -> None:
+        """Raises `SandboxUnavailable`, and `Stopped` after `stop`."""
+        if self._mode.cold_reason is not None:
+            return  # another thread was faster
+        try:
+            self._mode.cold_reason = probe_problem(self._execution.run())
+        except (PatchRejected, NoWarmContainer) as error:
+            self._mode.cold_reason = str(error)
+
+
+def probe_problem(found: Execution) -> str:
+    if found.passed and found.output == "isolated\n":
+        return ""
+    last = found.output.strip().splitlines()[-1:] or [f"it ended by {found.ending}"]
+    return f"The probe failed: {last[0][:200]}"

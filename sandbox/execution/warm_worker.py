@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.stream import STDOUT, DeadlinePassed, Stream
+from sandbox.execution.jobs import STDOUT, DeadlinePassed, Stream
 from sandbox.layout import CHECKOUT, TREE
 from sandbox.limits import INODES, OPEN_FILES, Limits
 

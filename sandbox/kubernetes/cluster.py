@@ -1,4 +1,4 @@
-"""The pods of one namespace of a cluster.
+"""The pods of one namespace.
 
 The SDK has no types; its answers are checked where they are used.
 """
@@ -10,14 +10,54 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
+from sandbox.docker.container import POLL_SECONDS
 from sandbox.errors import SandboxUnavailable
+from sandbox.execution.jobs import STDERR, STDOUT, DeadlinePassed
 from sandbox.kubernetes.pod import CONTAINER_NAME, GRACE_SECONDS
-from sandbox.kubernetes.stream import PodStream
+
+MESSAGE_BYTES: Final = 32 * 1024
+"""Bytes per message: kubelets refuse much larger ones."""
+
+
+class PodStream:
+    """Implements `sandbox.execution.jobs.Stream` on the websocket of `kubernetes.stream`.
+
+    Protocol: https://kubernetes.io/docs/reference/using-api/websockets/, `v4.channel.k8s.io`.
+    """
+
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+
+    def send(self, data: bytes, *, seconds: float) -> None:
+        self._socket.sock.settimeout(seconds)
+        for start in range(0, len(data), MESSAGE_BYTES):
+            if not self._socket.is_open():
+                raise OSError("the pod's input is closed")
+            self._socket.write_stdin(data[start : start + MESSAGE_BYTES])
+
+    def read(self, *, deadline: float, stopped: Callable[[], bool]) -> tuple[int, bytes] | None:
+        while True:
+            for kind, channel in ((STDOUT, 1), (STDERR, 2)):
+                data = self._socket.read_channel(channel)
+                if data:
+                    return kind, data if isinstance(data, bytes) else data.encode()
+            if not self._socket.is_open():
+                return None
+            left = deadline - time.monotonic()
+            if left <= 0 or stopped():
+                raise DeadlinePassed
+            self._socket.update(timeout=min(left, POLL_SECONDS))
+
+    def close(self) -> None:
+        self._socket.close()
+        # If the other side closed first, `close` alone leaves the connection open.
+        self._socket.sock.shutdown()
+
 
 log = logging.getLogger(__name__)
 

@@ -11,14 +11,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sandbox.base import Execution
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import UNOWNED_SECONDS, CleanupResult, EnvironmentRequest, OnProgress
-from sandbox.environment.attempt import Attempt
-from sandbox.environment.installation import Installation
+from sandbox.environment.recipe import Attempt, Installation
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
-from sandbox.execution.job import Job
+from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limits_message
@@ -26,6 +24,7 @@ from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
+from sandbox.program import Execution
 
 log = logging.getLogger(__name__)
 
@@ -91,14 +90,10 @@ class KubernetesEngine:
                 )
         return f"Kubernetes {version}, warm sandboxes as pods; images are built by {built_by}"
 
-    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
-        """As `DockerEngine.plan`."""
-        return await self._builder.plan(request)
-
     async def prepare(
         self,
         request: EnvironmentRequest,
-        attempt: Attempt | None = None,
+        attempt: Attempt,
         *,
         on_progress: OnProgress | None = None,
     ) -> str:

@@ -1,14 +1,19 @@
-"""The pod of a warm container, with the same limits as `sandbox.docker.container`."""
+"""The pod of a warm container; `python -m` prints its seccomp profile for a node.
+
+`python -m sandbox.kubernetes.pod` prints it; `deploy/kubernetes/lane.json` holds it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR_CODE
+from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR_CODE, seccomp_profile, warm_profile
 from sandbox.guest.supervisor.mounts import STATE
 from sandbox.layout import LABEL_OWNER, LABEL_RUN, UID
 from sandbox.limits import Limits
@@ -120,3 +125,24 @@ def label_value(text: str) -> str:
 
 def _memory_volume(name: str, size: str) -> dict[str, Any]:
     return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
+def node_profile() -> str:
+    """JSON in the form of the runtime specification's `LinuxSeccomp`, which differs from Docker's.
+
+    https://github.com/opencontainers/runtime-spec/blob/main/config-linux.md#seccomp
+    """
+    docker: dict[str, Any] = json.loads(warm_profile(seccomp_profile()))
+    profile = {
+        "defaultAction": docker["defaultAction"],
+        "architectures": [entry["architecture"] for entry in docker["archMap"]],
+        "syscalls": [
+            {key: value for key, value in rule.items() if key != "comment"}
+            for rule in docker["syscalls"]
+        ],
+    }
+    return json.dumps(profile, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(node_profile())

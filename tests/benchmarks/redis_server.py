@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.demo import redis_server
 from bot.settings import Settings
+from capuchin_demo import environment as redis_server
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from bot.cli import main
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 ROOT: Final = Path(__file__).parents[2]
 EXPECTED: Final = Path(__file__).parent / "expected"

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 from tests.doors.outside import ROOT, redis, running, serve
 
 SECONDS: Final = 120

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub import LocalHub
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import BotHarness, StartBot

@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from bot.localhub import Exchange, LocalHub
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Exchange
 
 SHOWS_PROGRESS: Final = re.compile(
     rb"I am (looking into this|comparing|putting edit [A-Z]+ into the pull request)"

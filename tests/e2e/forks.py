@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bot.localhub import LocalHub, Repo
-from bot.localhub.actions.pulls import NewPull, open_pull
-from bot.localhub.git.types import Signature
-from bot.localhub.state import Pull, now
+from capuchin_demo.hub.git_repository import Signature
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.pull_actions import NewPull, open_pull
+from capuchin_demo.hub.state import Pull, Repo, now
 
 
 async def fork_pull(

@@ -9,21 +9,21 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from redis.asyncio import Redis
 
 from bot.bootstrap import Bot, assemble, open_bot
+from bot.data.run import Login, RepoRef, Run, RunId, now
 from bot.errors import TryLater
 from bot.github.app import GitHubApp
-from bot.localhub import Comment, Issue, LocalHub, Repo
-from bot.localhub.serve import serve_app
-from bot.localhub.state import Pull
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Login, RepoRef, Run, RunId, now
-from pipeline.models.wrappers.throttled import RETRY_WAITS
-from sandbox.docker.client import connect
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Comment, Issue, Pull, Repo
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.models.wrappers import RETRY_WAITS
+from sandbox.docker.docker_client import connect
 from tests.e2e import shop
 from tests.e2e.deaths import Deaths
 from tests.e2e.people import MAINTAINER, REPORTER, SMALL_SHOP, People

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from bot.localhub import Comment, Issue, LocalHub, Repo
-from bot.recorded.server import RecordedServer
 from bot.settings import Settings
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Comment, Issue, Repo
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.support.data.publishing import SHOP
 

@@ -6,27 +6,21 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from bot.data.job import Job, OnProgress, Outcome, PlanOutcome, SolveOutcome, VerificationRequest
+from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
-from bot.runner.types import (
-    Job,
-    OnProgress,
-    Outcome,
-    PlanOutcome,
-    SolveOutcome,
-    VerificationRequest,
-)
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from bot.types import RunId
-from pipeline.models.wrappers.metered import Meter
-from pipeline.solve import OUTCOME_KEY, SolveResult
+from bot.storage.workers import InFlightWork
+from pipeline.data.types import NoFix, Selection, TestScript, Usage
+from pipeline.models.metering import Meter
 from pipeline.store import Store
-from pipeline.types import NoFix, Selection, TestScript, Usage
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.revise import Revision, RevisionTask
 from pipeline.workflows.verify import Verification
-from sandbox.base import Ending, Execution, Sandbox
+from sandbox.base import Sandbox
+from sandbox.program import Ending, Execution
 from tests.support.data.publishing import ACCOUNTS, FAILS, PASSES, a_selection
 from tests.support.sandboxes import PassingSandbox
 

@@ -13,57 +13,50 @@ from typing import Final
 
 import zstandard
 
-from bot import events, markdown
+from bot import safe_text as markdown
 from bot.admission.issue_text import build_issue
-from bot.comments.evidence.test_output import (
-    drop_progress,
-    find_counts,
-    find_error,
-    shorten_failures,
-    show_end,
-)
-from bot.comments.pull_template import TemplateTexts, fill_template
-from bot.events import Ignored, InvalidSignature, MalformedPayload
-from bot.github.models import IssueFacts
+from bot.comments.evidence import drop_progress, find_counts, find_error, shorten_failures, show_end
+from bot.comments.pull_request import TemplateTexts, fill_template
+from bot.data.github_facts import IssueFacts
+from bot.data.run import Login
 from bot.repo_config.untrusted import answer_in_process
-from bot.triggers.command_text import nearest_verb, parse_command
-from bot.triggers.decide import BotNames, companion_update, decide
-from bot.types import Login
-from pipeline.bundle.read import BadBundle, read_bundle
-from pipeline.codebase.commit import Codebase, File
+from bot.webhooks import decide as events
+from bot.webhooks import payload
+from bot.webhooks.command_text import nearest_verb, parse_command
+from bot.webhooks.decide import BotNames, companion_update, decide
+from bot.webhooks.payload import Ignored, InvalidSignature, MalformedPayload
+from pipeline.bundle import BadBundle, read_bundle
+from pipeline.codebase.commit import Codebase, File, RecentBytes
 from pipeline.codebase.grammars import PARSE_SECONDS
-from pipeline.codebase.recent import RecentBytes
-from pipeline.context.relevance.verdict import parse_verdict
-from pipeline.edits.blocks import parse_blocks
+from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
+from pipeline.context.scout import parse_verdict
+from pipeline.data.types import CommitSha
 from pipeline.edits.match import find_nearest, replace_once
-from pipeline.edits.unified_diff import list_paths, parse_diff, remove_files
+from pipeline.edits.read import parse_blocks
 from pipeline.environment.check import parse_imports
-from pipeline.environment.collection import parse_collection
-from pipeline.environment.failures import count_kinds
-from pipeline.environment.machine import parse_commands
-from pipeline.generation.exploring.named_tests import parse_test_names
+from pipeline.environment.health import count_kinds
+from pipeline.environment.setup_machine import parse_commands
+from pipeline.generation.exploring import parse_test_names
+from pipeline.languages.detect import detect_recipe
+from pipeline.languages.manifests import Manifests
+from pipeline.languages.python.ci import find_ci_recipe
+from pipeline.languages.python.install import make_installer_plan
+from pipeline.languages.python.locks import read_lock
+from pipeline.languages.python.packages import parse_collection
+from pipeline.languages.python.requirements import find_test_needs
+from pipeline.languages.python.tox_nox import nox_lines, tox_lines
+from pipeline.languages.readers import parse_console_output, parse_junit, parse_sympy_output
+from pipeline.localisation.stages import parse_files, parse_places
+from pipeline.reasons import find_blocked_hosts
 from pipeline.regression.command import TestCommand
-from pipeline.regression.console_output import parse_console_output
-from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import TestRun
-from pipeline.regression.routines import nox_lines, tox_lines
 from pipeline.regression.runner import parse_execution
-from pipeline.regression.sympy_output import parse_sympy_output
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
-from pipeline.search.localisation import parse_places
-from pipeline.search.understanding import parse_files
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.types import CommitSha
-from pipeline.workflows.blocked_hosts import find_blocked_hosts
+from pipeline.selection.scoring.canonical import normalise
 from pipeline.workflows.revise import split_replies
-from sandbox.base import Execution
-from sandbox.environment.ci import find_ci_recipe
 from sandbox.environment.dockerfile import check_dockerfile
-from sandbox.environment.installer_plan import make_installer_plan
-from sandbox.environment.locks import read_lock
-from sandbox.environment.recipe import Manifests, detect_recipe
-from sandbox.environment.test_needs import find_test_needs
 from sandbox.errors import EnvironmentFailed
+from sandbox.program import Execution
 from tests.fuzz.target import Target, split_files
 
 NAMES: Final = BotNames("capuchin", "capuchin", "capuchin-bot")
@@ -91,7 +84,7 @@ def parse_webhook(data: bytes) -> None:
             companion_update(wanted)
             wanted.model_dump_json()
     with contextlib.suppress(InvalidSignature):
-        check = events.SignatureCheck("secret")
+        check = payload.SignatureCheck("secret")
         check.add(body)
         check.finish(name)
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import trustme
 import yaml
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 from tests.kubernetes.images import write_image
 from tests.kubernetes.namespaces import Namespaces
 

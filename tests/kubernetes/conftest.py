@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sandbox.execution.session import SandboxSession
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from tests.kubernetes.cluster import DEPLOY, RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE, make_engine
 from tests.support.docker import ca_bundle, prepare_package_image, run_id

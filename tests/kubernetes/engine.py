@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
-from sandbox.environment.options import BuildOptions
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.limits import Limits
 from tests.support.docker import OWNER
 

@@ -17,14 +17,14 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.engine import REQUIRED_PERMISSIONS, KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import REQUIRED_PERMISSIONS, KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.program import python_script
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE
-from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, make_tree
+from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, build_environment, make_tree
 
 WORKER = "--as=system:serviceaccount:capuchin:capuchin-worker"
 SECONDS = 120
@@ -211,8 +211,8 @@ def contains(found: Any, asked: Any) -> bool:
 async def test_a_tree_is_built_pushed_pulled_and_run_before_and_after_an_edit(
     engine: KubernetesEngine, cluster: RealCluster, registry: str, tmp_path: Path, run_id: str
 ) -> None:
-    image = await engine.prepare(
-        EnvironmentRequest(make_tree(tmp_path, {**PACKAGE, "README": run_id}))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, {**PACKAGE, "README": run_id}))
     )
     assert image.startswith(f"{registry}/capuchin-tree@sha256:")
     ask = "import shop; print(shop.total(1, 2))"

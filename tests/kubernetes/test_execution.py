@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.program import Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the tests themselves
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403

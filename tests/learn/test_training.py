@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.cli import main
-from pipeline.learning.interpreter import TrainedKind, read_training
+from pipeline.lab.learning.interpreter import TrainedKind, read_training
 from tests.support.data.learning_rows import (
     APART,
     EPOCHS,
@@ -81,7 +81,7 @@ SERVED = """
 import json, sys
 sys.path.append(sys.argv[1])
 from transformers import AutoTokenizer
-from pipeline.learning.trainer.tokens import completion_example, preference_example, read_rows
+from pipeline.lab.learning.trainer.train_tokens import completion_example, preference_example, read_rows
 from pathlib import Path
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
 found = []

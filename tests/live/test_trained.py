@@ -12,21 +12,20 @@ from typing import NamedTuple
 import pytest
 
 from bot.cli import main
-from bot.cli.doctor.models import check_process_reward, check_reward
-from bot.cli.doctor.types import CheckFailed
+from bot.cli.doctor_services import CheckFailed, check_process_reward, check_reward
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.learning.filtering import FilteredData
-from pipeline.learning.interpreter import TrainedKind, score_rows
-from pipeline.learning.rows import OutcomeRow, ProcessRow
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
-from pipeline.search.judging import render_judgement
-from pipeline.shown import Located, SuspectFile
-from pipeline.solve import Models
+from bot.storage.workers import InFlightWork
+from pipeline.data.code_places import Located, SuspectFile
+from pipeline.data.options import Options
+from pipeline.lab.learning.filtering import FilteredData
+from pipeline.lab.learning.interpreter import TrainedKind, score_rows
+from pipeline.lab.learning.training_rows import OutcomeRow, ProcessRow
+from pipeline.localisation.process_reward import render_judgement
+from pipeline.models.metering import Meter
 from pipeline.store import DirStore
-from pipeline.types import replace
+from pipeline.workflows.outcome import Models
+from sandbox.frozen import replace
 from tests.live.server import LENGTH, NAME, serve_vllm
 from tests.support.data.learning_rows import APART, ROWS, train_command, write_learning_rows
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import httpx
 
 from pipeline.context.finder import ContextFinder
-from pipeline.context.relevance.reader import SCHEMA
+from pipeline.context.scout import SCHEMA
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.models.base import Message, ModelRequest, Reply, ReplyFormat
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.options import Options
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from tests.live.server import LENGTH, NAME
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel

@@ -22,8 +22,8 @@ def main(root: str, trained: Path, rows: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import DPOConfig, DPOTrainer
 
-    from pipeline.learning.trainer.tokens import preference_example, read_rows
-    from pipeline.learning.trainer.train import BETA
+    from pipeline.lab.learning.trainer.train import BETA
+    from pipeline.lab.learning.trainer.train_tokens import preference_example, read_rows
 
     class OurTokens(DPOTrainer):
         def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:

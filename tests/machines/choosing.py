@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Selection
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Issue, Selection
+from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,

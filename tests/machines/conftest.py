@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.regression import control
-from sandbox.base import Execution
+from pipeline.regression import compare as control
+from sandbox.program import Execution
 from tests.support.data.solver_shop import Shop, open_shop
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import BudgetSpent
+from pipeline.data.options import Options
+from pipeline.data.types import NoFix, Selection
 from pipeline.models.base import ModelProfile, Price
-from pipeline.models.wrappers.metered import Meter, MeteredModel
-from pipeline.options import Options
+from pipeline.models.metering import Meter, MeteredModel
+from pipeline.run_errors import BudgetSpent
 from pipeline.selection.voting import is_good_enough
-from pipeline.solve import Models, Solver
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import NoFix, Selection
-from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
+from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, Models
 from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from bot.repo_config.model import RepoConfig, parse_config
-from pipeline.context.search.embeddings import EmbeddingRanker
-from pipeline.context.server_tokens import open_counter
-from pipeline.context.tokens import ESTIMATOR, TokenCounter
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import NoFix, Selection
 from pipeline.models.spec import parse_spec
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Context, NoFix, Selection
+from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_embeddings import served

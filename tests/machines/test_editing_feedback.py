@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.types import Selection
 from pipeline.generation.editing import EditingState
 from pipeline.state import Phase
 from pipeline.store import DirStore
-from pipeline.types import Selection
 from tests.support.data.solver_shop import (
     APPROVE,
     BREAKING_EDIT,

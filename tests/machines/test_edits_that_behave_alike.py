@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.data.types import Selection
 from pipeline.regression.suite import RegressionSuite
-from pipeline.types import Selection
 from tests.machines.choosing import asked, chosen_by
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.generation.exploring.machine import OUTPUT_BYTES, ExploringMachine
-from pipeline.generation.exploring.state import ExploringState
-from pipeline.generation.task import EditTask
+from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.options import Options
+from pipeline.generation.diversity import EditTask
+from pipeline.generation.exploring import OUTPUT_BYTES, ExploringMachine, ExploringState
 from pipeline.machine import drive
-from pipeline.options import Options
-from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources
 from pipeline.state import Phase
 from pipeline.store import DirStore
-from pipeline.types import Context, SourceFile
 from sandbox.program import NO_GIT
 from tests.support.data.solver_shop import FILES, GOOD_EDIT, GOOD_SCRIPT, ISSUE, Shop, open_shop
 from tests.support.fakes import Answer, DyingStore, Killed, ScriptedModel

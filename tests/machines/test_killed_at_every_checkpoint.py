@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from pipeline.types import Selection
+from pipeline.data.types import Selection
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,

@@ -9,23 +9,21 @@ from typing import Any
 
 import pytest
 
-from pipeline.bundle.write import write_bundle
-from pipeline.evaluation.dataset import BadData
-from pipeline.learning.checks import check_attempt
-from pipeline.learning.execute import execute_checks
-from pipeline.learning.filtering import filter_data
-from pipeline.learning.records import Attempt, LearningData, SolvedIssue
-from pipeline.learning.rows import outcome_prompt
-from pipeline.learning.runs import read_attempts
+from pipeline.bundle import write_bundle
+from pipeline.data.code_places import Located
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Usage
+from pipeline.lab.dataset import BadData
+from pipeline.lab.learning.attempts import read_attempts
+from pipeline.lab.learning.filtering import check_attempt, execute_checks, filter_data
+from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue
+from pipeline.lab.learning.training_rows import outcome_prompt
+from pipeline.localisation.process_reward import StepScore, render_judgement
 from pipeline.models.base import ModelProfile, ModelRequest, Reply
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
-from pipeline.search.judging import render_judgement
-from pipeline.search.reward import StepScore
-from pipeline.selection.reward import ImplicitReward
-from pipeline.shown import Located
+from pipeline.models.metering import Meter
+from pipeline.selection.ties import ImplicitReward
 from pipeline.store import DirStore
-from pipeline.types import Issue, Usage, replace
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.data.types import Selection
 from pipeline.regression.runner import GRACE_SECONDS
-from pipeline.types import Selection
-from sandbox.base import Execution
-from sandbox.program import Program
+from sandbox.program import Execution, Program
 from tests.support.data.solver_shop import APPROVE, FILES, GOOD_EDIT, ISSUE, Shop, open_shop, simple
 from tests.support.fakes import Answer, ScriptedModel, SubprocessSandbox
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.mixture import assign_generators
-from pipeline.options import Generator, Options
-from pipeline.solve import Models, Solver
+from pipeline.data.options import Generator, Options
+from pipeline.data.types import Selection
+from pipeline.generation.diversity import assign_generators
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Selection
+from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
     APPROVE,
     COMMON,

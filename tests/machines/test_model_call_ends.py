@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import NoFix, Selection
 from pipeline.generation.editing import EditingState
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
-from pipeline.models.profiles import look_up
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.throttled import ThrottledModel
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.spec import ModelSpec, look_up
+from pipeline.models.wrappers import ThrottledModel
+from pipeline.solve import Solver
 from pipeline.state import Phase
 from pipeline.store import DirStore
-from pipeline.types import NoFix, Selection
+from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
     APPROVE,
     GOOD_EDIT,

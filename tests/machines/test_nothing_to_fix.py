@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
+from pipeline.data.types import NoFix, Selection
 from pipeline.edits.external import LARGEST
-from pipeline.types import NoFix, Selection
-from pipeline.workflows.lineage import Lineage
+from pipeline.workflows.abstain import Lineage
 from tests.support.data.repositories import add_commit
 from tests.support.data.solver_shop import (
     APPROVE,

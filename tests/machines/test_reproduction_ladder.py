@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import BudgetSpent
-from pipeline.types import NoFix, Selection
+from pipeline.data.types import NoFix, Selection
+from pipeline.run_errors import BudgetSpent
 from tests.support.data.solver_shop import (
     APPROVE,
     FILES,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.code_places import SourceFile
+from pipeline.data.options import Options
 from pipeline.edits.patches import create_patch
-from pipeline.errors import BudgetSpent
 from pipeline.models.base import ModelRefused
-from pipeline.options import Options
 from pipeline.resources import Resources
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
-from pipeline.types import SourceFile
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
 from prompts.templates import render
 from tests.support.data.solver_shop import GOOD_EDIT, ISSUE, WRONG_EDIT, Shop

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pipeline.models.wrappers.timed import CLOCK_KEY, RunClock, WorkTime
+from pipeline.data.types import NoFix, Selection
+from pipeline.models.wrappers import CLOCK_KEY, RunClock, WorkTime
 from pipeline.store import DirStore
-from pipeline.types import NoFix, Selection
 from tests.support.data.solver_shop import APPROVE, GOOD_EDIT, ISSUE, TEST_FILE, Shop, simple
 from tests.support.fakes import Killed, ScriptedModel
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import BudgetSpent
+from pipeline.data.types import NoFix, Selection
 from pipeline.generation.editing import EditingState
 from pipeline.models.base import ContextTooLong, ModelRefused
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
-from pipeline.types import NoFix, Selection
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,

@@ -11,17 +11,18 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from bot.recorded.requests import ReceivedRequest
-from bot.recorded.server import RecordedServer
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
-from pipeline.search.tree import NOTHING_FOUND, find_beam
+from bot.storage.workers import InFlightWork
+from capuchin_demo.recorded.recording import ReceivedRequest
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.code_places import SearchRecord
+from pipeline.data.options import Options
+from pipeline.data.types import Selection
+from pipeline.localisation.tree_search import NOTHING_FOUND, find_beam
+from pipeline.models.metering import Meter
 from pipeline.solve import Solver
 from pipeline.store import DirStore, Store
-from pipeline.types import SearchRecord, Selection
 from tests.contracts.models.clients import KEY, recording
 from tests.support.data.solver_shop import GOOD_EDIT, GOOD_SCRIPT, ISSUE, RANKING, TEST_FILE, Shop
 

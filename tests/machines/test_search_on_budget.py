@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import BudgetSpent
+from pipeline.data.code_places import Located, SearchRecord
+from pipeline.data.types import Issue, Selection
+from pipeline.localisation.process_reward import NOT_SCORED, ProcessReward, StepScore
 from pipeline.models.base import ModelProfile, Price
-from pipeline.search.reward import NOT_SCORED, ProcessReward, StepScore
-from pipeline.shown import Located
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
-from pipeline.types import Issue, SearchRecord, Selection, replace
 from pipeline.workflows.outcome import load_context
+from sandbox.frozen import replace
 from tests.support.data.solver_shop import APPROVE, GOOD_EDIT, ISSUE, Shop, simple
 from tests.support.fakes import Answer, ScriptedModel
 

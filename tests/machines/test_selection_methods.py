@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.models.base import ModelUnavailable
-from pipeline.models.likelihood import ScoreUnavailable
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.data.types import Candidate, NoFix, Patch, Selection, TestScript
+from pipeline.models.base import ModelUnavailable, ScoreUnavailable
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Verdict
 from pipeline.store import DirStore
-from pipeline.types import Candidate, NoFix, Patch, Selection, TestScript
 from tests.machines.choosing import (
     ABSOLUTE,
     ADDED,

@@ -8,16 +8,10 @@ from typing import Any
 import pytest
 
 from pipeline.context.files.cache import cache_path
-from pipeline.errors import BudgetSpent
-from pipeline.models.base import (
-    ContextTooLong,
-    ModelProfile,
-    ModelRefused,
-    ModelUnavailable,
-    Price,
-)
+from pipeline.data.types import NoFix, Selection
+from pipeline.models.base import ContextTooLong, ModelProfile, ModelRefused, ModelUnavailable, Price
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore, Store
-from pipeline.types import NoFix, Selection
 from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
 from sandbox.frozen import replace
 from tests.support.data.solver_shop import (

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from bot.recorded.requests import ReceivedRequest
-from bot.recorded.server import RecordedServer
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from capuchin_demo.recorded.recording import ReceivedRequest
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import Selection
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Selection
+from pipeline.workflows.outcome import Models
 from tests.contracts.models.clients import KEY, Kind, client, recording
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,

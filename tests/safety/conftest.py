@@ -11,12 +11,11 @@ import docker
 import pytest
 from docker.errors import APIError
 
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, SandboxSession
-from sandbox.docker.options import DockerOptions
-from sandbox.environment.options import BuildOptions
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.docker.docker_client import DockerAddress, connect
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.environment.build_options import BuildOptions
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.limits import Limits
 from sandbox.program import python_script
 from tests.support.docker import (

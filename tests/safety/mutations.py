@@ -246,7 +246,7 @@ PROTECTIONS: Final = (
         "warm",
         (
             (
-                "sandbox/environment/options.py",
+                "sandbox/environment/build_options.py",
                 "found = {**PROGRAM_ENVIRONMENT,",
                 'found = {**__import__("os").environ, **PROGRAM_ENVIRONMENT,',
             ),
@@ -258,7 +258,7 @@ PROTECTIONS: Final = (
         "warm",
         (
             (
-                "sandbox/docker/build/network.py",
+                "sandbox/docker/build_network.py",
                 'start({}, "none", program=HOLD',
                 "start({}, options.network, program=HOLD",
             ),

@@ -9,8 +9,8 @@ from typing import Final
 
 from tests.safety.mutation import Protection
 
-DOOR: Final = "bot/server/door.py"
-BUNDLE: Final = "pipeline/bundle/read.py"
+DOOR: Final = "bot/server/connections.py"
+BUNDLE: Final = "pipeline/bundle.py"
 COMMIT: Final = "pipeline/codebase/commit.py"
 EXTERNAL: Final = "pipeline/edits/external.py"
 AT_THE_DOOR: Final = "tests/e2e/webhook/test_door.py"
@@ -31,7 +31,7 @@ DOORS: Final = (
     wall(
         "signature before the body",
         "bot/server/app.py",
-        "            events.check_form(signature)\n",
+        "            payload.check_form(signature)\n",
         "",
         f"{AT_THE_DOOR}::test_without_a_well_formed_signature_no_body_is_waited_for",
     ),
@@ -136,7 +136,7 @@ DOORS: Final = (
     ),
     wall(
         "own tests made to fail",
-        "pipeline/regression/control.py",
+        "pipeline/regression/compare.py",
         "if set(before.own_failed) & set(after.own_passed):",
         "if False:",
         "tests/unit/pipeline/regression/test_suite.py"
@@ -144,7 +144,7 @@ DOORS: Final = (
     ),
     wall(
         "code in a process",
-        "pipeline/selection/normalise/lexing.py",
+        "pipeline/selection/scoring/lexing.py",
         "READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())",
         "lex_in_process(json.dumps([text, path, local_from]).encode())",
         f"{OF_CODE}::test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text",
@@ -221,21 +221,21 @@ DOORS: Final = (
     ),
     wall(
         "references between settings of tox",
-        "sandbox/environment/tox_nox.py",
+        "pipeline/languages/python/tox_nox.py",
         "MOST_DEPTH = 5\n",
         "MOST_DEPTH = 3\nMOST_LINES = 10**9\n",
         f"{HOSTILE_FILES}::test_reading_takes_time_in_proportion_to_the_file",
     ),
     wall(
         "bytes of all files of an installation",
-        "sandbox/environment/recipe.py",
+        "pipeline/languages/detect.py",
         "if member.size > min(most, left, left_for_ci if is_ci else left):",
         "if member.size > most:",
         f"{HOSTILE_FILES}::test_many_files_are_read_up_to_a_size_in_all",
     ),
     wall(
         "dots of all keys",
-        "sandbox/environment/manifests.py",
+        "pipeline/languages/manifests.py",
         " or sum(count * count for count in dots) > MOST_SQUARES:",
         ":",
         f"{HOSTILE_FILES}::test_dotted_keys_of_many_lines_are_not_read",
@@ -256,7 +256,7 @@ BY_EDITS: Final = (
         "",
         (
             (
-                "sandbox/execution/verdict.py",
+                "sandbox/execution/jobs.py",
                 'if execution.exit_code == 0 and "0" not in reached:',
                 "if False:",
             ),
@@ -274,7 +274,7 @@ BY_EDITS: Final = (
     ),
     wall(
         "an edit's own test does not decide",
-        "pipeline/selection/own_tests.py",
+        "pipeline/selection/controls.py",
         "if test.text not in independent and own and passing and passing <= own:",
         "if False:",
         "tests/e2e/cli/test_select_attacks.py::test_the_test_that_an_edit_brings_does_not_choose_it",

@@ -23,10 +23,9 @@ from typing import Any, Final, cast
 import docker
 
 from sandbox.docker.base_image import recipe_files
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
-from sandbox.environment.options import BuildOptions
+from sandbox.docker.docker_client import connect
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.environment.build_options import BuildOptions
 from tests.safety.mutation import Protection
 from tests.safety.mutations import PROTECTIONS
 from tests.support.docker import prepare_package_image

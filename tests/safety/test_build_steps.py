@@ -8,13 +8,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.program import Program
 from tests.support.attack_scripts import ESCAPE_FROM_A_BUILD
-from tests.support.docker import containers_of, gateway_of, make_tree
+from tests.support.docker import build_environment, containers_of, gateway_of, make_tree
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,8 @@ async def test_a_build_step_finds_no_secret(
         "ls -d /var/run/docker.sock /run/secrets /root/.??* /root/* >> seen 2>/dev/null || true",
         "cat /root/.netrc /root/.pypirc /etc/pip.conf ~/.docker/config.json >> seen 2>&1 || true",
     ]
-    image = await engine.prepare(
-        EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=steps, scope=run_id)
     )
     async with engine.open(image, run_id=run_id) as sandbox:
         seen = (await sandbox.run(Program(["cat", "seen"]))).output
@@ -57,7 +57,10 @@ async def test_a_build_reaches_no_host_private_network_or_metadata(
         tree = make_tree(tmp_path, {"escape.py": ESCAPE_FROM_A_BUILD, "Dockerfile": dockerfile})
         for given in ({"setup": [escape]}, {"dockerfile": "Dockerfile"}):
             with pytest.raises(EnvironmentFailed) as failed:
-                await engine.prepare(EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given))  # pyright: ignore[reportArgumentType] - either
+                await build_environment(
+                    engine,
+                    EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given),  # pyright: ignore[reportArgumentType] - either
+                )
             lines = failed.value.log.splitlines()
             tried = [line for line in lines if line.startswith(("connect", "tunnel", "through"))]
             assert len(tried) == 30, failed.value.log

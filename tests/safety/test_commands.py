@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.base import Ending
-from sandbox.command_run import CommandRun
-from sandbox.docker.engine import SandboxSession
+from sandbox.execution.session import SandboxSession
 from sandbox.guest.supervisor.capture import MAX_BYTES, MAX_ENTRIES
-from sandbox.program import shell_command
+from sandbox.program import CommandRun, Ending, shell_command
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 
 METADATA_PROBE = """

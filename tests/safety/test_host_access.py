@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.docker.engine import SandboxSession
+from sandbox.execution.session import SandboxSession
 from sandbox.program import python_script
 from tests.support.own_docker_daemon import OwnDaemon
 

@@ -7,10 +7,9 @@ import platform
 
 import pytest
 
-from sandbox.base import Ending
-from sandbox.docker.engine import SandboxSession
+from sandbox.execution.session import SandboxSession
 from sandbox.guest.supervisor.seccomp import FORBIDDEN
-from sandbox.program import python_script
+from sandbox.program import Ending, python_script
 from tests.support.own_docker_daemon import OwnDaemon
 
 ATTEMPT = """

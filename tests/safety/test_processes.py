@@ -8,13 +8,12 @@ import zlib
 
 import pytest
 
-from pipeline.regression.guest_files import read_wrapper_source
-from sandbox.base import Ending
+from pipeline.regression.runner import read_wrapper_source
 from sandbox.docker.cold_execution import END_SECONDS
-from sandbox.docker.engine import SandboxSession
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.probe import ConfiguredMode
-from sandbox.program import Program, python_script
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
+from sandbox.program import Ending, Program, python_script
 from tests.support.attack_scripts import MANY_PROCESSES
 from tests.support.own_docker_daemon import OwnDaemon
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import docker
 import pytest
 
-from sandbox.base import Ending
-from sandbox.docker.engine import DockerEngine, SandboxSession
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.docker.docker_engine import DockerEngine
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.frozen import replace
-from sandbox.program import python_script
+from sandbox.program import Ending, python_script
 from tests.support.attack_scripts import MEMORY_BOMBS
 from tests.support.docker import wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon

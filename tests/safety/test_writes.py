@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.docker.engine import SandboxSession
 from sandbox.errors import PatchRejected
+from sandbox.execution.session import SandboxSession
 from sandbox.program import Program, python_script
 from tests.support.docker import PACKAGE_FIX
 from tests.support.own_docker_daemon import OwnDaemon

@@ -17,12 +17,11 @@ import pytest
 from docker.errors import APIError, NotFound
 
 from pipeline.store import DirStore
-from sandbox.base import Execution
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_OWNER
+from sandbox.program import Execution
 from tests.soak import worker
 from tests.soak.worker import EDITS, OWNER, TESTS
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon

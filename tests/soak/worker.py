@@ -14,14 +14,12 @@ from typing import cast
 
 from pipeline.concurrency import gather_all
 from pipeline.store import DirStore
-from sandbox.base import Execution
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.limits import Limits
-from sandbox.program import python_script
+from sandbox.program import Execution, python_script
 
 EDITS = 20
 TESTS: Mapping[str, int] = {"warm": 8, "cold": 2}

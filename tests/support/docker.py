@@ -18,12 +18,14 @@ import docker
 import pytest
 from docker.errors import APIError
 
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, SandboxSession
-from sandbox.docker.options import DockerOptions
-from sandbox.engine import Engine, EnvironmentRequest
-from sandbox.environment.options import BuildOptions
-from sandbox.execution.probe import ConfiguredMode
+from pipeline.languages.detect import plan_attempts
+from sandbox.docker.docker_client import connect
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.engine import Engine, EnvironmentRequest, OnProgress
+from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.recipe import Attempt
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.tree import Tree
@@ -129,11 +131,23 @@ def engine_in(mode: ConfiguredMode, ca_bundle: Path | None) -> Generator[DockerE
     asyncio.run(made.close())
 
 
+async def build_environment(
+    engine: Engine,
+    request: EnvironmentRequest,
+    attempt: Attempt | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+) -> str:
+    """The image of the request's tree, installed by the plan's first attempt if none is given."""
+    attempt = attempt or (await plan_attempts(request))[0]
+    return await engine.prepare(request, attempt, on_progress=on_progress)
+
+
 async def prepare_package_image(engine: Engine, directory: Path) -> str:
     """The image of `PACKAGE`, installed with pytest."""
     make_tree(directory, PACKAGE)
     (directory / "src/shop/link.py").symlink_to("total.py")
-    return await engine.prepare(EnvironmentRequest(tree_of_directory(directory)))
+    return await build_environment(engine, EnvironmentRequest(tree_of_directory(directory)))
 
 
 @pytest.fixture(scope="session")

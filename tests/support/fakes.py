@@ -20,15 +20,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.codebase.git import GitFailed, git
+from pipeline.data.types import Usage
 from pipeline.models.base import Message, Model, ModelProfile, ModelRequest, Price, Reply
 from pipeline.store import DirStore
-from pipeline.types import Usage
-from sandbox.base import Ending, Execution
-from sandbox.command_run import CommandRun
 from sandbox.errors import PatchRejected
-from sandbox.execution.captured import to_command_run, with_changes
+from sandbox.execution.jobs import to_command_run, with_changes
 from sandbox.guest.supervisor.capture import capture_changes
-from sandbox.program import COMMAND_PATH, Program
+from sandbox.program import COMMAND_PATH, CommandRun, Ending, Execution, Program
 from sandbox.tree import Tree
 from tests.support.fork_server import is_program
 from tests.support.forked_python import ENVIRONMENT, run_forked

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.localhub.git.run import git_environment
+from capuchin_demo.hub.git_repository import git_environment
 
 
 @dataclass

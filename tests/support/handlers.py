@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot.queue.handler import RunHandlers
+from bot.data.run import Mode, Run, RunStatus, Stop
+from bot.queue.attempt import RunHandlers
 from bot.storage.lease import Lease
-from bot.types import Mode, Run, RunStatus, Stop, replace
+from sandbox.frozen import replace
 
 HandleRun = Callable[[Run, Lease], Awaitable[Run]]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
-from bot.settings import Settings
-from bot.timings import Timings
-from bot.types import RepoRef
+from bot.data.run import RepoRef
+from bot.settings import Settings, Timings
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract_log import ContractLog
 
 SECRET = "a webhook's secret"

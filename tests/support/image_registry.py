@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 PROGRAM = shutil.which("docker-registry")
 

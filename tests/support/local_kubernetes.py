@@ -28,10 +28,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from sandbox.docker.attach import AttachedStream
-from sandbox.docker.client import connect
-from sandbox.docker.container import seccomp_profile, warm_profile
-from sandbox.execution.stream import STDOUT, DeadlinePassed
+from sandbox.docker.container import AttachedStream, seccomp_profile, warm_profile
+from sandbox.docker.docker_client import connect
+from sandbox.execution.jobs import STDOUT, DeadlinePassed
 from sandbox.kubernetes.pod import SECCOMP_PROFILE
 from tests.support.kubernetes_schemas import check_manifest
 

@@ -19,14 +19,12 @@ from typing import Any, cast
 
 import pytest
 
-from bot.watchdog import STALL_SECONDS
+from bot.telemetry.log import STALL_SECONDS
 
 _ROOT = Path(__file__).parents[2]
 _OURS = tuple(f"{_ROOT / room}/" for room in ("bot", "pipeline", "sandbox", "prompts"))
-_OTHERS = tuple(
-    f"{_ROOT / room}/" for room in ("tests", "bot/localhub", "bot/recorded", "bot/demo", ".venv")
-)
-_PASSING_ON = f"{_ROOT}/sandbox/docker/client.py"
+_OTHERS = tuple(f"{_ROOT / room}/" for room in ("tests", "deploy/demo", ".venv"))
+_PASSING_ON = f"{_ROOT}/sandbox/docker/docker_client.py"
 """Blame falls on who calls it: tests ask Docker as well, and may wait for the answer."""
 _SAMPLE_SECONDS = 0.05
 _STEP = cast(Any, asyncio.Handle)._run.__code__

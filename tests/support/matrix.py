@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
-from sandbox.program import python_script
+from sandbox.program import Execution, python_script
 
 MAX_PARALLEL = 8
 """Executions requested at once; the sandbox runs as many of them as it is allowed to."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipeline.models.profiles import price_table
+from pipeline.models.spec import price_table
 
 _PREFIXES = ("ANTHROPIC_", "OPENAI_", "CAPUCHIN_")
 

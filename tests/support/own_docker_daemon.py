@@ -17,7 +17,7 @@ from typing import Any, cast
 import docker
 
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.client import connect
+from sandbox.docker.docker_client import connect
 from sandbox.errors import SandboxUnavailable
 
 START_SECONDS = 120

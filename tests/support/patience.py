@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from bot.localhub import webhooks
 from bot.storage.storage import Storage
+from capuchin_demo.hub import webhooks
 from tests.support.redis import RedisServer
 
 SECONDS: Final = 120.0

@@ -101,7 +101,7 @@ def _is_call_of_re(node: ast.AST) -> bool:
     )
 
 
-def _text_of(node: ast.expr, tree: ast.AST) -> str | bytes:  # noqa: C901
+def _text_of(node: ast.expr, tree: ast.AST) -> str | bytes:
     """The pattern's text; a name is looked up in the module, and any other value is `x`."""
     match node:
         case ast.Constant(value=str() | bytes() as text):

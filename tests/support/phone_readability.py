@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bot.localhub import LocalHub
-from bot.localhub.state import Pull
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Pull
 
 WIDEST = 45
 """Characters of a table's row or a line of code that GitHub's app shows without scrolling."""

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
-from sandbox.environment.attempt import Attempt
-from sandbox.environment.installation import Installation
-from sandbox.environment.recipe import Recipe
+from sandbox.environment.recipe import Attempt, Installation, Recipe
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.session import SandboxSession
 from sandbox.tree import Tree
@@ -60,11 +58,11 @@ class PlannedEngine:
     async def prepare(
         self,
         request: EnvironmentRequest,
-        attempt: Attempt | None = None,
+        attempt: Attempt,
         *,
         on_progress: OnProgress | None = None,
     ) -> str:
-        name = attempt.name if attempt else ";".join(request.setup)
+        name = ";".join(request.setup) or attempt.name
         self.built.append(name)
         self.pythons.append(request.python)
         if name not in self.images:

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.runner.models import build_ranker
 from bot.settings import Settings
-from pipeline.context.search.embeddings import EmbeddingRanker
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
 
 
 @asynccontextmanager

@@ -9,17 +9,17 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
-from pipeline.context.files.discover import find_sources
-from pipeline.context.relevance.reader import RelevanceVerdict
-from pipeline.context.relevance.scan import OnScanProgress, scan
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.context.files.sources import find_sources
+from pipeline.context.scan import OnScanProgress, scan
+from pipeline.context.scout import RelevanceVerdict
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
+from pipeline.data.types import Issue
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore, Store
-from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
 
 ISSUE = Issue(repository="a/b", title="total() subtracts", body="It should add. " * 40)

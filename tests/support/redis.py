@@ -16,7 +16,7 @@ from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 from redis.exceptions import BusyLoadingError
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 DISCONNECT_SECONDS: Final = 120
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""

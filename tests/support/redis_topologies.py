@@ -13,7 +13,7 @@ from redis import Redis
 from redis.crc import key_slot
 from redis.exceptions import RedisError
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 START_SECONDS: Final = 120
 DOWN_MS: Final = 5_000

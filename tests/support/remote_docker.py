@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 DOCKER = "/var/run/docker.sock"
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")

@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 KEY: Final = "capuchin"
 SECRET: Final = "not-a-secret"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from sandbox.base import Execution
-from sandbox.command_run import CommandRun
-from sandbox.program import Program
+from sandbox.program import CommandRun, Execution, Program
 from tests.support.data.publishing import PASSES
 
 

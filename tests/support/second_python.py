@@ -13,8 +13,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.docker.address import DockerAddress
 from sandbox.docker.base_image import image_exists, obtain_root
+from sandbox.docker.docker_client import DockerAddress
 
 MINORS = (10, 12, 9)
 EXCLUDED = ("test", "site-packages", "config-3", "idlelib", "tkinter", "lib2to3")

@@ -6,10 +6,9 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
-from bot.settings import Settings
+from bot.settings import Settings, Timings
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.timings import Timings
 from tests.support.redis import RedisServer
 
 SECRET = "it's a secret: schön"

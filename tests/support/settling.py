@@ -6,9 +6,9 @@ import asyncio
 import time
 from typing import Final
 
+from bot.queue.worker import Worker
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.worker import Worker
 
 SHORTEST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.25

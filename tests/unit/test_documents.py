@@ -10,11 +10,11 @@ import yaml
 
 from bot.cli import COMMANDS
 from bot.commands.dispatch import VERBS
-from bot.events import READERS
-from bot.github.tokens import PERMISSIONS
-from bot.localhub import generate_app
+from bot.github.credentials import PERMISSIONS
 from bot.settings_table import fill_tables
-from pipeline.records import FORMAT
+from bot.webhooks.decide import READERS
+from capuchin_demo.hub.tokens import generate_app
+from pipeline.store import FORMAT
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

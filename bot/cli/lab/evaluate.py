@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli import Subparsers
-from bot.cli.evaluation.executions import execute_edits, write_executions
-from bot.cli.evaluation.grade import GOLD, NONE, grade_predictions, write_grades
-from bot.cli.evaluation.recall import measure_recall, write_recall
-from bot.cli.evaluation.solve import SolveTask, solve_instances
-from bot.cli.evaluation.solve_report import write_solved
-from bot.cli.terminal import printable
+from bot.cli.lab.evaluate_grade import (
+    GOLD,
+    NONE,
+    execute_edits,
+    grade_predictions,
+    write_executions,
+    write_grades,
+)
+from bot.cli.lab.evaluate_recall import measure_recall, write_recall
+from bot.cli.lab.evaluate_solve import SolveTask, solve_instances, write_solved
+from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
-from pipeline.errors import OtherFormat
-from pipeline.evaluation.bundles import read_runs
-from pipeline.evaluation.dataset import (
+from pipeline.lab.bundles import read_runs
+from pipeline.lab.dataset import (
     BadData,
     read_dataset,
     read_instances,
@@ -30,13 +34,14 @@ from pipeline.evaluation.dataset import (
     read_references,
     read_samples,
 )
-from pipeline.evaluation.predictions import Evaluation, evaluate
-from pipeline.evaluation.report import render_markdown, to_json, write_report
-from pipeline.evaluation.runs import evaluate_runs
-from pipeline.evaluation.search.localisation import read_code, score_predictions
+from pipeline.lab.lab_report import render_markdown, to_json, write_report
+from pipeline.lab.predictions import Evaluation, evaluate
+from pipeline.lab.recall import read_code, score_predictions
+from pipeline.lab.runs import evaluate_runs
 from pipeline.models.base import ModelError
-from pipeline.types import replace
+from pipeline.run_errors import OtherFormat
 from sandbox.errors import SandboxError
+from sandbox.frozen import replace
 
 DONE: Final = 0
 FAILED: Final = 1

@@ -1,35 +1,134 @@
-"""`capuchin evaluate INSTANCES --trees DIR --grade PREDICTIONS`: which edits solve theirs?"""
+"""`evaluate --grade`: which edits are right, in environments of our own."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sys
 import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bot.cli.display.base import print_progress
-from bot.cli.evaluation.workplace import CannotTell, Workplaces, check_trees, digest
-from bot.cli.terminal import printable
-from bot.markdown import code, prose
+from pydantic import Field
+
+from bot.cli.display import print_progress
+from bot.data.job import Job
+from bot.data.run import RunId
+from bot.errors import BotError
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
+from bot.safe_text import code, printable, prose
 from bot.settings import Settings
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.evaluation.dataset import read_predictions
-from pipeline.evaluation.grading import (
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.lab.dataset import BadData, Dataset, read_predictions
+from pipeline.lab.grading import (
+    DrawnEdit,
+    ExecutedEdit,
     GradedInstance,
+    Grader,
     GradeReport,
     InstanceGrade,
     build_grade_report,
     choose_edits,
+    draw_edits,
     read_graded,
 )
+from pipeline.lab.recall import find_clone
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.store import DirStore, ScopedStore, Store
-from pipeline.types import replace
+from sandbox.errors import EnvironmentFailed, PatchRejected
+from sandbox.frozen import Frozen, replace
 from sandbox.scratch import scratch_folder
+
+_DIGITS: Final = 16
+
+
+class CannotTell(BotError):
+    """An instance has no environment; the sentence says why. Untrusted."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The open environment of one instance's base commit."""
+
+    grader: Grader
+    near: NearbyTests
+    environment: str
+    """How it was made, and how healthy it is. Untrusted."""
+
+
+class Workplaces:
+    """Makes the environments of instances, one after another."""
+
+    def __init__(self, trees: Path, settings: Settings, runner: PipelineRunner) -> None:
+        self._trees = trees
+        self._runner = runner
+        self._images_bytes = settings.sandbox_images_mb * 1_000_000
+
+    @asynccontextmanager
+    async def open(self, row: GradedInstance, store: Store) -> AsyncGenerator[Workplace]:
+        """The environment of `row`; what ran there is saved in `store`.
+
+        Raises:
+            CannotTell: there is no clone or commit, or nothing could be installed.
+            SandboxUnavailable: call again to go on.
+        """
+        tree = await asyncio.to_thread(find_clone, self._trees, row.repo)
+        if tree is None:
+            raise CannotTell(f"{self._trees} holds no clone of {row.repo}.")
+        try:
+            codebase = await Codebase.open(tree, row.base_commit)
+        except GitFailed:
+            raise CannotTell(f"{tree} has no commit {row.base_commit}.") from None
+        options = Options()
+        job = Job(
+            run_id=RunId(f"grade-{digest(row.instance_id)}"),
+            issue=Issue(repository=row.repo, title="", body=row.problem_statement),
+            codebase=codebase,
+            options=options,
+        )
+
+        def report(sentence: str) -> None:
+            print_progress(f"{row.instance_id}: {sentence}")
+
+        try:
+            async with self._runner.open_environment(job, store, report) as environment:
+                best = environment.record.best
+                tests = ScopedStore(store, environment.image)
+                sandbox = environment.sandbox
+                yield Workplace(
+                    Grader(row, codebase, sandbox, tests, options),
+                    NearbyTests(codebase, sandbox, tests, options),
+                    best.line() if best else "",
+                )
+        except EnvironmentFailed as error:
+            raise CannotTell(f"No environment: {error}") from error
+
+    async def evict_images(self) -> None:
+        """Keep the images within the settings' ceiling."""
+        await self._runner.engine.collect(max_bytes=self._images_bytes)
+
+
+def check_trees(trees: Path) -> None:
+    """Raises BadData: `trees` is no folder."""
+    if not trees.is_dir():
+        raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
+
+
+def digest(*parts: str) -> str:
+    """A short name for `parts`."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+
 
 GOLD, NONE = "gold", "none"
 """In place of a file of predictions: every instance's reference edit, or no edit at all."""
@@ -153,3 +252,119 @@ def _verdict(grade: InstanceGrade) -> str:
     if grade.cannot_tell:
         return "cannot tell"
     return "resolved" if grade.resolved else "not resolved"
+
+
+FILE: Final = "executions.jsonl"
+
+
+class Executions(Frozen):
+    """What ran, and where nothing could be told."""
+
+    edits: tuple[ExecutedEdit, ...]
+    cannot_tell: dict[str, str] = Field(default_factory=dict[str, str])
+    """Instance to why. Untrusted."""
+
+
+async def execute_edits(
+    instances: Path, trees: Path, data: Dataset, out: Path | None, settings: Settings
+) -> Executions:
+    """Run the benchmark's tests and the near tests on a few right and wrong edits per instance.
+
+    What ran is saved in `out`, so that a second call continues.
+
+    Raises:
+        BadData: the instances cannot be read.
+        SandboxUnavailable: Docker does not answer; call again to go on.
+    """
+    rows = await asyncio.to_thread(read_graded, instances)
+    await asyncio.to_thread(check_trees, trees)
+    engine = build_engine(settings, owner=GRADE_OWNER)
+    with scratch_folder("grade") as scratch:
+        places = Workplaces(trees, settings, PipelineRunner(settings, engine))
+        store = DirStore((out or scratch) / GRADES)
+        try:
+            found = await gather_bounded(
+                settings.sandbox_parallel,
+                (_execute_instance(row, data, store, places) for row in rows),
+            )
+        finally:
+            await engine.close()
+    return Executions(
+        edits=tuple(edit for one in found for edit in one.edits),
+        cannot_tell={name: why for one in found for name, why in one.cannot_tell.items()},
+    )
+
+
+async def _execute_instance(
+    row: GradedInstance, data: Dataset, store: DirStore, places: Workplaces
+) -> Executions:
+    name = row.instance_id
+    own = ScopedStore(store, name)
+    drawn = await asyncio.to_thread(draw_edits, data, name)
+    key = f"executions/{digest(row.model_dump_json(), *(repr(edit) for edit in drawn))}"
+    found = await own.load(key, Executions)
+    if found is None:
+        try:
+            async with places.open(row, own) as place:
+                found = await _execute_edits(row, drawn, place)
+        except CannotTell as error:
+            found = Executions(edits=(), cannot_tell={name: str(error)})
+        await own.save(key, found)
+        await places.evict_images()
+    why = found.cannot_tell.get(name)
+    told = f"cannot tell. {why}" if why else f"{pluralize(len(found.edits), 'edit')} executed."
+    print_progress(f"{name}: {told}")
+    return found
+
+
+async def _execute_edits(
+    row: GradedInstance, drawn: Sequence[DrawnEdit], place: Workplace
+) -> Executions:
+    edits: list[ExecutedEdit] = []
+    for edit in drawn:
+        judged = await place.grader.judge(edit.diff)
+        if judged.grade.cannot_tell:
+            return Executions(edits=(), cannot_tell={row.instance_id: judged.grade.cannot_tell})
+        if not judged.to_fix:
+            continue  # it does not apply
+        try:
+            near = await place.near.compare(edit.diff)
+        except PatchRejected:
+            continue
+        edits.append(
+            ExecutedEdit(
+                instance_id=row.instance_id,
+                repo=row.repo,
+                member=edit.member,
+                right=edit.right,
+                fixed=tuple(test not in judged.left for test in judged.to_fix),
+                broken=None if near is None else len(near.broken),
+            )
+        )
+    return Executions(edits=tuple(edits))
+
+
+def write_executions(found: Executions, out: Path | None, *, as_json: bool) -> None:
+    """Write executions.jsonl into `out`, for `tests.benchmarks.fitting.fit_ratios`.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        lines = "".join(edit.model_dump_json() + "\n" for edit in found.edits)
+        (out / FILE).write_text(lines, encoding="utf-8")
+        print_progress(f"See {out}/{FILE}.")
+    if as_json:
+        sys.stdout.write(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    elif not out:
+        sys.stdout.write(printable("".join(f"{_executions_line(edit)}\n" for edit in found.edits)))
+
+
+def _executions_line(edit: ExecutedEdit) -> str:
+    word = "right" if edit.right else "wrong"
+    near = "near tests told nothing"
+    if edit.broken is not None:
+        near = f"{pluralize(edit.broken, 'near test')} broken"
+    passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"
+    return f"{edit.instance_id}, {edit.member} ({word}): {passed}, {near}."

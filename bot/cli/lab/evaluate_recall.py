@@ -9,13 +9,12 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from bot.cli.terminal import printable
 from bot.runner.models import build_ranker
+from bot.safe_text import printable
 from bot.settings import Settings
-from pipeline.context.search.embeddings import EmbeddingRanker
-from pipeline.errors import OtherFormat
-from pipeline.evaluation.dataset import BadData, LocatedInstance, read_located
-from pipeline.evaluation.recall import (
+from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.lab.dataset import BadData, LocatedInstance, read_located
+from pipeline.lab.recall import (
     CannotMeasure,
     Recall,
     RecallCase,
@@ -26,9 +25,10 @@ from pipeline.evaluation.recall import (
 )
 from pipeline.models.base import Model, ModelMisconfigured, ModelRequest, Reply
 from pipeline.models.factory import build_model
+from pipeline.models.metering import ModelWrapper
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.models.wrappers.base import ModelWrapper
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore
 from sandbox.scratch import scratch_folder
 

@@ -1,44 +1,210 @@
-"""`capuchin evaluate INSTANCES --trees DIR --solve OUT`: the whole pipeline, then graded."""
+"""`evaluate --solve`: the whole pipeline on instances, with its tables."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bot.cli.display.base import print_progress
-from bot.cli.evaluation.grade import GRADES
-from bot.cli.evaluation.purse import Purse
-from bot.cli.evaluation.solve_report import Solved, evaluate_solved
-from bot.cli.evaluation.workplace import check_trees, digest
-from bot.cli.local_run import WrongUsage, load_config, with_overrides, write_results
-from bot.cli.report_files.run_files import build_run_files
-from bot.comments.code_destinations import external_hosts
+from bot.cli.display import print_progress
+from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest
+from bot.cli.local_run import (
+    WrongUsage,
+    build_run_files,
+    load_config,
+    with_overrides,
+    write_results,
+)
+from bot.comments.run_details import external_hosts
+from bot.data.job import Job
+from bot.data.run import RunId
 from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
-from bot.runner.types import Job
+from bot.safe_text import printable
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from bot.types import RunId
+from bot.storage.workers import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.evaluation.bundles import FinishedRun, read_run
-from pipeline.evaluation.dataset import BadData
-from pipeline.evaluation.grading import GradedInstance, Grader, InstanceGrade, read_graded
-from pipeline.evaluation.recall import find_clone
-from pipeline.evaluation.solving import SolvedInstance
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.options import Options
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Account, Issue, NoFix, Selection
+from pipeline.lab.bundles import FinishedRun, read_run
+from pipeline.lab.dataset import BadData, list_changed_files, read_references
+from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade, read_graded
+from pipeline.lab.lab_report import render_markdown, to_json, write_report
+from pipeline.lab.predictions import Evaluation
+from pipeline.lab.recall import Recall, find_clone, render_svg
+from pipeline.lab.runs import evaluate_runs
+from pipeline.lab.solving import (
+    CostLine,
+    SolvedInstance,
+    SolveReport,
+    build_solve_report,
+    cost_table,
+    list_graded,
+    measure_shown,
+    render_compression,
+    render_summary,
+)
+from pipeline.models.base import Price
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.models.spec import look_up, parse_specs, read_prices
 from pipeline.store import DirStore, ScopedStore, Store
-from pipeline.types import Context, Issue, NoFix, Selection, replace
 from sandbox.errors import EnvironmentFailed
+from sandbox.frozen import replace
+
+
+class Grant:
+    """Money for one run; what it does not spend goes back."""
+
+    def __init__(self, dollars: float) -> None:
+        self.dollars = dollars
+        self.spent = dollars
+
+    def spend(self, dollars: float) -> None:
+        """Say what the run cost. Without that, all of the grant counts as spent."""
+        self.spent = dollars
+
+
+class Purse:
+    """Never grants more than it holds, however many runs there are at a time."""
+
+    def __init__(self, dollars: float | None, spent: float = 0.0) -> None:
+        """`dollars`: the whole budget; None: without limit. `spent`: by earlier starts."""
+        self._left = None if dollars is None else dollars - spent
+        self._granted = 0
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def take(self, dollars: float) -> AsyncGenerator[Grant]:
+        """Grant `dollars`, or what is left once no other run can give anything back."""
+        async with self._changed:
+            while self._left is not None and self._left < dollars and self._granted:
+                await self._changed.wait()
+            granted = dollars if self._left is None else max(0.0, min(dollars, self._left))
+            self._settle(-granted, 1)
+        grant = Grant(granted)
+        try:
+            yield grant
+        finally:
+            async with self._changed:
+                self._settle(granted - grant.spent, -1)
+                self._changed.notify_all()
+
+    def _settle(self, dollars: float, runs: int) -> None:
+        self._granted += runs
+        if self._left is not None:
+            self._left += dollars
+
+
+@dataclass(frozen=True)
+class Solved:
+    """All that the command reports."""
+
+    report: SolveReport
+    found: tuple[SolvedInstance, ...]
+    costs: tuple[CostLine, ...]
+    shown: Recall
+    evaluation: Evaluation | None
+    """Of the runs that ended and can be told; None without any."""
+
+
+async def evaluate_solved(
+    found: tuple[SolvedInstance, ...],
+    rows: Sequence[GradedInstance],
+    instances: Path,
+    folder: Path,
+    settings: Settings,
+) -> Solved:
+    """Evaluate the runs in `folder` that ended; writes their labels there.
+
+    Raises:
+        BadData: a run's bundle is broken.
+        OSError: the labels cannot be written.
+    """
+    references = await asyncio.to_thread(read_references, instances)
+    graded = list_graded(found)
+    runs = [await read_run(folder / one.instance_id) for one in graded]
+    labels = {one.instance_id: {s: list(r) for s, r in one.labels.items()} for one in graded}
+    evaluation = None
+    if graded:
+        evaluation = await asyncio.to_thread(
+            evaluate_runs,
+            [run for run in runs if run],
+            labels,
+            repositories={row.instance_id: row.repo for row in rows},
+            references=references,
+        )
+        text = json.dumps(labels, indent=1) + "\n"
+        await asyncio.to_thread((folder / "labels.json").write_text, text, "utf-8")
+    accounts = [account for one in graded for account in one.accounts]
+    return Solved(
+        report=build_solve_report(found),
+        found=found,
+        costs=tuple(cost_table(accounts, _read_prices(accounts, settings))),
+        shown=measure_shown(graded, list_changed_files(references)),
+        evaluation=evaluation,
+    )
+
+
+def _read_prices(accounts: Sequence[Account], settings: Settings) -> dict[str, Price]:
+    """The list prices of the accounts' models, by the names that the services gave."""
+    table = read_prices(settings.prices_file)
+    texts = filter(None, (settings.solver_model, settings.scout_model))
+    specs = [spec for text in texts for spec in parse_specs(text)]
+    prices: dict[str, Price] = {}
+    for name in {account.model for account in accounts}:
+        spec = next((spec for spec in specs if name.startswith(spec.name)), specs[0])
+        prices[name] = look_up(replace(spec, name=name), table).profile.price
+    return prices
+
+
+def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
+    """Write the tables, the figures and the chosen edits into `out`, and print the tables.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    report = solved.report
+    text = render_summary(report, solved.costs, solved.shown, solved.found)
+    if solved.evaluation:
+        write_report(out, solved.evaluation.report, solved.evaluation.chosen)
+        text += "\n" + render_markdown(solved.evaluation.report)
+    document: dict[str, object] = report.model_dump(mode="json")
+    document["costs"] = [
+        line._asdict() | {"usage": line.usage.model_dump()} for line in solved.costs
+    ]
+    document["recall"] = solved.shown.model_dump(mode="json")
+    document["selection"] = to_json(solved.evaluation.report) if solved.evaluation else None
+    printed = json.dumps(document, indent=1) + "\n"
+    rows = [
+        {"instance_id": o.instance_id, "model_name_or_path": "capuchin", "model_patch": o.chosen}
+        for o in list_graded(solved.found)
+    ]
+    files = {
+        "report.md": text,
+        "solve.json": printed,
+        "predictions.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+    }
+    if solved.shown.ways:
+        files["recall.svg"] = render_svg(solved.shown)
+        files["compression.svg"] = render_compression(list_graded(solved.found))
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (out / name).write_text(content, encoding="utf-8")
+    sys.stdout.write(printed if as_json else printable(text))
+    print_progress(f"See {out}/report.md.")
+
 
 RUNS: Final = "runs"
 _OUT_OF_BUDGET: Final = "The budget is spent: start again with a larger --budget."

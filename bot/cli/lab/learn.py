@@ -1,25 +1,346 @@
-"""`capuchin learn`: collect solved issues, filter them, train on them, judge what was gained."""
+"""`capuchin learn`: collect, filter, train, judge."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import functools
+import hashlib
+import json
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bot.cli import FAILED, USAGE
-from bot.cli.learn.collect import run_collect
-from bot.cli.learn.filter import run_filter
-from bot.cli.learn.train import run_judge, run_train
-from pipeline.errors import OtherFormat
-from pipeline.evaluation.dataset import BadData
-from pipeline.learning.interpreter import TrainerFailed
-from sandbox.errors import SandboxError
+from bot.cli.display import print_progress
+from bot.data.job import Job
+from bot.data.run import RunId, now
+from bot.errors import RunFailed, TryLater, translate_errors
+from bot.github.app import GitHubApp
+from bot.outcomes import find_outcomes
+from bot.runner.runner import PipelineRunner
+from bot.runner.sandbox import GRADE_OWNER, build_engine
+from bot.safe_text import printable
+from bot.settings import Settings
+from bot.storage.history import HISTORY_DAYS
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed
+from pipeline.codebase.text import pluralize
+from pipeline.concurrency import gather_bounded
+from pipeline.data.options import Options
+from pipeline.lab.dataset import BadData
+from pipeline.lab.learning.attempts import read_attempts
+from pipeline.lab.learning.collect import (
+    CollectReport,
+    read_history,
+    read_instance_issues,
+    read_public_attempts,
+    read_pulls,
+)
+from pipeline.lab.learning.filtering import (
+    OUTCOME,
+    POLICY,
+    PROCESS,
+    execute_checks,
+    filter_data,
+    read_filtered,
+    render_filter_report,
+    write_filtered,
+)
+from pipeline.lab.learning.interpreter import (
+    CONFIG,
+    TrainedKind,
+    TrainerFailed,
+    TrainingConfig,
+    find_interpreter,
+    read_training,
+    score_rows,
+    train,
+    write_training_report,
+)
+from pipeline.lab.learning.judging import Level, judge, list_score_requests, render_gains
+from pipeline.lab.learning.records import (
+    Attempt,
+    LearningData,
+    Outcome,
+    SolvedIssue,
+    read_data,
+    write_data,
+)
+from pipeline.lab.recall import find_clone
+from pipeline.run_errors import OtherFormat
+from pipeline.store import DirStore, ScopedStore
+from sandbox.errors import EnvironmentFailed, SandboxError
 
 if TYPE_CHECKING:
     from bot.cli import Subparsers
+
+
+_REPOSITORY: Final = re.compile(r"([\w.-]+)/([\w.-]+)", re.A)
+_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
+_MOST: Final = 1000
+
+
+def load_run_outcomes(repository: str, settings: Settings) -> dict[str, Outcome]:
+    """By run id, what became of its pull request; those of the last year.
+
+    Raises:
+        BadData: it is no repository of the App, or GitHub cannot be asked.
+    """
+    place = _REPOSITORY.fullmatch(repository)
+    if place is None:
+        raise BadData(f"--outcomes {repository}: give OWNER/NAME.")
+    if not settings.github_app_id:
+        raise BadData("--outcomes asks GitHub as your App: set CAPUCHIN_GITHUB_APP_ID and its key.")
+    try:
+        return asyncio.run(_load(place[1], place[2], settings))
+    except (RunFailed, TryLater) as error:
+        raise BadData(f"GitHub cannot be asked about {repository}: {error}") from None
+
+
+async def _load(owner: str, name: str, settings: Settings) -> dict[str, Outcome]:
+    app = GitHubApp(settings)
+    since = now() - timedelta(days=HISTORY_DAYS)
+    with translate_errors():
+        ref = await app.find_repository(owner, name)
+        if ref is None:
+            raise BadData(f"The App is not installed on {owner}/{name}.")
+        async with app.open_repository(ref) as repo:
+            decided = await find_outcomes(repo, (), since, most=_MOST)
+    return {
+        run: one.outcome.value for one in decided for run in _MARKER.findall(one.facts.body or "")
+    }
+
+
+def run_collect(args: argparse.Namespace) -> None:
+    """Add what the options name to DATA, and say how much there is.
+
+    Raises:
+        BadData: an option misses another, or a file cannot be read.
+        OtherFormat, OSError: see `read_attempts`, `write_data`.
+    """
+    _check_options(args)
+    data = read_data(args.data)
+    if args.pulls:
+        data = _add(data, *read_pulls(args.pulls))
+    if args.issues:
+        data = _add(data, *asyncio.run(read_history(args.issues, args.trees)))
+    if args.predictions:
+        data = data.merge(read_public_attempts(args.instances, args.predictions, args.labels))
+    elif args.instances:
+        data = data.merge(read_instance_issues(args.instances))
+    if args.runs:
+        known = {one.id: one for one in data.issues}
+        outcomes = load_run_outcomes(args.outcomes, Settings.from_env()) if args.outcomes else {}
+        found = asyncio.run(read_attempts(args.runs, known, outcomes))
+        data = data.merge(LearningData((), found))
+        if args.outcomes:
+            labelled = sum(one.outcome is not None for one in found)
+            sys.stdout.write(f"{pluralize(labelled, 'proposed edit')} with an outcome.\n")
+    write_data(args.data, data)
+    sys.stdout.write(
+        f"{args.data} holds {pluralize(len(data.issues), 'solved issue')} and "
+        f"{pluralize(len(data.attempts), 'attempt')}.\n"
+    )
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if not any((args.runs, args.pulls, args.issues, args.instances)):
+        raise BadData("Name what to collect: --runs, --pulls, --issues or --instances.")
+    if args.issues and not args.trees:
+        raise BadData("--issues needs --trees, a folder of bare clones with the edits.")
+    if args.outcomes and not args.runs:
+        raise BadData("--outcomes needs --runs, the bundles of the runs to join.")
+    if args.predictions and not args.instances:
+        raise BadData("--predictions needs --instances, which hold the issues of the edits.")
+    if args.labels and not args.predictions:
+        raise BadData("--labels needs --predictions, the edits that are labelled.")
+
+
+def _add(data: LearningData, found: LearningData, report: CollectReport) -> LearningData:
+    sys.stdout.write(f"{pluralize(report.taken, 'issue')} taken.\n")
+    for why, count in report.left_out.most_common():
+        sys.stdout.write(f"{count} left out: {why}.\n")
+    return data.merge(found)
+
+
+_MARKDOWN = "report.md"
+
+
+def run_filter(args: argparse.Namespace) -> None:
+    """Filter DATA into --out, and print the report.
+
+    Raises:
+        BadData: DATA cannot be read or is empty, or training and test share something.
+        SandboxError, OSError: call again to go on.
+    """
+    data = read_data(args.data)
+    if not data.issues:
+        raise BadData(f"{args.data} holds no issue: run `capuchin learn collect` first.")
+    easy = _read_easy(args.easy) if args.easy else frozenset[str]()
+    if args.trees:
+        data = asyncio.run(_execute_all(data, args.trees, args.out, Settings.from_env()))
+    found, report = filter_data(data, easy=easy, until=args.until)
+    if report.leaks:
+        raise BadData(
+            f"Nothing was written: training and test share {pluralize(report.leaks, 'thing')}."
+        )
+    write_filtered(args.out, found, report)
+    text = render_filter_report(report)
+    (args.out / _MARKDOWN).write_text(text, encoding="utf-8")
+    sys.stdout.write(printable(text))
+
+
+def _read_easy(path: Path) -> frozenset[str]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise BadData(f"{path} is no JSON list of issues.") from None
+    if not isinstance(found, list):
+        raise BadData(f"{path} is no JSON list of issues.")
+    return frozenset(map(str, found))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+async def _execute_all(
+    data: LearningData, trees: Path, out: Path, settings: Settings
+) -> LearningData:
+    """`data` with what executions tell, several issues at a time; results are saved in `out`."""
+    known = {one.id: one for one in data.issues}
+    by_issue: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in data.attempts:
+        if attempt.issue in known and (attempt.script or attempt.resolved is None):
+            by_issue[attempt.issue].append(attempt)
+    store = DirStore(out / "executions")
+    engine = build_engine(settings, owner=GRADE_OWNER)
+    runner = PipelineRunner(settings, engine)
+
+    async def execute(name: str) -> list[Attempt]:
+        found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
+        await engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
+        return found
+
+    try:
+        found = await gather_bounded(settings.sandbox_parallel, map(execute, by_issue))
+    finally:
+        await engine.close()
+    return data.merge(LearningData((), tuple(one for some in found for one in some)))
+
+
+async def _execute_issue(
+    issue: SolvedIssue,
+    attempts: list[Attempt],
+    trees: Path,
+    store: DirStore,
+    runner: PipelineRunner,
+) -> list[Attempt]:
+    clone = await asyncio.to_thread(find_clone, trees, issue.repository)
+    try:
+        codebase = await Codebase.open(clone, issue.base_commit) if clone else None  # pyright: ignore[reportArgumentType]
+    except GitFailed:
+        codebase = None
+    if codebase is None:
+        print_progress(f"{issue.id}: cannot tell. {trees} has no clone with its base commit.")
+        return attempts
+    options = Options()
+    job = Job(
+        run_id=RunId(f"learn-{issue.id}"), issue=issue.issue, codebase=codebase, options=options
+    )
+    own = ScopedStore(store, issue.id)
+    try:
+        async with runner.open_environment(
+            job, own, lambda sentence: print_progress(f"{issue.id}: {sentence}")
+        ) as environment:
+            checked: list[Attempt] = []
+            for attempt in attempts:
+                found = await execute_checks(
+                    issue,
+                    attempt,
+                    codebase=codebase,
+                    sandbox=environment.sandbox,
+                    store=ScopedStore(own, environment.image),
+                    options=options,
+                )
+                checked.append(found)
+                of = pluralize(len(attempts), "attempt")
+                print_progress(f"{issue.id}: {len(checked)} of {of} checked.")
+            return checked
+    except EnvironmentFailed as error:
+        print_progress(f"{issue.id}: cannot tell. No environment: {error}")
+        return attempts
+
+
+_FILES: Final[dict[TrainedKind, str]] = {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME}
+_LEVELS: Final[dict[str, tuple[Level, ...]]] = {"prm": ("files", "places"), "orm": ("edits",)}
+
+
+def run_train(args: argparse.Namespace) -> None:
+    """Train, and write the report with the curve beside the adapter.
+
+    Raises:
+        BadData: the data or the interpreter cannot be used.
+        TrainerFailed, OSError: call again to go on.
+    """
+    if args.epochs < 1 or args.max_tokens < 1 or not 0 <= args.learning_rate < 1:
+        raise BadData("--epochs and --max-tokens are at least 1, --learning-rate is below 1.")
+    if not (args.base / "config.json").is_file():
+        raise BadData(f"{args.base} is no folder of a model: it has no config.json.")
+    python = find_interpreter(args.python)
+    read_filtered(args.data)
+    kind: TrainedKind = args.kind
+    rows: Path = args.data / _FILES[kind]
+    config = TrainingConfig(
+        kind=kind,
+        rows=str(rows.resolve()),
+        digest=_digest(rows),
+        base=str(args.base.resolve()),
+        epochs=args.epochs,
+        learning_rate=args.learning_rate,
+        max_tokens=args.max_tokens,
+    )
+    found = train(python, config, args.out)
+    write_training_report(args.out, found)
+    sys.stdout.write(
+        f"Trained on {pluralize(found.rows, 'row')} in {pluralize(found.steps, 'step')}; "
+        f"see {args.out}/report.md.\n"
+    )
+
+
+def run_judge(args: argparse.Namespace) -> None:
+    """Score the candidates kept apart, and print what the model gains.
+
+    Raises:
+        BadData: the data or the training cannot be used, or do not belong together.
+        TrainerFailed, OSError: call again to go on.
+    """
+    training = read_training(args.trained)
+    if training.kind == "policy":
+        raise BadData("A policy is judged by `capuchin evaluate --solve`, not by its scores.")
+    config = TrainingConfig.model_validate_json((args.trained / CONFIG).read_bytes())
+    if config.digest != _digest(args.data / _FILES[training.kind]):
+        raise BadData(f"{args.trained} was trained on other data: its test issues are not apart.")
+    data = read_filtered(args.data)
+    requests = list_score_requests(data, training.kind)
+    if not requests:
+        raise BadData(f"{args.data} holds no candidate that was kept apart.")
+    scores = score_rows(find_interpreter(args.python), requests, args.trained)
+    gains = judge(data, scores, _LEVELS[training.kind])
+    text = json.dumps([gain.model_dump(mode="json") for gain in gains], indent=1) + "\n"
+    (args.trained / "judged.json").write_text(text, encoding="utf-8")
+    table = render_gains(gains, f"the {training.kind.upper()}")
+    (args.trained / "judged.md").write_text(table, encoding="utf-8")
+    sys.stdout.write(text if args.json else printable(table))
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        raise BadData(f"{path} cannot be read.") from None
+
 
 _EPOCHS, _TOKENS = 2, 16_384
 

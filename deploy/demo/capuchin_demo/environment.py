@@ -1,11 +1,13 @@
-"""The demo's services in one process: GitHub, Redis, a model service, a server, a worker."""
+"""The demo's services: GitHub, Redis, a model, a worker."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import shutil
+import socket
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -13,16 +15,115 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bot.bootstrap import build_worker
-from bot.demo.redis_server import find_free_port, run_redis
-from bot.localhub import LocalHub, Repo, generate_app
-from bot.localhub.forms import Visitor
-from bot.localhub.serve import serve_app
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings
-from bot.types import replace
-from pipeline.options import ONLY_FIXED
+from bot.storage.client import UNREACHABLE
+from bot.storage.storage import Storage
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.hub_pages import Visitor
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.tokens import generate_app
+from capuchin_demo.package import DemoFailed
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import ONLY_FIXED
+from sandbox.frozen import replace
+
+_START_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
+_DUMP = "dump.rdb"
+_PORTS = range(15_000, 30_000)
+"""Below those that Linux (from 32768 on) and macOS (49152) choose themselves."""
+
+
+@asynccontextmanager
+async def run_redis(folder: Path, prefix: str, findings: Path) -> AsyncGenerator[str, None]:
+    """Run `redis-server` with its files in `folder` until the block ends; yields its address.
+
+    It begins with what earlier demos found out about the environment's image, as a bot in use
+    would; the file `findings` keeps that, and nothing else. `prefix` is that of every key.
+
+    Raises:
+        DemoFailed: it is not installed or does not start.
+    """
+    port = find_free_port()
+    url = f"redis://127.0.0.1:{port}/0"
+    process = await _start(port, folder, findings)
+    try:
+        yield url
+        with suppress(OSError, *UNREACHABLE):  # then the next demo starts without
+            await _keep_findings(url, prefix, folder / _DUMP, findings)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _start(port: int, folder: Path, findings: Path) -> asyncio.subprocess.Process:
+    with suppress(OSError):
+        await asyncio.to_thread(shutil.copyfile, findings, folder / _DUMP)
+    process = await _launch(port, folder)
+    if await _is_up(process, port):
+        return process
+    if process.returncode is not None and await asyncio.to_thread((folder / _DUMP).exists):
+        # Perhaps another version of Redis wrote the findings.
+        await asyncio.to_thread((folder / _DUMP).unlink)
+        process = await _launch(port, folder)
+        if await _is_up(process, port):
+            return process
+    if process.returncode is None:
+        process.terminate()
+    await process.wait()
+    raise DemoFailed("redis-server started but does not respond; try again.")
+
+
+async def _launch(port: int, folder: Path) -> asyncio.subprocess.Process:
+    argv = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+            "--appendonly", "no", "--dir", str(folder), "--dbfilename", _DUMP]  # fmt: skip
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            stdout=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us: we stop it last
+        )
+    except FileNotFoundError:
+        raise DemoFailed("redis-server is not installed; `make demo` installs it.") from None
+
+
+async def _keep_findings(url: str, prefix: str, dump: Path, findings: Path) -> None:
+    async with Storage.open(url, prefix, timeout=_ANSWER_SECONDS) as storage:
+        await storage.save_only_findings()
+    new = findings.with_suffix(".new")
+    await asyncio.to_thread(shutil.copyfile, dump, new)
+    await asyncio.to_thread(new.replace, findings)
+
+
+def find_free_port() -> int:
+    """A port that is free at this moment.
+
+    The system gives it to nobody who asks for any port, before who asked here has taken it.
+    """
+    while True:
+        port = _PORTS.start + secrets.randbelow(len(_PORTS))
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+async def _is_up(process: asyncio.subprocess.Process, port: int) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_START_SECONDS):
+            while process.returncode is None:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return True
+    return False
+
 
 HOST = "127.0.0.1"
 FINDINGS = "demo.rdb"
@@ -101,7 +202,7 @@ async def run_environment(
 
 def load_recording() -> Recording:
     """The demo's recorded answers."""
-    with as_file(files("bot.demo") / "recording.yml") as path:
+    with as_file(files("capuchin_demo") / "recording.yml") as path:
         return Recording.load(path)
 
 

@@ -8,12 +8,12 @@ import time
 from typing import Final
 
 from bot.cli import FAILED, Subparsers, parse_port
-from bot.cli.display.base import print_progress
-from bot.cli.interrupt import run_interruptible
-from bot.demo.package import DemoFailed, fetch_release, unpack
+from bot.cli.display import print_progress
+from bot.cli.options import run_interruptible
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from pipeline.models.imports import pause_collection
+from capuchin_demo.package import DemoFailed, fetch_release, unpack
+from pipeline.models.factory import pause_collection
 from sandbox.errors import SandboxError
 
 PLAN: Final = (
@@ -52,7 +52,7 @@ async def _run_demo(keep: bool, number: int) -> int:
         await build_engine(settings).check()
         package = unpack(fetch_release(settings.data_dir / "cache"))
         with pause_collection():  # takes seconds to import: first say what is missing
-            from bot.demo.show import show_demo
+            from capuchin_demo.show import show_demo
 
         return await show_demo(settings, package, number, keep=keep, began=began)
     except (DemoFailed, SandboxError) as error:

@@ -1,33 +1,161 @@
-"""Shows everything from the signed webhook to the pull request, on a local GitHub."""
+"""Shows everything from the signed webhook to the pull request."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files as resources
 
 from bot.cli import FAILED
-from bot.cli.display.base import Display, print_progress
-from bot.cli.display.open import open_display
-from bot.cli.terminal import printable
-from bot.comments import no_fix, status
-from bot.demo import summary
-from bot.demo.environment import (
+from bot.cli.display import Display, print_progress
+from bot.cli.options import open_display
+from bot.comments import failures
+from bot.data.progress import Progress
+from bot.data.run import RepoRef, Run, RunStatus
+from bot.links import run_page_url
+from bot.safe_text import printable
+from bot.settings import Settings
+from bot.storage.storage import Storage
+from capuchin_demo.environment import (
     MAINTAINER,
     REPORTER,
     RUN_BUDGET,
     DemoEnvironment,
     run_environment,
 )
-from bot.demo.package import ISSUE_URL, LICENSE, DemoFailed
-from bot.demo.watch import load_outcome, watch_run
-from bot.links import run_page_url
-from bot.settings import Settings
-from bot.types import Run, RunStatus
-from pipeline.types import NoFix, Selection
+from capuchin_demo.hub.state import Issue
+from capuchin_demo.package import ISSUE_URL, LICENSE, DemoFailed
+from pipeline.codebase.text import agree, pluralize
+from pipeline.data.types import Account, NoFix, Selection, Usage
+from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.selection.verdict import name_edits, rank_edits
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
+from sandbox.program import Execution
 from sandbox.scratch import scratch_folder
+
+
+def render_votes(chosen: Selection) -> str:
+    """Rows are the unedited code and each edit, A first; a cell is the result of the script."""
+    table, order = chosen.evidence.votes, chosen.evidence.order
+    head = ["", *(f"script {t + 1}" for t in range(len(table.tests))), "passed"]
+    rows = [head, ["unedited", *map(_cell, table.base), ""]]
+    names = name_edits(table, order)
+    for c in rank_edits(table, order):
+        name = f"edit {names[c]}"
+        if table.candidates[c].patch == chosen.candidate.patch:
+            name += " (chosen)"
+        rows.append([name, *map(_cell, table.runs[c]), str(table.votes(c))])
+    return _align(rows)
+
+
+def render_spending(accounts: Sequence[Account]) -> str:
+    """One row for each stage and model, and the total."""
+    rows = [["stage", "model", "calls", "input", "cache read", "cache write", "output", "dollars"]]
+    total, calls, dollars = Usage(), 0, 0.0
+    for account in accounts:
+        rows.append(
+            _spending_row(
+                account.stage, account.model, account.calls, account.usage, account.dollars
+            )
+        )
+        total, calls, dollars = (
+            total + account.usage,
+            calls + account.calls,
+            dollars + account.dollars,
+        )
+    rows.append(_spending_row("total", "", calls, total, dollars))
+    return _align(rows)
+
+
+def _spending_row(stage: str, model: str, calls: int, usage: Usage, dollars: float) -> list[str]:
+    tokens = (usage.input, usage.cache_read, usage.cache_write, usage.output)
+    return [stage, model, str(calls), *map(str, tokens), f"{dollars:.4f}"]
+
+
+def _cell(run: Execution) -> str:
+    return f"exit {run.exit_code}" if run.exit_code is not None else run.ending.value
+
+
+def _align(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(f"  {line.rstrip()}" for line in lines)
+
+
+def render_decision(chosen: Selection) -> str:
+    """How the edit was chosen, and the results of the repository's tests and the new test."""
+    by = {
+        "only one": "the only edit",
+        "votes": "most votes",
+        "evidence": "most evidence",
+        "support": "equal to most other edits",
+        "reward model": "the reward model",
+        "model": f"the selection machine, after "
+        f"{pluralize(len(chosen.evidence.further), 'further script')}",
+        "person": "a person chose it",
+    }[chosen.decided_by]
+    lines = [
+        f"Chosen: edit {_letter_of_choice(chosen)} ({by}); "
+        f"correct with a probability of {chosen.confidence:.0%}."
+    ]
+    if suite := chosen.evidence.suite:
+        before = len(suite.before.passed)
+        verb = agree(before, "passes", "pass")
+        lines.append(
+            f"The package's own tests: {before} {verb} without the edit, "
+            f"{len(suite.passed_after)} with it; {len(suite.broken)} broken by it."
+        )
+    test = chosen.evidence.reproduction
+    lines.append(
+        f"{test.path}: exit {test.before.exit_code} without the edit, "
+        f"exit {test.after.exit_code} with it."
+    )
+    return "\n".join(lines)
+
+
+def _letter_of_choice(chosen: Selection) -> str:
+    votes, order = chosen.evidence.votes, chosen.evidence.order
+    return name_edits(votes, order)[votes.candidates.index(chosen.candidate)]
+
+
+_POLL_SECONDS = 0.1
+_REDIS_SECONDS = 5.0
+
+
+async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress], None]) -> Run:
+    """Wait until the issue's run has ended; pass how far it has come to `show`."""
+    repo = env.repo
+    installation = repo.installation
+    ref = RepoRef(
+        owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
+    )
+    async with _open_storage(env) as opened:
+        storage = opened.waiting()  # one busy process holds everything: Redis may seem silent
+        while True:
+            run = await storage.runs.get_latest(ref, issue.number)
+            if run is not None:
+                show(await storage.progress.load(run.id))
+                if run.status.final:
+                    return run
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+async def load_outcome(
+    env: DemoEnvironment, run: Run
+) -> tuple[SolveResult | None, tuple[Account, ...]]:
+    """The pipeline's result, or None if it has none, and its spending."""
+    async with _open_storage(env) as storage:
+        store = storage.checkpoints(run.id)
+        ledger = await store.load(LEDGER_KEY, Ledger)
+        return await store.load(OUTCOME_KEY, SolveResult), ledger.accounts if ledger else ()
+
+
+def _open_storage(env: DemoEnvironment) -> Storage:
+    settings = env.settings
+    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=_REDIS_SECONDS)
+
 
 TIMEOUT_SECONDS = 1800
 """A demo that takes longer is stuck."""
@@ -68,7 +196,7 @@ def _introduce(env: DemoEnvironment) -> None:
 
 
 async def _label_issue(env: DemoEnvironment, display: Display) -> Run:
-    text = (resources("bot.demo") / "issue.md").read_text(encoding="utf-8")
+    text = (resources("capuchin_demo") / "issue.md").read_text(encoding="utf-8")
     title, _, body = text.partition("\n")
     issue = await env.hub.open_issue(env.repo, title, body, author=REPORTER)
     print_progress(f"Issue: {env.hub.url}/{issue.html_path}")
@@ -92,14 +220,14 @@ async def _conclude(env: DemoEnvironment, run: Run, began: float) -> int:
     match outcome and outcome.result:
         case Selection() as chosen:
             out("\nEdits × scripts (exit 0: the script passes; 2: the issue is still present)\n\n")
-            out(summary.render_votes(chosen) + "\n\n")
-            out(summary.render_decision(chosen) + "\n")
+            out(render_votes(chosen) + "\n\n")
+            out(render_decision(chosen) + "\n")
         case NoFix() as honest:
-            out(f"\nNo fix: {no_fix.no_fix_reason(honest.reason)}\n")
+            out(f"\nNo fix: {failures.no_fix_reason(honest.reason)}\n")
         case None:
-            out(f"\nThe run ended: {status.failure_reason(run.failure, run.detail)}\n"
+            out(f"\nThe run ended: {failures.failure_reason(run.failure, run.detail)}\n"
                 if run.failure else f"\nThe run ended: {run.status.value}.\n")  # fmt: skip
-    out(f"\n{summary.render_spending(accounts)}\n\n")
+    out(f"\n{render_spending(accounts)}\n\n")
     recorded = " for recorded answers; nothing was paid" if env.recorded else ""
     out(f"Cost at list prices: ${run.dollars:.4f}{recorded}.\n")
     out(f"Wall time: {time.monotonic() - began:.1f} s.\n")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pipeline.context.outline import Outline, outline_of
 from pipeline.context.tokens import estimate_tokens, weight, weight_for
-from pipeline.types import SourceFile
+from pipeline.data.code_places import SourceFile
 
 
 class Span(NamedTuple):

@@ -1,5 +1,5 @@
 """Finds files by words and by embeddings, without a model reading them.
 
 Imports `context.files` and plain data.
-Start at `search.py`.
+Start at `retrieve.py`.
 """

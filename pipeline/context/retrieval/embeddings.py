@@ -18,8 +18,8 @@ from struct import pack, unpack
 from pipeline.concurrency import gather_bounded
 from pipeline.context.files.cache import ContentCache
 from pipeline.context.files.sources import Source, Sources
-from pipeline.models.embedding import Embedder, EmbeddingFailed, Vector
-from pipeline.types import Issue
+from pipeline.data.types import Issue
+from pipeline.models.base import Embedder, EmbeddingFailed, Vector
 
 _TOPIC = "vectors 1"
 """Change it whenever the same content would be cut or stored differently."""

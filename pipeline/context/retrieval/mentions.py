@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from pipeline.types import Issue
+from pipeline.data.types import Issue
 
 _LONGEST = 200
 _PATH = re.compile(

@@ -12,13 +12,19 @@ from statistics import fmean, pstdev
 from pipeline.codebase.text import pluralize
 from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.sources import Source, Sources
-from pipeline.context.search.bm25 import Match, index_sources, search_index
-from pipeline.context.search.embeddings import EmbeddingRanker, compute_similarity
-from pipeline.context.search.mentions import find_mentions
-from pipeline.context.search.words import count_words, is_telling, split_words
-from pipeline.models.embedding import EmbeddingFailed
-from pipeline.options import Options
-from pipeline.types import Issue
+from pipeline.context.retrieval.bm25 import (
+    Match,
+    count_words,
+    index_sources,
+    is_telling,
+    search_index,
+    split_words,
+)
+from pipeline.context.retrieval.embeddings import EmbeddingRanker, compute_similarity
+from pipeline.context.retrieval.mentions import find_mentions
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.models.base import EmbeddingFailed
 
 _PATH_WEIGHT = 2.0
 """The weight of a word in a path, relative to one occurrence in a text."""

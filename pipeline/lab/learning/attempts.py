@@ -14,20 +14,18 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.bundle.replay import BundleStore, UnavailableSandbox
-from pipeline.bundle.write import MANIFEST
+from pipeline.bundle import MANIFEST
 from pipeline.codebase.commit import Codebase
 from pipeline.context.ranking import RankingMachine, RankingState
-from pipeline.errors import OtherFormat
-from pipeline.evaluation.bundles import list_entries, read_documents
-from pipeline.evaluation.dataset import BadData
+from pipeline.data.code_places import Context, Located
+from pipeline.data.types import CommitSha, Issue, Selection
+from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingMachine, EditingState
-from pipeline.generation.exploring.machine import ExploringMachine
-from pipeline.generation.exploring.state import ExploringState
-from pipeline.generation.task import EditTask
+from pipeline.generation.exploring import ExploringMachine, ExploringState
 from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
-from pipeline.learning.locations import names_files, names_places
-from pipeline.learning.records import (
+from pipeline.lab.bundles import list_entries, read_documents
+from pipeline.lab.dataset import BadData
+from pipeline.lab.learning.records import (
     AnswerLevel,
     Attempt,
     JudgedAnswer,
@@ -36,19 +34,18 @@ from pipeline.learning.records import (
     SolvedIssue,
     Stage,
 )
+from pipeline.lab.learning.training_rows import names_files, names_places
+from pipeline.localisation.process_reward import render_judgement
+from pipeline.localisation.stages import LocalisationMachine, ReadingState, UnderstandingMachine
+from pipeline.localisation.tree_search import find_beam
 from pipeline.machine import Machine
 from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
+from pipeline.replay import BundleStore, UnavailableSandbox
 from pipeline.resources import Resources
-from pipeline.search.judging import render_judgement
-from pipeline.search.localisation import LocalisationMachine
-from pipeline.search.reading import ReadingState
-from pipeline.search.tree import find_beam
-from pipeline.search.understanding import UnderstandingMachine
-from pipeline.shown import Located
+from pipeline.run_errors import OtherFormat
 from pipeline.state import ReplyKind, S
-from pipeline.types import CommitSha, Context, Issue, Selection, replace
-from pipeline.workflows.outcome import load_end
-from pipeline.workflows.setup import EFFECTIVE_KEY, EffectiveSetup
+from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, load_end
+from sandbox.frozen import replace
 
 _MOST_RANKINGS = 10
 _BRANCH_HISTORY_KEY = "contents"
@@ -80,7 +77,7 @@ async def read_attempts(
 ) -> tuple[Attempt, ...]:
     """The attempts of the runs in `folder`, each run named after its issue in `issues`.
 
-    Runs have the forms of `pipeline.evaluation.bundles.read_runs`; those of other issues are left
+    Runs have the forms of `pipeline.lab.bundles.read_runs`; those of other issues are left
     out. `outcomes`: by run id, what became of its pull request; it labels the proposed edit.
 
     Raises:

@@ -1,37 +1,243 @@
-"""Rejection sampling: from collected data to training rows (SWE-Reasoner, section 2.1.1)."""
+"""Rejection sampling: the paper's four checks of an attempt, and the rows they leave."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
-from pipeline.evaluation.dataset import BadData
-from pipeline.learning.checks import Checks, check_attempt, select_replies
-from pipeline.learning.records import (
+from pipeline.data.options import Options
+from pipeline.generation.testing import NOT_FIXED
+from pipeline.lab.dataset import BadData
+from pipeline.lab.grading import GradedInstance, Grader
+from pipeline.lab.learning.records import (
     ISSUES,
     Attempt,
     LearningData,
+    ReplyRow,
     SolvedIssue,
+    Stage,
     check_manifest,
     read_rows_of,
     write_manifest,
     write_rows,
 )
-from pipeline.learning.rows import (
+from pipeline.lab.learning.training_rows import (
     OutcomeRow,
     PolicyRow,
     ProcessRow,
     Split,
+    find_leaks,
+    hits_places,
+    list_changed_files,
     outcome_rows,
     policy_row,
     process_rows,
     render_judged_row,
+    repository_key,
+    shingle_diff,
+    similarity,
+    split_issues,
 )
-from pipeline.learning.splits import find_leaks, repository_key, split_issues
-from pipeline.types import Frozen, replace
+from pipeline.store import Store, load_or_run
+from sandbox.base import Sandbox
+from sandbox.errors import PatchRejected
+from sandbox.frozen import Frozen, replace
+from sandbox.program import Execution, python_script
+
+ALIKE = 0.8
+"""From this similarity on, an edit without a valid script counts as the developers' edit."""
+
+
+class Checks(Frozen):
+    """The results of the checks; None: the evidence was not gathered."""
+
+    files: bool
+    """Whether it found every file that the developers changed."""
+    places: bool
+    """Whether its edit changes something at every place that the developers changed."""
+    reproduction: bool | None
+    """Whether its script is red on the unedited code and green with the developers' edit."""
+    patch: bool | None
+    """Whether its edit is right."""
+    whole: bool | None
+    """Whether its edit breaks no test."""
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the edit is right and breaks nothing, as far as is known."""
+        if self.patch is False or self.whole is False:
+            return False
+        return self.patch and self.whole
+
+    @property
+    def accepted(self) -> bool:
+        """Whether all four checks passed."""
+        return self.files and self.places and self.reproduction is True and self.right is True
+
+
+def check_attempt(issue: SolvedIssue, attempt: Attempt) -> Checks:
+    """Check an attempt against the developers' edit, by what was recorded and executed.
+
+    A benchmark's label covers the patch and the tests that it may not break.
+    """
+    changed = list_changed_files(issue.reference)
+    found = list_changed_files(attempt.diff) | frozenset(attempt.shown or ())
+    reproduction = _check_reproduction(attempt)
+    label = attempt.resolved
+    whole = label if label is not None else _breaks_nothing(attempt)
+    return Checks(
+        files=bool(changed) and changed <= found,
+        places=hits_places(attempt.diff, issue.reference),
+        reproduction=reproduction,
+        patch=label if label is not None else _check_patch(issue, attempt, reproduction),
+        whole=whole,
+    )
+
+
+def _check_reproduction(attempt: Attempt) -> bool | None:
+    if not attempt.script or attempt.red_before is False:
+        return False if attempt.replies else None
+    if attempt.red_before is None or attempt.green_on_reference is None:
+        return None
+    return attempt.green_on_reference
+
+
+def _breaks_nothing(attempt: Attempt) -> bool | None:
+    if not attempt.diff:
+        return False
+    return None if attempt.broken is None else not attempt.broken
+
+
+def _check_patch(issue: SolvedIssue, attempt: Attempt, reproduction: bool | None) -> bool | None:
+    """By its valid script; without one, right if it is like the developers' edit. One that is
+    unlike theirs may be right as well."""
+    if not attempt.diff:
+        return False
+    if reproduction:
+        return attempt.passes_script
+    if reproduction is None and attempt.script:
+        return None
+    likeness = similarity(shingle_diff(attempt.diff), shingle_diff(issue.reference))
+    return True if likeness >= ALIKE else None
+
+
+def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:
+    """The replies up to the first stage that failed: the correct prefix of a failed attempt.
+
+    Of a search, those of the conversations that named every file or place.
+    """
+    passed: dict[Stage, bool] = {
+        "understanding": False,
+        "localisation": False,
+        "files": checks.files,
+        "reproduction": checks.files and checks.reproduction is True,
+        "edit": checks.accepted,
+    }
+    return tuple(
+        reply
+        for reply in attempt.replies
+        if (passed[reply.stage] if reply.right is None else reply.right)
+    )
+
+
+_DIGITS = 24
+
+
+class ExecutedChecks(Frozen):
+    """What the executions showed, in the form in which it is saved."""
+
+    red_before: bool | None = None
+    green_on_reference: bool | None = None
+    passes_script: bool | None = None
+    resolved: bool | None = None
+    """None: the benchmark's tests did not tell."""
+
+
+async def execute_checks(
+    issue: SolvedIssue,
+    attempt: Attempt,
+    *,
+    codebase: Codebase,
+    sandbox: Sandbox,
+    store: Store,
+    options: Options,
+) -> Attempt:
+    """`attempt` with the results of its script on the unedited code, on the developers' edit and on
+    its own, and of the benchmark's tests where there are any.
+
+    Results are saved in `store`, and equal scripts with equal edits run once.
+
+    Raises as `Sandbox.run`.
+    """
+    key = f"checks/{_digest(issue.model_dump_json(), attempt.script, attempt.diff)}"
+    found = await load_or_run(
+        store,
+        key,
+        ExecutedChecks,
+        lambda: _execute(issue, attempt, codebase, sandbox, store, options),
+    )
+    known = {name: value for name, value in found.model_dump().items() if value is not None}
+    return replace(attempt, **known)
+
+
+async def _execute(
+    issue: SolvedIssue,
+    attempt: Attempt,
+    codebase: Codebase,
+    sandbox: Sandbox,
+    store: Store,
+    options: Options,
+) -> ExecutedChecks:
+    found = ExecutedChecks()
+    if attempt.script:
+
+        async def run(diffs: Sequence[str]) -> Execution | None:
+            program = python_script(attempt.script, diffs=diffs, seconds=options.execution_seconds)
+            try:
+                return await sandbox.run(program)
+            except PatchRejected:
+                return None
+
+        before = await run(())
+        after = await run((issue.reference,))
+        own = await run((attempt.diff,)) if attempt.diff else None
+        found = replace(
+            found,
+            red_before=before is not None and before.exit_code == NOT_FIXED,
+            green_on_reference=None if after is None else after.passed,
+            passes_script=own is not None and own.passed,
+        )
+    if attempt.resolved is None and attempt.diff and issue.fail_to_pass:
+        grader = Grader(_to_instance(issue), codebase, sandbox, store, options)
+        grade = await grader.grade(attempt.diff)
+        found = replace(found, resolved=None if grade.cannot_tell else grade.resolved)
+    return found
+
+
+def _to_instance(issue: SolvedIssue) -> GradedInstance:
+    return GradedInstance.model_validate(
+        {
+            "instance_id": issue.id,
+            "repo": issue.repository,
+            "problem_statement": f"{issue.title}\n\n{issue.body}",
+            "base_commit": issue.base_commit,
+            "patch": issue.reference,
+            "test_patch": issue.tests,
+            "FAIL_TO_PASS": issue.fail_to_pass,
+            "PASS_TO_PASS": issue.pass_to_pass,
+        }
+    )
+
+
+def _digest(*parts: str) -> str:
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+
 
 POLICY, PROCESS, OUTCOME = "policy.jsonl", "prm.jsonl", "orm.jsonl"
 CANDIDATES, REPORT = "candidates.jsonl", "report.json"

@@ -1,4 +1,4 @@
-"""Starts the trainer in an interpreter of its own, which has torch and TRL."""
+"""Starts the trainer in its own interpreter; its report."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipeline.evaluation.dataset import BadData
-from pipeline.types import Frozen
+from pipeline.lab.dataset import BadData
+from pipeline.lab.plots import Axis, line_chart
+from sandbox.frozen import Frozen
 
 TrainedKind = Literal["policy", "prm", "orm"]
 CONFIG, TRAINING = "config.json", "training.json"
 _ROOT = Path(__file__).parents[2]
 _RUN = (
     "import sys; from pathlib import Path; sys.path.append(sys.argv[1]); "
-    "from pipeline.learning.trainer.{module} import main; "
+    "from pipeline.lab.learning.trainer.{module} import main; "
     "sys.exit(main(*map(Path, sys.argv[2:])))"
 )
 """Appended to the path, our packages shadow none of the interpreter's own."""
@@ -137,3 +138,42 @@ def run_module(python: str, module: str, paths: Sequence[Path]) -> None:
     ended = subprocess.run(command, check=False)
     if ended.returncode:
         raise TrainerFailed(f"The trainer ended with status {ended.returncode}.")
+
+
+REPORT, MARKDOWN, CURVE = "report.json", "report.md", "loss.svg"
+_MOST_POINTS = 60
+_TICKS = 5
+
+
+def write_training_report(out: Path, training: Training) -> None:
+    """Write `report.json`, `report.md` and `loss.svg` into `out`. Raises OSError."""
+    (out / REPORT).write_text(training.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (out / CURVE).write_text(render_curve(training), encoding="utf-8")
+    (out / MARKDOWN).write_text(_render_markdown(training), encoding="utf-8")
+
+
+def render_curve(training: Training) -> str:
+    """The loss by step, as SVG; of many steps, evenly spaced ones."""
+    every = max(1, len(training.losses) // _MOST_POINTS)
+    points = [(float(step), loss) for step, loss in training.losses[::every]]
+    last, highest = max(training.steps, 1), max([loss for _, loss in points], default=0) or 1.0
+    return line_chart(
+        f"Training of the {training.kind}",
+        Axis("step", 0, last, tuple(round(last * n / _TICKS) for n in range(_TICKS + 1))),
+        Axis("loss", 0, highest, tuple(round(highest * n / _TICKS, 2) for n in range(_TICKS + 1))),
+        {"loss": points},
+    )
+
+
+def _render_markdown(training: Training) -> str:
+    first, last = (training.losses[0][1], training.losses[-1][1]) if training.losses else (0, 0)
+    resumed = f" It went on from step {training.resumed_from}." if training.resumed_from else ""
+    versions = ", ".join(f"{name} {number}" for name, number in training.libraries.items())
+    return (
+        f"# Training of the {training.kind}\n\n"
+        f"{training.rows} rows, {training.steps} steps at a learning rate of "
+        f"{training.learning_rate:g}, on {training.device}; the last process took "
+        f"{training.seconds:.0f} s.{resumed} {training.too_long} rows were too long and left "
+        f"out.\n\nLoss: {first:.3f} at first, {last:.3f} at last. Versions: {versions}.\n\n"
+        f"![The loss by step]({CURVE})\n"
+    )

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Literal
 
-from pipeline.evaluation.statistics import bootstrap, percent
-from pipeline.learning.filtering import CandidateRow, FilteredData
-from pipeline.learning.rows import outcome_prompt, process_rows
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.selection.scoring.clusters import best
+from pipeline.lab.learning.filtering import CandidateRow, FilteredData
+from pipeline.lab.learning.training_rows import outcome_prompt, process_rows
+from pipeline.lab.scoring import bootstrap, percent
+from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.confidence import ranking, weights_for
-from pipeline.selection.scoring.features import compute_text_evidence
-from pipeline.types import Frozen
+from pipeline.selection.scoring.features import best, compute_text_evidence
+from sandbox.frozen import Frozen
 
 Level = Literal["edits", "files", "places"]
 _WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)

@@ -12,9 +12,10 @@ from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
-from pipeline.evaluation.dataset import BadData
+from pipeline.data.types import Issue
+from pipeline.lab.dataset import BadData
 from pipeline.models.base import Message
-from pipeline.types import Frozen, Issue
+from sandbox.frozen import Frozen
 
 FORMAT = 3
 """Raise it when a model of this module changes."""

@@ -1,15 +1,279 @@
-"""Splits issues by repository and time, and counts what both sides share."""
+"""Training rows, exactly as served; splits by repository and time."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from pipeline.learning.locations import shingle_diff, shingle_text, similarity
-from pipeline.learning.records import SolvedIssue
-from pipeline.learning.rows import Split
+from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.data.code_places import Located, Place, SuspectFile
+from pipeline.data.types import Issue
+from pipeline.lab.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
+from pipeline.localisation.process_reward import render_judgement
+from pipeline.localisation.stages import LONGEST_CODE
+from prompts.templates import render
+from prompts.text import shorten
+from sandbox.frozen import Frozen
+
+NEAR = 3
+"""Lines around a change that belong to its place, as in a diff's context."""
+SHINGLE = 5
+"""Words in a row that are compared."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class ChangedLines(Frozen):
+    """A region of one file, in the numbers of the unedited code."""
+
+    path: str
+    first: int
+    last: int
+    heading: str
+    """The enclosing definition, where the diff names it."""
+    code: str
+    """The lines before the edit, with their context."""
+
+
+def list_changed_files(diff: str) -> frozenset[str]:
+    """The files that `diff` changes, by their names before it; new ones by their new names."""
+    return frozenset(file.old or file.path for file in parse_diff(diff))
+
+
+def list_places(diff: str) -> list[ChangedLines]:
+    """The regions that `diff` changes, in its order."""
+    return [place for file in parse_diff(diff) for place in _places_of(file)]
+
+
+def _places_of(file: FileDiff) -> Iterator[ChangedLines]:
+    path = file.old or file.path
+    if not file.hunks:
+        yield ChangedLines(path=path, first=0, last=0, heading="", code="")
+    for hunk in file.hunks:
+        first, last = _find_changed_range(hunk)
+        code = "\n".join(text for marker, text in hunk.lines if marker != "+")
+        yield ChangedLines(path=path, first=first, last=last, heading=hunk.heading, code=code)
+
+
+def _find_changed_range(hunk: Hunk) -> tuple[int, int]:
+    """The first and last old line that the hunk changes, without its context."""
+    at, touched = hunk.start, list[int]()
+    for marker, _ in hunk.lines:
+        if marker != " ":
+            touched.append(at)
+        at += marker != "+"
+    return (touched[0], max(touched)) if touched else (hunk.start, hunk.start)
+
+
+def hits_places(diff: str, reference: str) -> bool:
+    """Whether `diff` changes something at every place that `reference` changes.
+
+    Two changes are at one place if they are at most `NEAR` lines apart, or in one named definition.
+    """
+    ours = list_places(diff)
+    theirs = list_places(reference)
+    return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
+
+
+def names_files(paths: Iterable[str], reference: str) -> bool:
+    """Whether `paths` hold every file that `reference` changes; new ones cannot be named."""
+    changed = {file.old for file in parse_diff(reference) if file.old}
+    return bool(changed) and changed <= set(paths)
+
+
+def names_places(places: Iterable[Place], reference: str) -> bool:
+    """Whether one of `places` is at every place that `reference` changes, new files left out."""
+    ours = [
+        ChangedLines(path=one.path, first=one.first, last=one.last, heading="", code="")
+        for one in places
+    ]
+    theirs = [one for file in parse_diff(reference) if file.old for one in _places_of(file)]
+    return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
+
+
+def _same_place(one: ChangedLines, other: ChangedLines) -> bool:
+    if one.path != other.path:
+        return False
+    if one.heading and one.heading == other.heading:
+        return True
+    return one.first <= other.last + NEAR and other.first <= one.last + NEAR
+
+
+def shingle_text(text: str) -> frozenset[int]:
+    """The runs of `SHINGLE` words of `text`, as hashes; of a shorter text, the whole."""
+    words = _WORD.findall(text.lower())
+    if not words:
+        return frozenset()
+    ends = range(max(1, len(words) - SHINGLE + 1))
+    return frozenset(hash(tuple(words[at : at + SHINGLE])) for at in ends)
+
+
+def shingle_diff(diff: str) -> frozenset[int]:
+    """The runs of words in the lines that `diff` changes, removed and added told apart."""
+    return shingle_text("\n".join(_list_changed_lines(parse_diff(diff))))
+
+
+def _list_changed_lines(files: Iterable[FileDiff]) -> Iterator[str]:
+    for file in files:
+        for hunk in file.hunks:
+            yield from (
+                f"{'added' if marker == '+' else 'removed'} {text}"
+                for marker, text in hunk.lines
+                if marker != " " and text.strip()
+            )
+
+
+def similarity(one: frozenset[int], other: frozenset[int]) -> float:
+    """The Jaccard index of two sets of shingles, 0 to 1; 0 if both are empty."""
+    both = len(one | other)
+    return len(one & other) / both if both else 0.0
+
+
+def render_step(
+    issue: Issue, files: Sequence[str], places: Sequence[ChangedLines]
+) -> tuple[str, str]:
+    """System text and question about the files of an edit, or its places if there are any."""
+    found = Located(
+        files=tuple(SuspectFile(path=path) for path in files),
+        places=tuple(
+            Place(
+                path=place.path,
+                first=place.first,
+                last=place.last,
+                scope=place.heading,
+                code=shorten(place.code, LONGEST_CODE),
+            )
+            for place in places
+        ),
+    )
+    return render_judgement(issue, found)
+
+
+Split = Literal["train", "test"]
+GOOD, BAD = "+", "-"
+
+
+class ChatMessage(Frozen):
+    """A message in the form of chat templates."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class PolicyRow(Frozen):
+    """A reply to imitate (SFT)."""
+
+    issue: str
+    split: Split
+    stage: str
+    prompt: tuple[ChatMessage, ...]
+    completion: tuple[ChatMessage, ...]
+
+
+class ProcessRow(Frozen):
+    """An intermediate result with its verdict, `+` or `-` (SWE-Reasoner, equation 3)."""
+
+    issue: str
+    split: Split
+    level: AnswerLevel
+    source: str
+    prompt: tuple[ChatMessage, ...]
+    completion: tuple[ChatMessage, ...]
+
+
+class OutcomeRow(Frozen):
+    """A right and a wrong edit of one issue (DPO; SWE-Reasoner, equation 4)."""
+
+    issue: str
+    split: Split
+    prompt: tuple[ChatMessage, ...]
+    chosen: tuple[ChatMessage, ...]
+    rejected: tuple[ChatMessage, ...]
+
+
+def policy_row(issue: str, split: Split, reply: ReplyRow) -> PolicyRow:
+    """A row of SFT: thinking and answer are wanted; the prompt has no earlier thinking."""
+    asked = [ChatMessage(role=one.role, content=one.text) for one in reply.messages]
+    thought = f"<think>\n{reply.thinking.strip()}\n</think>\n\n" if reply.thinking.strip() else ""
+    return PolicyRow(
+        issue=issue,
+        split=split,
+        stage=reply.stage,
+        prompt=(ChatMessage(role="system", content=reply.system), *asked),
+        completion=(ChatMessage(role="assistant", content=thought + reply.answer),),
+    )
+
+
+def process_rows(
+    issue: SolvedIssue, split: Split, source: str, diff: str, *, files: bool, places: bool
+) -> list[ProcessRow]:
+    """The files and the places of an edit, each with whether they are right."""
+    changed = list_places(diff)
+    if not changed:
+        return []
+    paths = sorted(list_changed_files(diff))
+    levels: list[tuple[AnswerLevel, bool]] = [("files", files), ("places", places)]
+    found: list[ProcessRow] = []
+    for level, right in levels:
+        system, question = render_step(issue.issue, paths, changed if level == "places" else ())
+        answer = JudgedAnswer(level=level, system=system, question=question, right=right)
+        found.append(render_judged_row(issue.id, split, source, answer))
+    return found
+
+
+def render_judged_row(issue: str, split: Split, source: str, answer: JudgedAnswer) -> ProcessRow:
+    """A question of a process reward model with the verdict that is wanted."""
+    return ProcessRow(
+        issue=issue,
+        split=split,
+        level=answer.level,
+        source=source,
+        prompt=(
+            ChatMessage(role="system", content=answer.system),
+            ChatMessage(role="user", content=answer.question),
+        ),
+        completion=_answer(GOOD if answer.right else BAD),
+    )
+
+
+def outcome_rows(
+    issue: SolvedIssue, split: Split, right: Sequence[str], wrong: Sequence[str]
+) -> list[OutcomeRow]:
+    """Pairs of right and wrong edits: each right edit with the wrong one nearest in length.
+
+    DPO's reward is a sum over tokens, so pairs of unlike lengths would teach length. Each edit
+    is in one pair at most.
+    """
+    found: list[OutcomeRow] = []
+    left = sorted(set(wrong))
+    for chosen in sorted(set(right)):
+        if not left:
+            break
+        rejected = min(left, key=lambda diff: (abs(len(diff) - len(chosen)), diff))
+        left.remove(rejected)
+        found.append(
+            OutcomeRow(
+                issue=issue.id,
+                split=split,
+                prompt=outcome_prompt(issue.issue),
+                chosen=_answer(chosen),
+                rejected=_answer(rejected),
+            )
+        )
+    return found
+
+
+def outcome_prompt(issue: Issue) -> tuple[ChatMessage, ...]:
+    """What the implicit reward asks (`pipeline.selection.ties.ImplicitReward`)."""
+    return (ChatMessage(role="user", content=render("orm/issue", issue=issue)),)
+
+
+def _answer(text: str) -> tuple[ChatMessage, ...]:
+    return (ChatMessage(role="assistant", content=text),)
+
 
 TEST_SHARE = 0.2
 """The share of repositories that are kept apart, at least one."""

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sandbox.environment.manifests import parse_json, table
+from pipeline.languages.manifests import parse_json, table
 from sandbox.layout import SYSTEM_PYTHON
 
 MAJORS: Final = (22, 24, 20)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Final
 
-from sandbox.environment.manifests import parse_json
-from sandbox.environment.plain_yaml import entries, parse_yaml, walk_scalars
-from sandbox.environment.test_needs import NOT_FOR_TESTS, TestNeeds
+from pipeline.languages.manifests import entries, parse_json, parse_yaml, walk_scalars
+from pipeline.languages.python.requirements import NOT_FOR_TESTS, TestNeeds
 
 WORKFLOW: Final = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
 SETUP_STEPS: Final = re.compile(r"\.github/workflows/copilot-setup-steps\.ya?ml")

@@ -1,44 +1,145 @@
-"""The ways to install a repository, the most promising first."""
+"""The ladder of attempts that install a Python repository."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from sandbox.environment.ci import find_ci_recipe
-from sandbox.environment.installer_plan import (
-    INSTALL,
-    PLAN_FILE,
-    InstallerPlan,
-    make_installer_plan,
-)
-from sandbox.environment.locks import LOCKS, REQUIREMENTS_FILE, Lock, read_lock
-from sandbox.environment.manifests import guess_name, project_of
-from sandbox.environment.node import is_node
-from sandbox.environment.python_version import DEFAULT_MINOR, PythonRequirement, find_python_at
-from sandbox.environment.python_version import find_python_requirement as find_python
-from sandbox.environment.recipe import (
-    MAX_ALL_BYTES,
-    MAX_FILE_BYTES,
+from pipeline.languages.manifests import (
     Manifests,
-    Recipe,
-    detect_recipe,
-    read_manifests,
+    find_version,
+    guess_name,
+    is_package,
+    project_of,
+    strings,
+    table,
 )
-from sandbox.environment.system_packages import find_system_packages
-from sandbox.environment.test_needs import TestNeeds, find_development_needs, find_test_needs
-from sandbox.environment.versions import find_version
+from pipeline.languages.python.ci import find_ci_recipe
+from pipeline.languages.python.interpreter import (
+    DEFAULT_MINOR,
+    RELEASED,
+    PythonRequirement,
+    find_python_at,
+)
+from pipeline.languages.python.interpreter import find_python_requirement as find_python
+from pipeline.languages.python.locks import REQUIREMENTS_FILE, Lock, read_lock
+from pipeline.languages.python.requirements import (
+    TestNeeds,
+    find_development_needs,
+    find_test_needs,
+)
+from sandbox.environment.build_options import INCOMING
+from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day, nearest_day
-from sandbox.tree import Tree
+from sandbox.layout import SYSTEM_PYTHON
+
+PLAN_FILE: Final = "plan.json"
+INSTALL: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/install.py {INCOMING}/{PLAN_FILE}"
+
+
+@dataclass(frozen=True)
+class InstallerPlan:
+    """`Plan` of `sandbox.guest.installer.plan`, which documents the fields."""
+
+    attempt: str = ""
+    name: str = ""
+    package: bool = True
+    backend: str = ""
+    build_requires: tuple[str, ...] = ()
+    setup_py: bool = False
+    as_of: str = ""
+    commit_day: str = ""
+    extras: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    pytest: bool = True
+    locked: tuple[str, ...] = ()
+    uv_export: tuple[str, ...] = ()
+    released: tuple[tuple[str, str], ...] = ()
+
+
+def make_installer_plan(manifests: Manifests, *, name: str, needs: TestNeeds) -> InstallerPlan:
+    """Plan the installation of the package, if the tree is one, and of its tests' requirements."""
+    project = project_of(manifests.texts)
+    build = table(project, "build-system")
+    backend = build.get("build-backend")
+    return InstallerPlan(
+        name=name,
+        package=is_package(project, manifests.names),
+        backend=backend if isinstance(backend, str) else "",
+        build_requires=tuple(strings(build.get("requires"))),
+        setup_py="setup.py" in manifests.names,
+        extras=needs.extras,
+        files=needs.files,
+        requirements=needs.requirements,
+        optional=needs.optional,
+        released=tuple((f"3.{minor}", str(day)) for minor, day in RELEASED.items()),
+    )
+
+
+COMPILING_BACKENDS: Final = (
+    "mesonpy",
+    "scikit_build_core",
+    "skbuild",
+    "maturin",
+    "setuptools_rust",
+)
+COMPILING_REQUIREMENTS: Final = re.compile(
+    r"^(cython|numpy|pybind11|cffi|nanobind|scikit-build|scikit-build-core|meson-python|maturin"
+    r"|setuptools-rust|mypy)\b",
+    re.IGNORECASE,
+)
+EXTENSION: Final = re.compile(
+    r"\bext_modules\b|Extension\s*\(|\bcythonize\b|\bcffi_modules\b|\brust_extensions\b|\bskbuild\b"
+)
+CYTHON: Final = re.compile(r"(?!(.*/)?(tests?|docs?|examples?|benchmarks?)/).*\.pyx")
+FORTRAN: Final = re.compile(r".*\.[fF](or|77|90|95|03|08)?")
+SOURCES: Final = re.compile(rf".*\.(c|cc|cpp|cxx|pyx|rs)|{FORTRAN.pattern}")
+CARGO: Final = "cargo-web|cargo"
+"""Each brings its compiler; the first is the new one that browsers need, where Debian has it."""
+COMPILER: Final = ("build-essential", "pkg-config", "python3-dev")
+
+
+def find_system_packages(
+    names: Sequence[str],
+    texts: Mapping[str, str],
+    project: Mapping[str, Any],
+    named: Iterable[str],
+) -> tuple[str, ...]:
+    """Find a compiler for a package with parts to compile, and the libraries that its CI names.
+
+    CI machines come with compilers, so that no file needs to name one.
+    """
+    build = table(project, "build-system")
+    requires = strings(build.get("requires"))
+    backend = str(build.get("build-backend") or "")
+    compiled = any(SOURCES.fullmatch(name) for name in names)
+    asks = (
+        backend.split(".")[0] in COMPILING_BACKENDS
+        or any(COMPILING_REQUIREMENTS.match(one) for one in requires)
+        or bool(EXTENSION.search(texts.get("setup.py", "")))
+        or bool(table(project, "tool", "setuptools").get("ext-modules"))
+        # A backend in the tree wraps another one; nobody but it names what it compiles.
+        or bool(build.get("backend-path"))
+        or any(CYTHON.fullmatch(name) for name in names)
+    )
+    if not (compiled and asks):
+        return tuple(dict.fromkeys(named))
+    found = [*COMPILER]
+    if any(FORTRAN.fullmatch(name) for name in names):
+        found.append("gfortran")
+    if any(name.endswith(".rs") for name in names):
+        found.append(CARGO)
+    return tuple(dict.fromkeys([*found, *named]))
+
 
 RECENT: Final = timedelta(days=28)
 """For a commit this young, the index as of its day equals today's index."""
-MOST_ATTEMPTS: Final = 5
-NAMES: Final = re.compile(r'"attempt": "\w+"')
 UV_STEP: Final = (
     "test -x /opt/tools/uv/bin/uv || "
     "python -m pip install --quiet --target /opt/tools/uv uv || "
@@ -48,70 +149,7 @@ UV_STEP: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One way to install a tree."""
-
-    name: str
-    """Unique within a plan: `setup`, `dockerfile`, `lock`, `ci`, `dated`, `undated`, `today`."""
-    summary: str
-    """One sentence for people, such as "Python 3.8, the newest packages."."""
-    recipe: Recipe
-    only: bool = False
-    """The maintainers' own setup: no other attempt may replace it."""
-
-
-def make_plan(
-    tree: Tree,
-    *,
-    setup: Sequence[str] = (),
-    dockerfile: str = "",
-    python: str = "",
-    as_of: date | None = None,
-    described: str = "",
-) -> tuple[Attempt, ...]:
-    """Plan the attempts for `tree`: only the lines of `setup` or the image of `dockerfile` if the
-    maintainers set one of them; otherwise the attempts that its files suggest.
-
-    `python` is the version that the maintainers want, `3.N`; `as_of` and `described` come from git.
-
-    Raises:
-        EnvironmentFailed: `tree` contains nothing to install or no such Dockerfile, or its archive
-            cannot be read.
-    """
-    manifests = read_manifests(tree, dockerfile)
-    recipe = detect_recipe(
-        manifests, setup=setup, dockerfile=dockerfile, python=python, described=described
-    )
-    if dockerfile:
-        return (Attempt("dockerfile", "The repository's own Dockerfile.", recipe, only=True),)
-    if any(line.strip() for line in setup):
-        return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
-    if is_node(manifests.names):
-        return (Attempt("today", "What package.json and its lock file say.", recipe),)
-    maker = _Maker(manifests, python, as_of, described)
-    recipe = replace(recipe, system_packages=maker.packages)
-    last = Attempt("today", "The newest packages, each by itself with pip.", recipe)
-    different: dict[str, Attempt] = {}
-    for attempt in (*maker.make_attempts(), last):
-        different.setdefault(key_of(attempt.recipe), attempt)
-    found = list(different.values())[:MOST_ATTEMPTS]
-    unread = [name for name in manifests.too_large if name in LOCKS]
-    if unread:
-        most, most_together = MAX_FILE_BYTES >> 20, MAX_ALL_BYTES >> 20
-        limit = f"{most} MB for a file, {most_together} MB for all that say what to install"
-        note = f" {unread[0]} is too large to be read ({limit})."
-        found[0] = replace(found[0], summary=found[0].summary + note)
-    return tuple(found)
-
-
-def key_of(recipe: Recipe) -> str:
-    """A key that is equal for recipes with the same installation, under any attempt name."""
-    files = [(name, NAMES.sub("", text)) for name, text in recipe.files]
-    return repr((recipe.steps, recipe.tools, recipe.system_packages, files))
-
-
-class _Maker:
+class AttemptMaker:
     """Makes the attempts that the installer executes."""
 
     def __init__(

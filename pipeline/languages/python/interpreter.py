@@ -11,8 +11,8 @@ from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
-from sandbox.environment.manifests import parse_ini, project_of, strings, table
-from sandbox.environment.tox_nox import tox_routine
+from pipeline.languages.manifests import parse_ini, project_of, strings, table
+from pipeline.languages.python.tox_nox import tox_routine
 from sandbox.layout import SYSTEM_PYTHON
 
 MINORS: Final = tuple(range(6, 21))

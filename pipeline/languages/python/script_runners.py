@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase
-from pipeline.types import Frozen
+from sandbox.frozen import Frozen
 
 _NAME = re.compile(r"(?:(?:tests?|testing)/)?(?:run_?tests?|test_?runner)\.py")
 _LABELS = re.compile(r"""["'](?:modules|labels|test_labels|tests)["']""")

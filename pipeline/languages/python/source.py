@@ -1,4 +1,4 @@
-"""Turns test files from outside into one script that follows the protocol of `TestScript`."""
+"""Python source: whether it parses, how to spoil it, the tests that an edit adds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,181 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
-from pipeline.codebase.conventions import Conventions, has_tests, is_runnable
-from pipeline.codebase.isolated import IsolatedFailure, call_isolated
-from pipeline.edits import failing_tests
-from pipeline.types import TestScript
+from pydantic import TypeAdapter, ValidationError
+from tree_sitter import Node
+
+from pipeline.codebase.grammars import grammar_of, parse_code
+from pipeline.codebase.isolated import IsolatedFailure, call_isolated, run_isolated
+from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.data.types import TestScript
+from pipeline.languages.conventions import Conventions, has_tests, is_runnable, is_test
+from pipeline.languages.python import failing_tests
+
+SECONDS = 20.0
+_CHECK = """\
+import json, sys
+found = {}
+for path, text in json.load(sys.stdin).items():
+    try:
+        compile(text.encode("latin-1"), path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = (error.text or "").strip()[:200]
+        found[path] = f"line {error.lineno}: {error.msg}" + (f": {line}" if line else "")
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        pass
+json.dump(found, sys.stdout)
+"""
+_ERRORS = TypeAdapter(dict[str, str])
+
+
+async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Find the Python files that do not parse, each with the line and this Python's message.
+
+    `files` are contents by path; those that are not `.py` are ignored. Empty if there is no result:
+    the parser crashed or took longer than 20 s.
+    """
+    python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
+    if not python:
+        return {}
+    output = await run_isolated(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
+    try:
+        return _ERRORS.validate_json(output)
+    except ValidationError:
+        return {}
+
+
+MOST_MUTANTS = 4
+_HUNK = re.compile(r"^(?=@@ -)", re.MULTILINE)
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""A string on one line; what it says is no code."""
+_SPOILING: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
+    (re.compile(r"==|!="), {"==": "!=", "!=": "=="}),
+    (re.compile(r"\bis not\b|\bnot in\b|\bnot\b"), {"is not": "is", "not in": "in", "not": ""}),
+    (re.compile(r"(?<![<>=-])[<>]=?(?![<>=])"), {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}),
+    (re.compile(r"\band\b|\bor\b"), {"and": "or", "or": "and"}),
+    (re.compile(r"\bTrue\b|\bFalse\b"), {"True": "False", "False": "True"}),
+    (re.compile(r"(?<=\s)[+-](?==?\s)"), {"+": "-", "-": "+"}),
+    (re.compile(r"(?<=\breturn ).+"), {}),
+    (re.compile(r"(?<=\bif ).+(?=:$)"), {}),
+)
+"""What is replaced, and by what; by `None` where that is not said."""
+
+
+def spoil(diff: str) -> tuple[str, ...]:
+    """At most `MOST_MUTANTS` versions of a diff by git, each with one thing wrong.
+
+    Lines of Python that it adds say another thing, or one of its several hunks of Python is
+    missing. Its tests, which a script never runs, stay as they are. Empty where nothing can be
+    spoilt so. A version may not apply.
+    """
+    found = [*_with_spoilt_lines(diff), *_without_hunks(diff)]
+    distinct = [one for one in dict.fromkeys(found) if one != diff]
+    step = max(1, len(distinct) // MOST_MUTANTS)
+    return tuple(distinct[::step][:MOST_MUTANTS])
+
+
+def _with_spoilt_lines(diff: str) -> Iterator[str]:
+    lines = diff.split("\n")
+    python = False
+    for number, line in enumerate(lines):
+        if line.startswith("+++ "):
+            python = _is_code(line)
+            continue
+        code = python and line.startswith("+") and not line[1:].lstrip().startswith("#")
+        if code and (spoilt := _spoil_line(line)) is not None:
+            yield "\n".join([*lines[:number], spoilt, *lines[number + 1 :]])
+
+
+def _spoil_line(line: str) -> str | None:
+    masked = _STRING.sub(lambda found: "~" * len(found[0]), line)
+    for pattern, replacements in _SPOILING:
+        if match := pattern.search(masked, 1):
+            there = replacements.get(match[0], "None")
+            return line[: match.start()] + there + line[match.end() :]
+    return None
+
+
+def _without_hunks(diff: str) -> Iterator[str]:
+    files = re.split(r"^(?=diff --git )", diff, flags=re.MULTILINE)
+    parts = [_HUNK.split(file) for file in files]
+    code = [at for at, part in enumerate(parts) if _is_code(part[0])]
+    if sum(len(parts[at]) - 1 for at in code) < 2:
+        return
+    for at in code:
+        part = parts[at]
+        for hunk in range(1, len(part)):
+            kept = [*part[:hunk], *part[hunk + 1 :]]
+            # A file's head alone is no diff.
+            texts = ["" if len(kept) == 1 else "".join(kept)]
+            yield "".join(["".join(p) for p in parts[:at]] + texts +
+                          ["".join(p) for p in parts[at + 1 :]])  # fmt: skip
+
+
+def _is_code(head: str) -> bool:
+    """Whether a file's head, or its line of the new path, names Python that is no test."""
+    path = head.rpartition("+++ ")[2].split("\n")[0].rstrip("\t").strip('"').removeprefix("b/")
+    return path.endswith(".py") and not is_test(path)
+
+
+_FUNCTION = "function_definition"
+
+
+def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
+    """The names of the test functions and methods that `diff` adds to `path`, whose new content is
+    `text`.
+
+    Code in a string is no test, nor is a function within a function: no runner finds them. None if
+    `text` is not what `diff` leaves.
+    """
+    grammar = grammar_of(path)
+    if grammar is None or grammar.name != "python":
+        return ()
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    files = [file for file in parse_diff(diff) if file.new == path]
+    added = {at for file in files for at, line in _list_added(file) if lines[at : at + 1] == [line]}
+    tree = parse_code(grammar, text.encode("utf-8", "replace")) if added else None
+    if tree is None:
+        return ()
+    functions = (node for node in _list_functions(tree.root_node) if node.start_point.row in added)
+    names = (_read_name(node) for node in functions)
+    return tuple(dict.fromkeys(name for name in names if name.startswith("test")))
+
+
+def _list_added(file: FileDiff) -> Iterator[tuple[int, str]]:
+    """The lines that are new, each with its place in the new file, from 0."""
+    shift = 0
+    for hunk in file.hunks:
+        at = _find_start(hunk) + shift
+        for marker, line in hunk.lines:
+            if marker == "+":
+                yield at, line
+            at += marker != "-"
+            shift += {"+": 1, "-": -1}.get(marker, 0)
+
+
+def _find_start(hunk: Hunk) -> int:
+    """The first line of the old file, from 0; a hunk without old lines names the line before it."""
+    return hunk.start - 1 if any(marker != "+" for marker, _ in hunk.lines) else hunk.start
+
+
+def _list_functions(root: Node) -> Iterator[Node]:
+    """The functions at the top and the methods of classes, in order."""
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node.type == _FUNCTION:
+            yield node
+        else:
+            nodes += reversed(node.named_children)
+
+
+def _read_name(function: Node) -> str:
+    name = function.child_by_field_name("name")
+    return name.text.decode("utf-8", "replace") if name is not None and name.text else ""
+
 
 MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
@@ -138,3 +306,49 @@ def read_given(text: str) -> dict[str, Any] | None:
 def _is_test_file(path: str, data: bytes) -> bool:
     text = data.decode("utf-8", "replace")
     return is_runnable(path) and has_tests(text)
+
+
+_HEAD = '''"""Runs the script that reproduces the issue: it exits with 0 when the issue is fixed."""
+
+import subprocess
+import sys
+{imports}
+SCRIPT = "\\n".join(
+    [
+{lines}
+    ]
+)
+
+'''
+_PYTEST = """
+def test_{name}():
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+    )
+    assert run.returncode == 0, run.stdout
+"""
+_UNITTEST = """
+class {case}(unittest.TestCase):
+    def test_{name}(self):
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            universal_newlines=True,
+        )
+        self.assertEqual(run.returncode, 0, run.stdout)
+"""
+WRAPPED_TEST_CLASS = "ReproductionTest"
+
+
+def wrap_script(script: TestScript, style: Literal["pytest", "unittest"], words: str) -> str:
+    """The text of a test file that runs `script`; `words` (untrusted) name its one test."""
+    lines = "\n".join(f"        {line!r}," for line in script.text.split("\n"))
+    name = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"
+    if style == "pytest":
+        return _HEAD.format(imports="", lines=lines) + _PYTEST.format(name=name)
+    test = _UNITTEST.format(name=name, case=WRAPPED_TEST_CLASS)
+    return _HEAD.format(imports="import unittest\n", lines=lines) + test

@@ -1,4 +1,4 @@
-"""The OpenAI SDK behind `Model`, for vLLM and every other server that speaks chat completions."""
+"""The OpenAI SDK behind `Model`, also for vLLM."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
+from pipeline.data.types import Usage
 from pipeline.models.base import (
     Message,
     ModelError,
@@ -26,16 +27,33 @@ from pipeline.models.base import (
     Reply,
     ReplyFormat,
 )
-from pipeline.models.providers.http import (
+from pipeline.models.providers.provider_http import (
     Endpoint,
     ProviderClient,
     call_headers,
     error_for_status,
+    event_hooks,
     keep_usage_on_cancel,
     replace_surrogates,
+    ssl_context,
+    validate_key,
 )
-from pipeline.models.providers.openai_client import connect
-from pipeline.types import Usage
+
+
+def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
+    """A client of `endpoint`; error messages call it `service`.
+
+    Raises:
+        ModelMisconfigured: the endpoint's key is unusable.
+    """
+    return openai.AsyncOpenAI(
+        api_key=validate_key(service, endpoint.api_key),
+        base_url=endpoint.base_url,
+        http_client=openai.DefaultAsyncHttpxClient(verify=ssl_context(), event_hooks=event_hooks()),
+        timeout=endpoint.timeout,
+        max_retries=endpoint.sdk_retries,
+    )
+
 
 _THINK_START, _THINK_END = "<think>", "</think>"
 _THINK_END_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)

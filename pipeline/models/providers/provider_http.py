@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pipeline.data.types import Usage
 from pipeline.models.base import (
     ContextTooLong,
     Model,
@@ -22,7 +23,6 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.types import Usage
 
 CALL_HEADER = "X-Capuchin-Call"
 """The header that names each request, for gateways, logs and recordings."""

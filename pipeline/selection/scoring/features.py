@@ -1,22 +1,251 @@
-"""The evidence for each of several edits that needs neither execution nor a model, as numbers."""
+"""The evidence that needs neither execution nor model; clusters; extent."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice, repeat
 from statistics import fmean, median
+from typing import NamedTuple
 
-from pipeline.selection.normalise.canonical import CanonicalEdit
-from pipeline.selection.scoring.clusters import (
-    Cluster,
-    SimilarityMatrix,
-    clusters,
-    edit_profile,
-    means,
-    similarities,
-)
-from pipeline.selection.scoring.features_of_edit import edit_features, words_of
+from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.edits.suspicious import is_changelog, is_irrelevant, is_test
+from pipeline.selection.scoring.canonical import CanonicalEdit, TokenChange
+
+_MAX_BAG_SIZE = 20_000
+"""Elements of an edit that are compared; only the beginning of a huge edit counts."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Candidates whose edits are equal after normalisation: one candidate with more support."""
+
+    members: tuple[int, ...]
+    """Indices of candidates, ascending; the first represents all."""
+
+    @property
+    def support(self) -> int:
+        return len(self.members)
+
+
+def clusters(keys: Sequence[str]) -> list[Cluster]:
+    """Cluster candidates by `CanonicalEdit.key`: most support first, then the earliest."""
+    groups: dict[str, list[int]] = {}
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    ordered = sorted(groups.values(), key=lambda members: (-len(members), members[0]))
+    return [Cluster(tuple(members)) for members in ordered]
+
+
+Bag = frozenset[int]
+"""A multiset as a set of hashes (valid in this process): a count distinguishes equal elements."""
+
+
+@dataclass(frozen=True)
+class EditProfile:
+    """The parts of an edit that are compared with other edits."""
+
+    tokens: Bag
+    """Neighbouring tokens on added and removed lines."""
+    lines: Bag
+    """The added and removed logical lines."""
+    places: Bag
+    """The edited definitions."""
+
+
+def edit_profile(form: CanonicalEdit) -> EditProfile:
+    """The parts of `form` that similarity is computed from."""
+    found = [change for file in form.files for change in file.changes]
+    return EditProfile(
+        tokens=_to_bag(_count_token_pairs(found)),
+        lines=_to_bag(Counter(_lines_with_sign(found))),
+        places=frozenset(hash(place) for place in form.locations),
+    )
+
+
+SimilarityMatrix = list[list[float]]
+
+
+def similarities(bags: Sequence[Bag]) -> SimilarityMatrix:
+    """The pairwise Jaccard similarities, 0 to 1; 0 between two without elements."""
+    # Elements common to all need no search in every pair.
+    shared = frozenset[int]().union(*bags[:1]).intersection(*bags[1:])
+    rest = [bag - shared for bag in bags]
+    matrix = [[1.0] * len(bags) for _ in bags]
+    for i, one in enumerate(rest):
+        for j, other in enumerate(rest[:i]):
+            common = len(shared) + len(one & other)
+            total = len(bags[i]) + len(bags[j]) - common
+            matrix[i][j] = matrix[j][i] = common / total if total else 0.0
+    return matrix
+
+
+def means(matrix: SimilarityMatrix) -> list[float]:
+    """The mean of each row over all others; 0 for a single one."""
+    others = max(len(matrix) - 1, 1)
+    return [(sum(row) - row[i]) / others for i, row in enumerate(matrix)]
+
+
+def medoid(forms: Sequence[CanonicalEdit]) -> list[int]:
+    """The candidates most similar to all others by tokens; several on a tie."""
+    average = means(similarities([edit_profile(form).tokens for form in forms]))
+    return best(range(len(forms)), average)
+
+
+def best(candidates: Iterable[int], score: Sequence[float]) -> list[int]:
+    """Those of `candidates` with the highest score, up to rounding."""
+    pool = list(candidates)
+    top = max((score[c] for c in pool), default=0.0)
+    return [c for c in pool if score[c] >= top - 1e-9]
+
+
+def _lines_with_sign(found: Iterable[TokenChange]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for change in found:
+        for unit in change.units_removed:
+            yield "-", unit
+        for unit in change.units_added:
+            yield "+", unit
+
+
+def _count_token_pairs(found: Iterable[TokenChange]) -> Counter[Hashable]:
+    counted: Counter[Hashable] = Counter()
+    for sign, unit in _lines_with_sign(found):
+        counted.update(zip(repeat(sign), unit, unit[1:], strict=False))
+    return counted
+
+
+def _to_bag(counted: Counter[Hashable]) -> Bag:
+    once = (hash(element) for element in counted)
+    more = (
+        hash((element, number))
+        for element, count in counted.items()
+        if count > 1
+        for number in range(1, count)
+    )
+    return frozenset(islice(chain(once, more), _MAX_BAG_SIZE))
+
+
+_CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^[ \t]*>>> ", re.MULTILINE)
+"""In lines that add to a test."""
+
+
+class Extent(NamedTuple):
+    """The lines that an edit adds and removes."""
+
+    source: int
+    """Lines in files that change the program's behaviour."""
+    companions: frozenset[str]
+    """To which of tests, documentation and the changelog it adds; empty if it deletes a file of
+    one."""
+    characters: int
+    """The length of the diff of those source files: breaks ties between equal numbers of lines."""
+
+
+@lru_cache(maxsize=256)
+def measure_extent(diff: str) -> Extent:
+    """The extent of a unified diff."""
+    files = parse_diff(diff)
+    source = [file for file in files if not is_irrelevant(file)] or files
+    beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
+    changed = [text for file in source for text in _list_lines(file, "+-")]
+    return Extent(
+        source=len(changed),
+        companions=_find_kinds(beside),
+        characters=sum(map(len, changed)),
+    )
+
+
+def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
+    if not all(file.new and _adds(file) for file in beside):
+        return frozenset()
+    return frozenset(filter(None, map(_kind_of, beside)))
+
+
+def _kind_of(file: FileDiff) -> str:
+    """Empty for a file beside tests that adds nothing which is checked."""
+    if is_test(file.path):
+        return "tests" if _CHECKING.search("\n".join(_list_lines(file, "+"))) else ""
+    return "the changelog" if is_changelog(file.path) else "documentation"
+
+
+def _list_lines(file: FileDiff, markers: str) -> list[str]:
+    return [text for hunk in file.hunks for marker, text in hunk.lines if marker in markers]
+
+
+def _adds(file: FileDiff) -> bool:
+    return any(marker == "+" for hunk in file.hunks for marker, _ in hunk.lines)
+
+
+_WORD = re.compile(r"[A-Za-z_]\w+")
+_MAX_ISSUE_CHARACTERS = 100_000
+
+
+@dataclass(frozen=True)
+class EditFeatures:
+    """Sizes are natural logarithms of a count plus one; the others are 0 or 1."""
+
+    added: float
+    removed: float
+    regions: float
+    files: float
+    adds_only: float
+    removes_only: float
+    new_file: float
+    tests: float
+    """The edit includes tests."""
+    irrelevant_files: float
+    """It includes tests, documents or leftover scripts; thirty count as one."""
+    definition: float
+    imports: float
+    guard: float
+    """It checks a type or attribute, or catches an exception."""
+    raises: float
+    prints: float
+    file_named: float
+    """The issue names a file that it changes."""
+    place_named: float
+    """The issue names a definition that it changes."""
+
+
+def words_of(issue: str) -> frozenset[str]:
+    """The words of an issue's text, for `edit_features`."""
+    return frozenset(_WORD.findall(issue[:_MAX_ISSUE_CHARACTERS]))
+
+
+def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
+    """The features of one edit, for an issue with these words."""
+    found = [change for file in form.files for change in file.changes]
+    added = [token for change in found for token in change.added]
+    removed = [token for change in found for token in change.removed]
+    come, gone = set(added), set(removed)
+    stems = {file.path.rpartition("/")[2].partition(".")[0] for file in form.files}
+    return EditFeatures(
+        added=math.log1p(len(added)),
+        removed=math.log1p(len(removed)),
+        regions=math.log1p(len(found)),
+        files=math.log1p(len(form.files)),
+        adds_only=float(not removed),
+        removes_only=float(not added),
+        new_file=float(any(file.change.startswith("new") for file in form.files)),
+        tests=float(any(is_test(path) for path in form.irrelevant_files)),
+        irrelevant_files=float(bool(form.irrelevant_files)),
+        definition=float(_has_more("def", added, removed)),
+        imports=float("import" in come),
+        guard=float(bool(come & {"isinstance", "hasattr", "getattr", "try"})),
+        raises=float("raise" in come and "raise" not in gone),
+        prints=float("print" in come),
+        file_named=float(bool(stems & words)),
+        place_named=float(any(place.name in words for place in form.locations if place.name)),
+    )
+
+
+def _has_more(token: str, added: Sequence[str], removed: Sequence[str]) -> bool:
+    return added.count(token) > removed.count(token)
+
 
 FeatureRow = dict[str, float]
 

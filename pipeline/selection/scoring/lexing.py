@@ -1,26 +1,196 @@
-"""Source text as logical lines of tokens: no comments, no docstrings, no formatting."""
+"""Source text as logical lines of tokens.
+
+tree-sitter's own queries take quadratic time where one node has very many children.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
-from tree_sitter import Tree
+from tree_sitter import Node, Tree
 
-from pipeline.codebase.grammars import Grammar, Layout, grammar_of, parse_code
-from pipeline.codebase.reader_process import READER
-from pipeline.selection.normalise.brackets import (
-    CLOSERS,
-    OPENERS,
-    WORD,
-    is_value,
-    strip_parentheses,
+from pipeline.codebase.grammars import Grammar, Layout, Rule, grammar_of, parse_code
+from pipeline.codebase.isolated import READER
+
+_HASH_COMMENTS = re.compile(
+    r"(?:^|/)(?:Makefile|Dockerfile)$|\.(?:sh|ya?ml|toml|cfg|ini|pl|r|mk|cmake)$"
 )
-from pipeline.selection.normalise.captures import Capture, find_captures
-from pipeline.selection.normalise.plain_text import LogicalLine, split_plain_text
+"""Files in which a line that begins with `#` is a comment."""
+
+
+@dataclass(frozen=True)
+class LogicalLine:
+    """One logical line."""
+
+    tokens: tuple[str, ...]
+    """Where indentation matters, the first token is a NUL followed by its width."""
+    lines: tuple[int, ...] = field(compare=False)
+    """The physical line of each token, from 0."""
+
+
+def split_plain_text(text: str, path: str) -> tuple[LogicalLine, ...]:
+    """Split files of a kind without a grammar into lines of words."""
+    hashed = bool(_HASH_COMMENTS.search(path))
+    units: list[LogicalLine] = []
+    for number, line in enumerate(text.split("\n")):
+        words = line.split()
+        if not words or (hashed and words[0].startswith("#") and not words[0].startswith("#!")):
+            continue
+        width = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        tokens = (f"\0{width}", *words)
+        units.append(LogicalLine(tokens, (number,) * len(tokens)))
+    return tuple(units)
+
+
+WORD = r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
+"""A name, in text with one character per byte of UTF-8."""
+OPENERS = {"(": ")", "[": "]", "{": "}"}
+CLOSERS = frozenset(OPENERS.values())
+
+_NAME = re.compile(WORD)
+_KEYWORDS = frozenset(
+    (
+        *("return", "in", "and", "or", "not", "if", "elif", "while", "is", "yield", "assert"),
+        *("else", "for", "print", "del", "raise", "lambda", "await", "case", "match", "from"),
+        "import",
+    )
+)
+_WRAPPING = ("return", "if", "elif", "while", "assert", "=", "+=", "-=")
+
+
+def is_value(token: str) -> bool:
+    """Whether a bracket directly after this token calls or indexes it."""
+    return token in (")", "]", "}") or bool(_NAME.fullmatch(token) and token not in _KEYWORDS)
+
+
+def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], list[int]]:
+    """Remove the parentheses around the whole expression that a statement returns, tests or
+    assigns."""
+    last = len(tokens) - (tokens[-1] == ":")
+    if tokens[last - 1] != ")" or "(" not in tokens:
+        return tokens, lines
+    start = tokens.index("(")
+    before = tokens[start - 1]
+    if before not in _WRAPPING:
+        return tokens, lines
+    if before in ("if", "=") and _depth_before(tokens, start):
+        return tokens, lines
+    if not _encloses_expression(tokens, start, last - 1):
+        return tokens, lines
+    keep = [i for i in range(len(tokens)) if i not in (start, last - 1)]
+    return [tokens[i] for i in keep], [lines[i] for i in keep]
+
+
+def _depth_before(tokens: list[str], end: int) -> int:
+    return sum((t in OPENERS) - (t in CLOSERS) for t in tokens[:end])
+
+
+def _encloses_expression(tokens: list[str], start: int, end: int) -> bool:
+    """Whether the bracket at `start` closes at `end` and holds one plain expression."""
+    depth = 0
+    for i in range(start, end + 1):
+        depth += (tokens[i] in OPENERS) - (tokens[i] in CLOSERS)
+        if depth == 0 and i < end:
+            return False
+        if depth == 1 and tokens[i] in (",", "for", ":=", "yield"):
+            return False
+    return depth == 0 and end > start + 1
+
+
+class Capture(NamedTuple):
+    name: str
+    start: int
+    """In bytes, as is `end`."""
+    end: int
+    scope: str
+    """Whether the innermost definition around it is a `scope` or of `members`; empty if there is
+    none."""
+    column: int
+    """The first column of its line that a node around it, or it, starts at."""
+
+
+class _Step(NamedTuple):
+    """A node on the way from the root."""
+
+    node: Node
+    kind: int
+    field: int | None
+    scope: str
+    """Of what is inside of it."""
+    row: int
+    column: int
+
+
+def find_captures(tree: Tree, grammar: Grammar) -> list[Capture]:
+    """The captured nodes of `tree`, in the order of the text, outer ones first.
+
+    Takes time in proportion to the number of nodes.
+    """
+    inside = {
+        grammar.language.id_for_node_kind(kind, True): name
+        for name, kinds in (("members", grammar.members), ("scope", grammar.scopes))
+        for kind in kinds
+    }
+    by_kind, by_parent = grammar.rules
+    found: list[Capture] = []
+    for step, way in _walk(tree, inside):
+        node, above = step.node, way[-1] if way else None
+        rules = by_kind.get(step.kind, ())
+        if above and above.kind in by_parent and node.is_named and not node.is_error:
+            rules += by_parent[above.kind]
+        scope = above.scope if above else ""
+        found += [
+            Capture(rule.capture, node.start_byte, node.end_byte, scope, step.column)
+            for rule in rules
+            if _fits(rule, step, way)
+        ]
+    return found
+
+
+def _walk(tree: Tree, inside: Mapping[int | None, str]) -> Iterator[tuple[_Step, list[_Step]]]:
+    """Each node with the way to it. `inside`: what a node of a kind is to the names in it."""
+    way: list[_Step] = []
+    cursor = tree.walk()
+    while (node := cursor.node) is not None:
+        kind, (row, column) = node.kind_id, node.start_point
+        above = way[-1] if way else None
+        if above and above.row == row:
+            column = above.column
+        scope = inside.get(kind, above.scope if above else "")
+        step = _Step(node, kind, cursor.field_id, scope, row, column)
+        yield step, way
+        if cursor.goto_first_child():
+            way.append(step)
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            way.pop()
+
+
+def _fits(rule: Rule, at: _Step, way: list[_Step]) -> bool:
+    """Whether `at`, to which `way` leads, is a node that `rule` captures."""
+    above = len(way) - 1
+    for wanted in rule.steps:
+        if wanted.kind is not None and wanted.kind != at.kind:
+            return False
+        if wanted.field is not None and wanted.field != at.field:
+            return False
+        parent = way[above] if above >= 0 else None
+        if wanted.only and (parent is None or parent.node.named_child_count != 1):
+            return False
+        if wanted is rule.steps[-1]:
+            return True
+        if parent is None:
+            return False
+        at, above = parent, above - 1
+    return True
+
 
 _TOKEN = re.compile(
     rf"\x00\d+\x01|\\\r?\n|\n[ \t\f]*|{WORD}|\d[\w.]*"

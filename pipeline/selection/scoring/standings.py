@@ -1,19 +1,163 @@
-"""The combined evidence about the candidates for one issue, before the choice."""
+"""The combined evidence about the candidates, in log-odds.
+
+The confidence from the text of the edits is fitted on labelled data (`confidence.py`). The weight
+of an execution is a likelihood ratio for each voting test and for the repository's own tests. Those
+are counted on executed edits, and drawn towards assumed ones: `ratios.json` says from how many, and
+`tests.benchmarks.fitting.fit_ratios` what stays assumed. Tests that one model wrote for one issue
+agree in their errors too, so n of them count as `n / (1 + (n - 1) * correlation)`.
+
+A test's share of that is its weight, `(1 + r) / 2`, where `r` from -1 to 1 is its discrimination:
+the correlation, over the candidates, of passing it with the share of the other voting tests passed
+(the item-rest correlation of classical test theory), times `m / (m + DRAW)` for `m` candidates. It
+is 0.5 for a test that does not discriminate.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import fmean
 from typing import TypeVar
 
-from pipeline.options import Recalibration
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.selection.scoring.confidence import log_odds, ranking, sigmoid, weights_for
-from pipeline.selection.scoring.execution import script_odds, suite_odds, voting_tests
+from pipeline.data.options import Recalibration
+from pipeline.data.suite_reports import Standing
+from pipeline.data.types import Candidate, VoteTable
+from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.confidence import (
+    CalibrationBin,
+    log_odds,
+    ranking,
+    sigmoid,
+    weights_for,
+)
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
 from pipeline.selection.voting import reproducing_tests, run_outcome
-from pipeline.types import Candidate, Standing, VoteTable, replace
+from sandbox.frozen import Frozen, replace
+
+
+class Rate(Frozen):
+    """How often right and wrong edits do something, above 0 and below 1."""
+
+    if_right: float
+    if_wrong: float
+
+    def odds(self, does: bool) -> float:
+        """The log-odds of being right that doing it adds, or not doing it."""
+        if does:
+            return math.log(self.if_right / self.if_wrong)
+        return math.log((1 - self.if_right) / (1 - self.if_wrong))
+
+
+class Ratios(Frozen):
+    """The likelihood ratios of executions."""
+
+    passes: Rate
+    """Passing a script that was written for the issue."""
+    breaks: Rate
+    """Breaking at least one of the repository's own tests."""
+    correlation: float
+    """Between scripts for one issue."""
+
+    def script_odds(self, shares: Sequence[tuple[float, bool]]) -> float:
+        """What scripts add, each with its weight and whether the edit passes it: n of them count
+        as `n / (1 + (n - 1) * correlation)`."""
+        total = sum(share for share, _ in shares)
+        if total <= 0:
+            return 0.0
+        count = len(shares) / (1 + (len(shares) - 1) * self.correlation)
+        return count * sum(share * self.passes.odds(does) for share, does in shares) / total
+
+
+ASSUMED = Ratios(
+    passes=Rate(if_right=0.75, if_wrong=0.45),
+    breaks=Rate(if_right=0.05, if_wrong=0.30),
+    correlation=0.6,
+)
+"""Before any execution: what the fit starts from."""
+
+
+class FittedRatios(Frozen):
+    """The file of ratios, and what stands behind it."""
+
+    date: str
+    data: str
+    method: str
+    command: str
+    fitted: bool
+    """False: too few were counted, and `ratios` are the assumed ones."""
+    ratios: Ratios
+    seen: Ratios
+    """As they were counted, without what was assumed; for scripts: halves of reference tests."""
+    instances: int
+    edits: int
+    repositories: int
+    errors: dict[str, float]
+    """Calibration errors over edits in repositories that the ratios had not seen."""
+    curve: tuple[CalibrationBin, ...]
+    """The same of the fitted ratios, by stated probability."""
+
+
+@cache
+def load_shipped_ratios() -> FittedRatios:
+    """Load the ratios that come with the package."""
+    text = (files("pipeline.selection.scoring") / "ratios.json").read_text(encoding="utf-8")
+    return FittedRatios.model_validate_json(text)
+
+
+PRIOR_CANDIDATES = 4
+"""Pseudo-candidates that carry no information about a test, added to the real ones."""
+
+
+def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...]:
+    """The voting tests: never flaky or self-serving, and, unless `all_tests`, failing on the
+    unedited code as tests of the issue do."""
+    tests = range(len(table.tests)) if all_tests else reproducing_tests(table)
+    silent = {*table.flaky, *table.self_serving}
+    return tuple(test for test in tests if test not in silent)
+
+
+def vote_weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
+    """The weight of each of `tests`, from 0 to 1."""
+    rows = [[float(runs[test].passed) for test in tests] for runs in table.runs]
+    drawn = len(rows) / (len(rows) + PRIOR_CANDIDATES)
+    return [(1 + drawn * _discrimination(rows, at)) / 2 for at in range(len(tests))]
+
+
+def _discrimination(rows: Sequence[Sequence[float]], at: int) -> float:
+    if not rows or len(rows[0]) < 2:
+        return 0.0
+    own = [row[at] for row in rows]
+    rest = [sum(row) - row[at] for row in rows]
+    return _correlation(own, rest)
+
+
+def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Pearson's correlation; 0 if one side does not vary."""
+    mean_x, mean_y = fmean(xs), fmean(ys)
+    both = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    spread = sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys)
+    return both / math.sqrt(spread) if spread > 1e-12 else 0.0
+
+
+def script_odds(table: VoteTable, tests: Sequence[int]) -> list[float]:
+    """By candidate: the log-odds of being right that passing and failing `tests` adds."""
+    shares, ratios = vote_weights(table, tests), load_shipped_ratios().ratios
+    return [
+        ratios.script_odds(
+            [(share, runs[test].passed) for test, share in zip(tests, shares, strict=True)]
+        )
+        for runs in table.runs
+    ]
+
+
+def suite_odds(broken: Sequence[str] | None) -> float:
+    """The log-odds that the repository's own tests add; 0 if they did not run."""
+    return 0.0 if broken is None else load_shipped_ratios().ratios.breaks.odds(bool(broken))
+
 
 T = TypeVar("T")
 

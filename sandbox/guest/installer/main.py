@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sandbox.guest.installer.cython import translate_cython
-from sandbox.guest.installer.failures import MISMATCH, find_lacking, last_line
-from sandbox.guest.installer.index import newest_release
 from sandbox.guest.installer.package import (
     CHECKOUT,
     build_package,
+    expand_keywords,
     expand_own,
     name_in,
     read_requirements,
+    translate_cython,
 )
 from sandbox.guest.installer.plan import (
     Plan,
@@ -29,10 +28,16 @@ from sandbox.guest.installer.plan import (
     read_record,
     write_record,
 )
-from sandbox.guest.installer.requirements import flatten, name_of
-from sandbox.guest.installer.resolve import Resolver, is_installed, read_installed
+from sandbox.guest.installer.requirements import flatten, name_of, newest_release
+from sandbox.guest.installer.resolve import (
+    MISMATCH,
+    Resolver,
+    find_lacking,
+    is_installed,
+    last_line,
+    read_installed,
+)
 from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
-from sandbox.guest.installer.versioneer import expand_keywords
 
 FAILED = 67
 INCOMING = "/opt/incoming"

@@ -1,4 +1,10 @@
-"""The repository's own package: builds it, reads its metadata, links it to the checkout."""
+"""The repository's own package: builds it, reads its metadata, links it.
+
+versioneer asks `git describe`, or reads the keywords that `git archive` puts into its file
+(`export-subst`). Nothing else reaches it, no variable either; so the keywords of a tag are put
+there, as they are in the archive of a release:
+https://github.com/python-versioneer/python-versioneer/blob/master/details.md
+"""
 
 from __future__ import annotations
 
@@ -10,15 +16,95 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sandbox.guest.installer.index import normalise_name
 from sandbox.guest.installer.plan import ENVIRONMENT, Plan
-from sandbox.guest.installer.requirements import name_of
-from sandbox.guest.installer.uv import (
-    SETUPTOOLS_FOR_EDITABLE,
-    SETUPTOOLS_FOR_UV,
-    Uv,
-    show_line,
+from sandbox.guest.installer.requirements import name_of, normalise_name
+from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, UV, Uv, show_line
+
+LARGEST = 1_000_000
+_SOURCE = re.compile(r"""["']((?:\w[\w-]*/)*\w[\w-]*)\.(c|cpp)["']""", re.ASCII)
+_BUILD_FILES = ("setup.py", "pyproject.toml")
+
+
+def translate_cython(uv: Uv, checkout: Path, requirements: Sequence[str]) -> None:
+    """Make each C file that the build names and that is there in Cython alone.
+
+    `requirements` may say which Cython. Where it fails, the build itself says what it lacks.
+    """
+    cython = next((one for one in requirements if name_of(one) == "cython"), "cython")
+    for source, suffix in find_untranslated(checkout):
+        words = ["tool", "run", *uv.dates(None), "--from", cython, "cython"]
+        words += [*(["--cplus"] if suffix == "cpp" else []), f"{source}.pyx"]
+        done, _ = uv.run([UV, *words], cwd=str(checkout))
+        if done:
+            uv.record(words)
+
+
+def find_untranslated(checkout: Path) -> list[tuple[str, str]]:
+    """Paths without their suffix, and the suffix that the build expects, `c` or `cpp`."""
+    texts = (_read(checkout / name) for name in _BUILD_FILES)
+    named = dict.fromkeys(pair for text in texts for pair in _SOURCE.findall(text))
+    return [
+        (stem, suffix)
+        for stem, suffix in named
+        if (checkout / f"{stem}.pyx").is_file() and not (checkout / f"{stem}.{suffix}").exists()
+    ]
+
+
+def _read(path: Path) -> str:
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        return ""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+REFNAMES = re.compile(
+    r"""^([ \t]*git_refnames[ \t]*=[ \t]*)["']\$Format:%[dD]\$["']""", re.MULTILINE
 )
+PREFIX = re.compile(r"""^[ \t]*(?:cfg\.)?tag_prefix[ \t]*=[ \t]*["']([\w./-]*)["']""", re.MULTILINE)
+VERSION = re.compile(r"\d[\w.!+-]*")
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 5
+SKIPPED = {"node_modules", "build", "dist"}
+
+
+def expand_keywords(root: Path, version: str) -> list[str]:
+    """Put the tag of `version` into versioneer's files below `root`; the changed paths."""
+    if not VERSION.fullmatch(version):
+        return []
+    changed: list[str] = []
+    for path in find_version_files(root):
+        text = read_text(path)
+        if not REFNAMES.search(text):
+            continue
+        prefix = PREFIX.search(text)
+        tag = (prefix[1] if prefix else "") + version
+        path.write_text(REFNAMES.sub(rf'\g<1>" (tag: {tag})"', text), encoding="utf-8")
+        changed.append(path.relative_to(root).as_posix())
+    if changed:
+        show_line(f"versioneer is told {version} in {', '.join(changed)}")
+    return changed
+
+
+def find_version_files(root: Path) -> Iterator[Path]:
+    """The modules that are named after a version, not too deep."""
+    for parent, folders, names in os.walk(root):
+        depth = len(Path(parent).relative_to(root).parts)
+        kept = [name for name in folders if name not in SKIPPED and not name.startswith(".")]
+        folders[:] = sorted(kept) if depth < MAX_DEPTH else []
+        for name in sorted(names):
+            path = Path(parent, name)
+            if "version" in name and name.endswith(".py") and not path.is_symlink():
+                yield path
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular file of moderate size; empty for any other."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return ""
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
 
 CHECKOUT = Path("/testbed")
 SECONDS = 420

@@ -35,7 +35,7 @@ frees it before that execution can use up the rest."""
 
 
 class GuestEnding(StrEnum):
-    """The values of `sandbox.base.Ending`, and two that are not endings of a program."""
+    """The values of `sandbox.program.Ending`, and two that are not endings of a program."""
 
     EXIT = "exit"
     TIMEOUT = "timeout"

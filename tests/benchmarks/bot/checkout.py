@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote
-from bot.localhub import LocalHub, generate_app
+from bot.git.mirrors import Mirrors, Remote
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.tokens import generate_app
 from pipeline.codebase.commit import Codebase
 from tests.benchmarks.table import Row
 

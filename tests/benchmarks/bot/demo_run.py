@@ -16,12 +16,12 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from bot.demo.environment import MAINTAINER, REPORTER, run_environment
-from bot.demo.package import fetch_release, unpack
-from bot.demo.watch import watch_run
+from bot.data.run import Run, RunStatus
 from bot.settings import Settings
 from bot.storage.keys import Keys
-from bot.types import Run, RunStatus
+from capuchin_demo.environment import MAINTAINER, REPORTER, run_environment
+from capuchin_demo.package import fetch_release, unpack
+from capuchin_demo.show import watch_run
 from sandbox.frozen import replace
 from tests.benchmarks.table import Row
 

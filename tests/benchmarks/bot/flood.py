@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.demo.redis_server import find_free_port
 from bot.settings import Settings
 from bot.storage.storage import Storage
+from capuchin_demo.environment import find_free_port
 from tests.benchmarks.bot.load import Load, resident_megabytes, serve, serve_command
 from tests.benchmarks.bot.processors import Clock
 from tests.benchmarks.bot.send import send_apart

@@ -13,12 +13,13 @@ from arq import Worker, create_pool, func
 from arq.connections import RedisSettings
 from redis.asyncio import Redis
 
-from bot import worker as ours
+from bot.data.run import Login, RepoRef, Run, RunStatus
+from bot.queue import worker as ours
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Login, RepoRef, Run, RunStatus, replace
+from sandbox.frozen import replace
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 from tests.support.handlers import handlers_of

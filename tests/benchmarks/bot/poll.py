@@ -13,11 +13,12 @@ from typing import Final
 from redis.asyncio import Redis
 
 from bot.github.app import GitHubApp
-from bot.localhub import LocalHub, generate_app
 from bot.queue.missed_webhooks import REPOSITORY_SECONDS, find_missed_events
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.triggers.decide import BotNames
+from bot.webhooks.decide import BotNames
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.tokens import generate_app
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 from tests.support.hub import settings_for

@@ -20,16 +20,16 @@ from typing import Final
 import httpx
 from pydantic import SecretStr
 
-from bot.localhub.serve import serve_app
+from bot.data.run import Lane, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.queue.attempt import RunAttempt
 from bot.queue.position import load_queue
-from bot.queue.slots import Slots
+from bot.queue.worker import Slots
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Lane, Login, RepoRef, Run, RunId, RunStatus, now
-from pipeline.records import encode_record
+from pipeline.store import encode_record
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 from tests.support.redis_traffic import count_traffic

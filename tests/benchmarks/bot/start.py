@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bot.localhub import LocalHub, generate_app
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.tokens import generate_app
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row
 

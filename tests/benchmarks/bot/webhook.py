@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 from tests.benchmarks.bot.load import Load, serve, serve_command
 from tests.benchmarks.bot.processors import read_processor_seconds
 from tests.benchmarks.bot.send import send_apart

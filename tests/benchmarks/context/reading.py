@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.context.search.reading_list import build_reading_list
-from pipeline.options import Options
-from pipeline.types import Issue
+from pipeline.context.retrieval.retrieve import build_reading_list
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from tests.benchmarks.table import Row
 
 FILES = 10_000

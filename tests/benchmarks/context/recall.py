@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bot.cli.evaluation.recall import measure_recall
+from bot.cli.lab.evaluate_recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
 from tests.benchmarks.table import Row

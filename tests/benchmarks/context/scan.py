@@ -12,17 +12,17 @@ from contextlib import asynccontextmanager
 from os.path import commonprefix
 from pathlib import Path
 
-from bot.recorded.cache import BlockCache
-from bot.recorded.requests import parse_chat_request
+from capuchin_demo.recorded.recording import parse_chat_request
+from capuchin_demo.recorded.responses import BlockCache
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.context.files.discover import find_sources
-from pipeline.context.relevance.scan import scan
+from pipeline.context.files.sources import find_sources
+from pipeline.context.scan import scan
+from pipeline.data.types import Issue
 from pipeline.models.factory import build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from tests.benchmarks.sympy_release import release, unpack
 from tests.benchmarks.table import Row
 

@@ -1,6 +1,6 @@
 """Fits the weights of `pipeline.selection.scoring.confidence`, offline.
 
-    python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT.json
+    python -m tests.benchmarks.fitting.fit_confidence INSTANCES PREDICTIONS LABELS OUT.json
 
 Two steps, each a convex regression with a ridge penalty and a sign for each weight:
 
@@ -25,10 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.evaluation.calibration import reliability_curve
-from pipeline.evaluation.cases import CanonicalEdits, EnsembleCase, case_of, member_records
-from pipeline.evaluation.dataset import Dataset, read_dataset
-from pipeline.selection.scoring.clusters import best
+from pipeline.lab.dataset import Dataset, read_dataset
+from pipeline.lab.predictions import CanonicalEdits, EnsembleCase, case_of, member_records
+from pipeline.lab.scoring import reliability_curve
 from pipeline.selection.scoring.confidence import (
     ConfidenceModel,
     Fit,
@@ -39,7 +38,7 @@ from pipeline.selection.scoring.confidence import (
     probability_features,
     ranking,
 )
-from pipeline.selection.scoring.features import TextEvidence
+from pipeline.selection.scoring.features import TextEvidence, best
 
 try:
     import numpy as np
@@ -77,7 +76,7 @@ NEIGHBOUR_RATIO = 1.3
 RANK_PENALTY: dict[Kind, float] = {"anonymous": 0.03, "record": 0.1}
 """The ridge penalty on squared standardised weights, per mean log-likelihood of a choice."""
 PROBABILITY_PENALTY = 0.003
-COMMAND = "python -m pipeline.evaluation.fitting INSTANCES PREDICTIONS LABELS OUT"
+COMMAND = "python -m tests.benchmarks.fitting.fit_confidence INSTANCES PREDICTIONS LABELS OUT"
 FOLDS = 4
 """Folds: probabilities are fitted to ranks that were fitted without the fold."""
 CHOSEN_FEATURES = (
@@ -98,7 +97,7 @@ class EnsembleSample:
 
 def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
     """Draw random ensembles for every instance. Those for ranks are the same for both kinds."""
-    draw = random.Random(2026)  # noqa: S311
+    draw = random.Random(2026)
     forms, known = CanonicalEdits(data), member_records(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
     found: list[EnsembleSample] = []

@@ -1,6 +1,6 @@
-"""Fits the likelihood ratios of executions (`pipeline.selection.scoring.ratios`), offline.
+"""Fits the likelihood ratios of executions (`pipeline.selection.scoring.standings`), offline.
 
-    python -m pipeline.evaluation.executions.fit EXECUTIONS.jsonl... OUT.json
+    python -m tests.benchmarks.fitting.fit_ratios EXECUTIONS.jsonl... OUT.json
 
 The executions are what `capuchin evaluate --grade DIR` writes. Labels say which edits are right.
 Each rate is the mean over instances of the share of an instance's right, or wrong, edits, with
@@ -25,11 +25,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from pipeline.evaluation.calibration import StatedOutcome, calibration_error, reliability_curve
-from pipeline.evaluation.executions.record import ExecutedEdit, read_executions
+from pipeline.lab.grading import ExecutedEdit, read_executions
+from pipeline.lab.scoring import StatedOutcome, calibration_error, reliability_curve
 from pipeline.selection.scoring.confidence import sigmoid
-from pipeline.selection.scoring.ratios import ASSUMED, FittedRatios, Rate, Ratios
-from pipeline.types import replace
+from pipeline.selection.scoring.standings import ASSUMED, FittedRatios, Rate, Ratios
+from sandbox.frozen import replace
 
 PRIOR_INSTANCES: Final = 10
 MIN_INSTANCES, MIN_REPOSITORIES = 20, 3
@@ -163,7 +163,7 @@ def fit(rows: Sequence[ExecutedEdit]) -> FittedRatios:
         method=f"shares of right and wrong edits, a mean over instances, with {PRIOR_INSTANCES} "
         f"instances at the assumed rates; scripts: halves of the reference tests, and {SOUND:.0%} "
         "of scripts assumed to be as good",
-        command="python -m pipeline.evaluation.executions.fit EXECUTIONS OUT",
+        command="python -m tests.benchmarks.fitting.fit_ratios EXECUTIONS OUT",
         fitted=enough,
         ratios=counted if enough else ASSUMED,
         seen=count_ratios(told, ASSUMED, 0),

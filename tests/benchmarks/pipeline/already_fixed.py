@@ -26,29 +26,27 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from bot.cli.evaluation.grade import GRADE_OWNER
+from bot.data.job import Job
+from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
-from bot.runner.sandbox import build_engine
-from bot.runner.types import Job
+from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.settings import Settings
-from bot.types import RunId
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, NoFix, Usage
 from pipeline.edits.external import diff_commits
-from pipeline.evaluation.grading import GradedInstance, read_graded
-from pipeline.evaluation.recall import find_clone
 from pipeline.generation.testing import TestingState
+from pipeline.lab.grading import GradedInstance, read_graded
+from pipeline.lab.recall import find_clone
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
-from pipeline.options import Options
 from pipeline.resources import Resources
 from pipeline.store import DirStore
-from pipeline.types import Issue, NoFix, Usage
+from pipeline.workflows.abstain import find_nothing_to_fix
 from pipeline.workflows.sampling import Sampler
-from pipeline.workflows.triage import find_nothing_to_fix
-from sandbox.base import Execution, Sandbox
-from sandbox.command_run import CommandRun
+from sandbox.base import Sandbox
 from sandbox.errors import SandboxError
-from sandbox.program import Program
+from sandbox.program import CommandRun, Execution, Program
 from tests.benchmarks.table import Row
 
 FOLDER: Final = Path("build/already_fixed")

@@ -8,23 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.demo.environment import load_recording
-from bot.demo.package import fetch_release, unpack
-from bot.recorded.recording import RecordedAnswer, Recording
-from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from pipeline.models.profiles import look_up
+from capuchin_demo.environment import load_recording
+from capuchin_demo.package import fetch_release, unpack
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Selection
+from pipeline.models.metering import Meter, MeteredModel
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.metered import Meter, MeteredModel
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.spec import ModelSpec, look_up
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Issue, Selection
-from sandbox.base import Execution
+from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
-from sandbox.program import Program
+from sandbox.program import Execution, Program
 from tests.support.data.repositories import make_codebase
 from tests.support.sandboxes import WithoutCommands
 

@@ -14,31 +14,30 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.recorded.cache import count_tokens
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.responses import count_tokens
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
-from pipeline.generation.exploring.machine import ExploringMachine
-from pipeline.generation.exploring.state import ExploringState
-from pipeline.generation.task import EditTask
+from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Usage
+from pipeline.generation.diversity import EditTask
+from pipeline.generation.exploring import ExploringMachine, ExploringState
 from pipeline.machine import drive
-from pipeline.models.profiles import look_up
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.cache_warmup import CacheWarmup
-from pipeline.options import Options
+from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.spec import ModelSpec, look_up
+from pipeline.models.wrappers import CacheWarmup
 from pipeline.resources import Resources
 from pipeline.state import Phase
 from pipeline.store import DirStore
-from pipeline.types import Context, Issue, SourceFile, Usage
 from sandbox.base import Sandbox
 from sandbox.engine import EnvironmentRequest
 from tests.benchmarks.pipeline.paper_run import most_cacheable
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.support.data.repositories import make_codebase
-from tests.support.docker import PACKAGE
+from tests.support.docker import PACKAGE, build_environment
 
 ISSUE = Issue(repository="acme/shop", title="total subtracts", body="`total(1, 2)` gives -1.")
 CONTEXT = "".join(f"def f_{n}(x):\n    return x * {n} + 1\n\n\n" for n in range(1500))
@@ -138,7 +137,7 @@ async def run_explorers(number: int, turns: int) -> Explored:
         folder = Path(name)
         codebase = await make_codebase(folder / "shop.git", PACKAGE)
         held = engine("warm")
-        image = await held.prepare(EnvironmentRequest(await codebase.build_tree()))
+        image = await build_environment(held, EnvironmentRequest(await codebase.build_tree()))
         async with held.open(image, run_id="bench") as sandbox:
             found = await explore(folder / "store", sandbox, codebase, number=number, turns=turns)
         await held.close()

@@ -7,8 +7,8 @@ import random
 import statistics
 import time
 
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.selection.scoring.clusters import clusters, medoid
+from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.features import clusters, medoid
 from tests.benchmarks.table import Row
 
 CANDIDATES = 100

@@ -9,24 +9,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.recorded.cache import MINIMUM_TOKENS, count_tokens
-from bot.recorded.recording import Recording
-from bot.recorded.requests import ReceivedRequest
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import ReceivedRequest, Recording
+from capuchin_demo.recorded.responses import MINIMUM_TOKENS, count_tokens
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
-from pipeline.evaluation.spending import CostLine, cost_table
-from pipeline.models.profiles import look_up
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, NoFix, Selection
+from pipeline.lab.solving import CostLine, cost_table
+from pipeline.models.metering import Meter, MeteredModel
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers.metered import Meter, MeteredModel
-from pipeline.models.wrappers.throttled import ThrottledModel
-from pipeline.options import Options
-from pipeline.solve import Models, Solver
+from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.spec import ModelSpec, look_up
+from pipeline.models.wrappers import ThrottledModel
+from pipeline.solve import Solver
 from pipeline.store import DirStore
-from pipeline.types import Issue, NoFix, Selection
-from sandbox.base import Execution
-from sandbox.program import Program
+from pipeline.workflows.outcome import Models
+from sandbox.program import Execution, Program
 from tests.support.data.repositories import make_codebase
 from tests.support.sandboxes import WithoutCommands
 

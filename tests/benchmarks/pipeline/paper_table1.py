@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.evaluation.spending import CostLine, render_table
+from pipeline.lab.solving import CostLine, render_table
 from tests.benchmarks.pipeline.approvals import compare
 from tests.benchmarks.pipeline.paper_run import replay
 from tests.benchmarks.table import Row

@@ -13,10 +13,10 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.generation.diversity import is_informed
-from pipeline.generation.stopping import is_enough, waves
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Execution
+from pipeline.workflows.sampling import is_enough, waves
+from sandbox.program import Execution
 from tests.benchmarks.table import Row
 
 ISSUES = 1000

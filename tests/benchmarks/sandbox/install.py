@@ -22,17 +22,17 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, NotFound
 
-from bot.demo.package import unpack
-from sandbox.docker.build.network import INDEX_VOLUME
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from capuchin_demo.package import unpack
+from pipeline.languages.detect import plan_attempts
+from sandbox.docker.build_network import INDEX_VOLUME
+from sandbox.docker.docker_client import connect
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
-from sandbox.guest.installer.index import read_files
+from sandbox.environment.build_options import BuildOptions
+from sandbox.guest.installer.requirements import read_files
 from sandbox.tree import Tree
 from tests.benchmarks.table import Row
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 
 RELEASES = (
     "flask-3.0.3",
@@ -108,9 +108,9 @@ async def install(tree: Tree, options: BuildOptions, name: str) -> float:
     try:
         setup = ("true",) if name == NOTHING else ()
         request = EnvironmentRequest(tree, scope=uuid.uuid4().hex, setup=setup)
-        attempt = next(one for one in await engine.plan(request) if one.name == name)
+        attempt = next(one for one in await plan_attempts(request) if one.name == name)
         begun = time.monotonic()
-        await engine.prepare(request, attempt)
+        await build_environment(engine, request, attempt)
         return time.monotonic() - begun
     finally:
         await engine.close()

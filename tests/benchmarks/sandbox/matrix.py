@@ -17,18 +17,19 @@ from typing import Any, cast
 import docker
 
 from bot.settings import Settings
-from sandbox.base import Execution
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.docker_client import connect
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
+from sandbox.execution.session import SandboxSession
 from sandbox.layout import LABEL_RUN
-from sandbox.program import Program
+from sandbox.program import Execution, Program
 from tests.benchmarks.sandbox.bare_processes import BareProcesses
 from tests.benchmarks.sandbox.session_memory import measure_peak
 from tests.benchmarks.sandbox.swebench_harness import HARNESS, SwebenchHarness
 from tests.benchmarks.sandbox.warm_engine import PARALLEL, engine
 from tests.benchmarks.sympy_release import SETUP, edits, release, unpack
 from tests.benchmarks.table import Row
+from tests.support.docker import build_environment
 from tests.support.matrix import run_matrix
 
 TESTS = {
@@ -48,7 +49,7 @@ async def measure() -> list[Row]:
         with tempfile.TemporaryDirectory() as name:
             tree = unpack(release(Settings.from_env().data_dir / "cache"), Path(name))
             diffs = edits(Path(name))
-            image = await warm.prepare(EnvironmentRequest(tree, setup=SETUP))
+            image = await build_environment(warm, EnvironmentRequest(tree, setup=SETUP))
             memory = await measure_peak(Path(name))
         await measure_matrix(warm, image, [], ["pass"])  # finds out that this host can
         with BareProcesses(daemon, image) as bare:

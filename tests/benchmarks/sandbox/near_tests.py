@@ -21,27 +21,28 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.demo.package import fetch_release, unpack
 from bot.settings import Settings
+from capuchin_demo.package import fetch_release, unpack
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import is_test
-from pipeline.environment.sample import find_test_files
-from pipeline.evaluation.recall import find_clone
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.environment.check import find_test_files
+from pipeline.lab.recall import find_clone
+from pipeline.languages.conventions import is_test
+from pipeline.languages.python.import_graph import scan_code
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.imports import scan_code
-from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.select_tests import tests_that_ran
-from pipeline.regression.touched import find_touched
+from pipeline.regression.select_tests import find_touched, tests_that_ran
 from pipeline.store import DirStore
-from sandbox.base import Execution, Sandbox
+from sandbox.base import Sandbox
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
+from sandbox.program import Execution
 from tests.benchmarks.sandbox.regression import mutations, tests_to_run
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
+from tests.support.docker import build_environment
 
 REPOSITORIES = {
     "pallets/flask": "HEAD",
@@ -85,7 +86,7 @@ async def measure() -> list[Row]:
                     described=await codebase.describe(),
                 )
                 try:
-                    image = await held.prepare(request)
+                    image = await build_environment(held, request)
                 except EnvironmentFailed as problem:
                     sys.stderr.write(f"  {repository}: not measured. {problem}\n")
                     continue

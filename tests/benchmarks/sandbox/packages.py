@@ -17,18 +17,18 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from bot.data.job import Job
+from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
-from bot.runner.types import Job
 from bot.settings import Settings
-from bot.types import RunId
 from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_bounded
-from pipeline.evaluation.recall import find_clone
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.lab.recall import find_clone
 from pipeline.regression.command import find_commands
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore, ScopedStore
-from pipeline.types import Issue
 from sandbox.engine import Engine
 from sandbox.errors import SandboxError
 from tests.benchmarks.sandbox.packages_list import REPOSITORIES

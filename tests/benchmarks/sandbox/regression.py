@@ -15,20 +15,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.demo.package import fetch_release, unpack
 from bot.settings import Settings
-from pipeline.options import Options
+from capuchin_demo.package import fetch_release, unpack
+from pipeline.data.options import Options
+from pipeline.languages.python.import_graph import CodeScan, ImportGraph, scan_code
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.imports import CodeScan, ImportGraph, scan_code
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.regression.select_tests import choose_tests
-from pipeline.regression.touched import find_touched
+from pipeline.regression.select_tests import choose_tests, find_touched
 from pipeline.store import DirStore
 from sandbox.engine import EnvironmentRequest
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.table import Row
 from tests.support.data.repositories import make_codebase
+from tests.support.docker import build_environment
 
 MUTATIONS = 12
 ALLOWED = 0.5
@@ -60,7 +60,7 @@ async def measure() -> list[Row]:
     try:
         with tempfile.TemporaryDirectory() as name:
             codebase = await make_codebase(Path(name) / "repo.git", package)
-            image = await held.prepare(EnvironmentRequest(await codebase.build_tree()))
+            image = await build_environment(held, EnvironmentRequest(await codebase.build_tree()))
             async with held.open(image, run_id="bench") as sandbox:
                 runner = TestRunner(
                     (await find_commands(codebase))[-1],

@@ -14,6 +14,7 @@ from sandbox.engine import EnvironmentRequest
 from tests.benchmarks.sandbox.warm_engine import engine
 from tests.benchmarks.sympy_release import SETUP, edits
 from tests.support.data.directory_trees import tree_of_directory
+from tests.support.docker import build_environment
 from tests.support.matrix import run_matrix
 
 TEST = "import sympy"
@@ -31,7 +32,9 @@ async def measure_peak(folder: Path) -> float:
 async def prepare_and_execute(folder: Path) -> None:
     diffs = edits(folder)
     held = engine("warm")
-    image = await held.prepare(EnvironmentRequest(tree_of_directory(folder), setup=SETUP))
+    image = await build_environment(
+        held, EnvironmentRequest(tree_of_directory(folder), setup=SETUP)
+    )
     async with held.open(image, run_id="bench") as sandbox:
         async for _ in run_matrix(sandbox, [(), *((diff,) for diff in diffs)], [TEST]):
             pass

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 import docker
 
-from sandbox.docker.client import connect
+from sandbox.docker.docker_client import connect
 from sandbox.layout import ENVIRONMENT, LABEL_OWNER, LABEL_RUN, TREE
 
 HARNESS: Final = "the SWE-bench harness's and CodeMonkeys' way"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
-from sandbox.environment.options import BuildOptions
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.environment.build_options import BuildOptions
+from sandbox.execution.warm_pool import ConfiguredMode
 
 PARALLEL = 2
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.localhub import AppIdentity, LocalHub, generate_app
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.tokens import AppIdentity, generate_app
 from tests.contracts.github.contract_log import ContractLog
 from tests.contracts.github.hub_api import FILES, HubApi, create_token
 

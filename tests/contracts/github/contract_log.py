@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bot.localhub import Delivery, Exchange
+from capuchin_demo.hub.state import Exchange
+from capuchin_demo.hub.webhooks import Delivery
 from tests.contracts.github.contract import rest_contract, webhook_contract
 
 

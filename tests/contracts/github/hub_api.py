@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import jwt
 
-from bot.localhub import LocalHub, Repo
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
 from tests.contracts.github.contract_log import ContractLog
 
 FILES = {

@@ -7,7 +7,7 @@ import time
 import jwt
 import pytest
 
-from bot.localhub import generate_app
+from capuchin_demo.hub.tokens import generate_app
 from tests.contracts.github.hub_api import HubApi
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bot.localhub.rest.call import match
-from bot.localhub.rest.table import OPERATIONS
+from capuchin_demo.hub.rest_call import match
+from capuchin_demo.hub.rest_router import OPERATIONS
 from tests.contracts.github.contract import rest_contract, webhook_contract
 from tests.contracts.github.slim_documents import OPERATIONS as DOCUMENTED
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.localhub.ci import report_status
+from capuchin_demo.hub.check_actions import report_status
 from tests.contracts.github.hub_api import HubApi
 
 FIXED = "def total(a, b):\n    return a + b\n"

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bot.localhub import Delivery
-from bot.localhub.serve import serve_app
+from bot.server.connections import serve_app
+from capuchin_demo.hub.webhooks import Delivery
 from tests.contracts.github.hub_api import HubApi
 
 Received = list[tuple[dict[str, str], bytes]]

@@ -7,15 +7,16 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
+from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef
+from bot.errors import NotFound
 from bot.github.app import GitHubApp
-from bot.github.errors import NotFound
 from bot.github.repository import Repository
-from bot.localhub import LocalHub, Repo
 from bot.queue.missed_webhooks import find_missed_events
 from bot.storage.keys import Keys
-from bot.storage.turns import Cursors
-from bot.triggers.decide import BotNames
-from bot.types import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef
+from bot.storage.workers import Cursors
+from bot.webhooks.decide import BotNames
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
 from sandbox.frozen import replace
 from tests.support.hub import ref_of
 

@@ -6,11 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from bot.data.run import Login, now
+from bot.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.checks import Annotation, CompletedCheck
-from bot.github.errors import Forbidden, GitHubUnavailable, Unprocessable
 from bot.github.repository import Repository
-from bot.localhub import Issue, LocalHub, Repo
-from bot.types import CommitSha, Login, now
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Issue, Repo
+from pipeline.data.types import CommitSha
 
 MARKER = "<!-- capuchin:status run=r1 -->"
 

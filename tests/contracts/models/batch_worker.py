@@ -9,10 +9,9 @@ from pathlib import Path
 
 from pipeline.concurrency import gather_all
 from pipeline.models.base import ModelRequest
-from pipeline.models.batches.model import BatchModel
-from pipeline.models.batches.service import BatchService
+from pipeline.models.batches import BatchModel, BatchService
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
+from pipeline.models.providers.provider_http import Endpoint
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, profile, user
 

@@ -6,12 +6,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import Message, ModelProfile, ModelRequest, Reply
-from pipeline.models.profiles import look_up
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.spec import ModelSpec
+from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.spec import ModelSpec, look_up
 
 if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel

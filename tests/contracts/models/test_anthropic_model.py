@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.types import Usage
 from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelRequest, ModelUnavailable
+from pipeline.models.metering import Meter, MeteredModel
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.wrappers.metered import Meter, MeteredModel
+from pipeline.models.providers.provider_http import Endpoint
 from pipeline.store import DirStore
-from pipeline.types import Usage
 from sandbox.frozen import replace
 from tests.contracts.models.clients import KEY, assistant, profile, serving, user
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.concurrency import gather_all
 from pipeline.models.base import (
     ContextTooLong,
@@ -24,12 +24,18 @@ from pipeline.models.base import (
     ModelUnavailable,
     Price,
 )
-from pipeline.models.batches.model import BatchedOpenings, BatchModel
-from pipeline.models.batches.queue import BATCHES_KEY, Batches
-from pipeline.models.batches.service import SubmittedBatch, call_of, request_name
+from pipeline.models.batches import (
+    BATCHES_KEY,
+    BatchedOpenings,
+    Batches,
+    BatchModel,
+    SubmittedBatch,
+    call_of,
+    request_name,
+)
+from pipeline.models.metering import Meter, MeteredModel
 from pipeline.models.providers.anthropic import AnthropicModel
-from pipeline.models.providers.http import Endpoint
-from pipeline.models.wrappers.metered import Meter, MeteredModel
+from pipeline.models.providers.provider_http import Endpoint
 from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
 from tests.contracts.models.batch_worker import LINGER, ask_two

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.base import ModelRequest, Price
-from pipeline.models.cache_lifetime import cache_lifetime
+from pipeline.data.options import Options
+from pipeline.models.base import ModelRequest, Price, cache_lifetime
 from pipeline.models.factory import ModelOptions, build_model, profile_of
-from pipeline.models.profiles import price_table
-from pipeline.models.spec import ModelSpec
-from pipeline.options import Options
+from pipeline.models.spec import ModelSpec, price_table
 from tests.contracts.models.clients import serving, user
 
 SPEC = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")

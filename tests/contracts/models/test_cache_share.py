@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.spending import render_table
-from pipeline.types import Selection
+from pipeline.data.types import Selection
+from pipeline.lab.solving import render_table
 from tests.benchmarks.pipeline.paper_run import replay
 
 

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
 from pipeline.models.base import (
@@ -20,12 +22,9 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.wrappers.fallback import COOLDOWN_SECONDS, FallbackModel
-from pipeline.models.wrappers.throttled import ThrottledModel
-from pipeline.options import Options
+from pipeline.models.wrappers import COOLDOWN_SECONDS, FallbackModel, ThrottledModel
 from pipeline.state import Phase
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from tests.contracts.models.clients import KEY, Kind, client, recording, user
 from tests.support.sandboxes import FailingSandbox
 

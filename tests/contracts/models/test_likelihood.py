@@ -11,18 +11,23 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.models.base import ModelError, ModelMisconfigured, ModelUnavailable
-from pipeline.models.likelihood import Reward, ScoreUnavailable
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
-from pipeline.selection.reward import BETA, score_candidates
+from bot.storage.workers import InFlightWork
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import Candidate, Issue, Patch, VoteTable
+from pipeline.models.base import (
+    ModelError,
+    ModelMisconfigured,
+    ModelUnavailable,
+    Reward,
+    ScoreUnavailable,
+)
+from pipeline.models.metering import Meter
+from pipeline.selection.ties import BETA, score_candidates
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Issue, Patch, VoteTable
 from tests.contracts.models.clients import KEY, recording
 
 ISSUE = Issue(repository="acme/shop", title="total() subtracts", body="It gives -1.")

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pipeline.data.types import Usage
 from pipeline.models.base import (
     ContextTooLong,
     ModelError,
@@ -14,7 +15,6 @@ from pipeline.models.base import (
     ModelRequest,
     ModelUnavailable,
 )
-from pipeline.types import Usage
 from tests.contracts.models.clients import (
     KEY,
     NAME,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.recorded.server import RecordedServer
-from pipeline.errors import BudgetSpent
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import Model, ModelRequest
 from pipeline.models.factory import build_model
+from pipeline.models.metering import Meter, MeteredModel
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.metered import Meter, MeteredModel
-from pipeline.models.wrappers.throttled import ThrottledModel
+from pipeline.models.wrappers import ThrottledModel
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, recording, user
 
@@ -45,8 +45,8 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
 
 def test_no_sdk_is_imported_before_a_client_is_built() -> None:
     code = (
-        "import sys, bot.recorded.server, pipeline.models.factory, "
-        "pipeline.models.wrappers.metered, pipeline.models.wrappers.throttled; "
+        "import sys, capuchin_demo.recorded.server, pipeline.models.factory, "
+        "pipeline.models.metering, pipeline.models.wrappers; "
         "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ import httpx2
 import openai
 import pytest
 
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import ModelMisconfigured
 from tests.contracts.models.clients import KEY, recording, serving
 from tests.support.no_paid_services import PaidServiceReached

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
 from pipeline.models.base import ModelRequest, ReplyFormat
 from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
-from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from tests.contracts.models.clients import KEY, Kind, Serving, recording, serving, user
 from tests.support.sandboxes import FailingSandbox
 

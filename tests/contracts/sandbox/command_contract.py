@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.base import Ending
-from sandbox.command_run import Change
 from sandbox.execution.session import SandboxSession
-from sandbox.program import shell_command
+from sandbox.program import Change, Ending, shell_command
 from tests.support.docker import PACKAGE_FIX
 
 

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from pipeline.concurrency import gather_all
-from sandbox.base import Ending, Sandbox
+from sandbox.base import Sandbox
 from sandbox.execution.session import SandboxSession
-from sandbox.program import NO_ENV, Program, python_script, repeat_environment
+from sandbox.program import NO_ENV, Ending, Program, python_script, repeat_environment
 from tests.support.docker import PACKAGE, PACKAGE_FIX
 
 

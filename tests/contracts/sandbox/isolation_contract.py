@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from sandbox.base import Ending
-from sandbox.docker.engine import SandboxSession
-from sandbox.program import python_script
+from sandbox.execution.session import SandboxSession
+from sandbox.program import Ending, python_script
 
 
 async def test_there_is_no_network(sandbox: SandboxSession) -> None:

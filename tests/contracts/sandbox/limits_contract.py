@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.base import Ending
-from sandbox.docker.engine import SandboxSession
-from sandbox.program import Program, python_script
+from sandbox.execution.session import SandboxSession
+from sandbox.program import Ending, Program, python_script
 
 STUBBORN = """
 import os, signal

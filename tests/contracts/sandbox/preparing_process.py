@@ -9,17 +9,17 @@ import asyncio
 import sys
 from pathlib import Path
 
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from tests.support.data.directory_trees import tree_of_directory
+from tests.support.docker import build_environment
 
 
 async def prepare(owner: str, folder: Path) -> None:
     engine = DockerEngine(DockerOptions(owner=owner))
     try:
         request = EnvironmentRequest(tree_of_directory(folder), setup=["true"])
-        print(await engine.prepare(request, on_progress=print))
+        print(await build_environment(engine, request, on_progress=print))
     finally:
         await engine.close()
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import python_script
-from tests.support.docker import any_engine, make_tree
+from tests.support.docker import any_engine, build_environment, make_tree
 
 __all__ = ["any_engine"]
 
@@ -123,7 +123,9 @@ MATURIN = {
 async def test_a_package_of_each_backend_is_installed_and_linked_to_the_checkout(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
+    )
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(python_script(ASK))
     assert run.output == "1.2 1 /testbed/pad.py\n"
@@ -137,7 +139,7 @@ async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
     for name, files in {"meson": MESONPY, "scikit": SCIKIT, "cython": CYTHON}.items():
         # They share the compiler.
         request = EnvironmentRequest(make_tree(tmp_path / name, files), run_id=run_id)
-        image = await engine.prepare(request)
+        image = await build_environment(engine, request)
         async with engine.open(image, run_id=run_id) as sandbox:
             said.append((await sandbox.run(python_script(ASK))).output)
     assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 3
@@ -164,11 +166,13 @@ async def test_without_debians_mirror_a_build_says_which_compiler_it_lacks(
     def answer_nothing(*_: object, **__: object) -> bool:
         return False
 
-    monkeypatch.setattr("sandbox.docker.build.environment.build_package_image", answer_nothing)
+    monkeypatch.setattr("sandbox.docker.build_image.build_package_image", answer_nothing)
     # A package of its own: an earlier run may have left an image with the compiler.
     other = {**files, ".github/workflows/test.yml": WORKFLOW.replace("NAME", run_id)}
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(EnvironmentRequest(make_tree(tmp_path, other), run_id=run_id))
+        await build_environment(
+            engine, EnvironmentRequest(make_tree(tmp_path, other), run_id=run_id)
+        )
     assert lacks in str(failed.value)
 
 
@@ -186,7 +190,9 @@ async def test_versioneer_tells_the_version_after_the_tag(
         "src/pad/_version.py": VERSION_FILE,
     }
     tree = make_tree(tmp_path, files)
-    image = await engine.prepare(EnvironmentRequest(tree, run_id=run_id, described="1.2.3-5-gabc1"))
+    image = await build_environment(
+        engine, EnvironmentRequest(tree, run_id=run_id, described="1.2.3-5-gabc1")
+    )
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(python_script(ASK))
     assert run.output == "1.2.4.dev5 1 /testbed/src/pad/__init__.py\n"

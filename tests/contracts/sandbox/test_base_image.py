@@ -8,7 +8,7 @@ from pathlib import Path
 import docker
 
 from sandbox.docker.base_image import ensure_base_image
-from sandbox.docker.client import connect
+from sandbox.docker.docker_client import connect
 
 
 def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) -> None:

@@ -12,17 +12,18 @@ from uuid import uuid4
 import docker
 import pytest
 
-from sandbox.docker.build import disk
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from pipeline.languages.detect import plan_attempts
+from sandbox.docker import build_steps as disk
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program
 from tests.support.docker import (
     OWNER,
     PACKAGE,
     any_engine,
+    build_environment,
     containers_of,
     gateway_of,
     make_tree,
@@ -76,8 +77,9 @@ async def test_a_build_goes_out_through_the_network_that_the_operator_names(
         try:
             for given in ({"setup": [knock]}, {"dockerfile": "Dockerfile"}):
                 with pytest.raises(EnvironmentFailed) as failed:
-                    await engine.prepare(
-                        EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given)  # pyright: ignore[reportArgumentType] - either
+                    await build_environment(
+                        engine,
+                        EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given),  # pyright: ignore[reportArgumentType] - either
                     )
                 assert "HTTP/1.1 200" in failed.value.log
                 connection, (came_from, _) = host.accept()
@@ -108,7 +110,9 @@ async def test_a_build_reaches_the_private_hosts_that_the_operator_names(
                 f"printf 'CONNECT {gateway}:{port} HTTP/1.1\\r\\n\\r\\n' >&3 && head -1 <&3; exit 1"
             )
             with pytest.raises(EnvironmentFailed) as failed:
-                await engine.prepare(EnvironmentRequest(tree, setup=[step], scope=run_id))
+                await build_environment(
+                    engine, EnvironmentRequest(tree, setup=[step], scope=run_id)
+                )
             assert "HTTP/1.1 200" in failed.value.log
             await engine.close()
 
@@ -120,8 +124,9 @@ async def test_a_network_that_docker_does_not_know_is_reported(
         DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle, network="no-such"))
     )
     with pytest.raises(SandboxUnavailable, match=r"no-such.*CAPUCHIN_BUILD_NETWORK"):
-        await engine.prepare(
-            EnvironmentRequest(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id)
+        await build_environment(
+            engine,
+            EnvironmentRequest(make_tree(tmp_path, {"a.py": ""}), setup=["true"], scope=run_id),
         )
     await engine.close()
 
@@ -132,7 +137,7 @@ async def test_a_secret_is_seen_by_the_step_and_kept_nowhere(
     tree = make_tree(tmp_path, {"app.py": ""})
     program = "import os; print(len(os.environ['PIP_EXTRA_INDEX_URL']), file=open('seen', 'w'))"
     step = f'python -c "{program}"'
-    image = await trusted.prepare(EnvironmentRequest(tree, setup=[step], scope=run_id))
+    image = await build_environment(trusted, EnvironmentRequest(tree, setup=[step], scope=run_id))
     search = (
         f"cat seen; env; grep -rlF {SECRET[:20]} / --exclude-dir=proc --exclude-dir=sys || true"
     )
@@ -151,7 +156,9 @@ async def test_an_image_that_would_keep_a_secret_is_thrown_away_and_the_log_hide
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     with pytest.raises(EnvironmentFailed, match="wrote a secret") as failed:
-        await trusted.prepare(EnvironmentRequest(tree, setup=["env | tee kept"], scope=run_id))
+        await build_environment(
+            trusted, EnvironmentRequest(tree, setup=["env | tee kept"], scope=run_id)
+        )
     assert "/testbed/kept holds a secret" in failed.value.log
     assert "PIP_EXTRA_INDEX_URL=***" in failed.value.log
     assert SECRET not in failed.value.log
@@ -184,7 +191,7 @@ async def test_a_python_that_is_not_there_is_reported_in_a_sentence_before_anyth
     project = '[project]\nname = "x"\nrequires-python = ">=3.13"\n'
     tree = make_tree(tmp_path, {"app.py": "", "pyproject.toml": project})
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
+        await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
     await engine.close()
     message = str(failed.value)
     assert message.startswith(
@@ -220,8 +227,8 @@ ENTRYPOINT ["false"]
 """
     tree = make_tree(tmp_path, {**PACKAGE, "ci/Dockerfile": dockerfile})
     seen = "ls /srv > seen; echo $SHOP_MODE > mode; cat /tmp/as /tmp/at /srv/made/word > ran"
-    image = await engine.prepare(
-        EnvironmentRequest(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
+    image = await build_environment(
+        engine, EnvironmentRequest(tree, dockerfile="ci/Dockerfile", setup=[seen], run_id=run_id)
     )
     ask = "cat seen /srv/who ran mode; id -u; tool; pwd; echo $SHOP_MODE $HOME; command -v python"
     async with engine.open(image, run_id=run_id) as sandbox:
@@ -239,7 +246,7 @@ async def test_system_packages_come_through_the_proxy_beside_the_build(
 ) -> None:
     files = {**PACKAGE, ".github/workflows/test.yml": WORKFLOW.replace("NAME", "hello")}
     request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
-    image = await engine.prepare(request, (await engine.plan(request))[0])
+    image = await build_environment(engine, request, (await plan_attempts(request))[0])
     async with engine.open(image, run_id=run_id) as sandbox:
         assert "Hello, world!" in (await sandbox.run(Program(["hello"]))).output
 
@@ -249,10 +256,10 @@ async def test_of_alternative_system_packages_the_first_that_debian_has_is_insta
 ) -> None:
     # As Rust is asked for, and much smaller.
     compiler = ("no-such-package|hello", "sl|hello-traditional")
-    monkeypatch.setattr("sandbox.environment.system_packages.COMPILER", compiler)
+    monkeypatch.setattr("pipeline.languages.python.install.COMPILER", compiler)
     setup = "from setuptools import setup  # no Extension()\nsetup(name='shop', version='1')\n"
     request = EnvironmentRequest(make_tree(tmp_path, {"setup.py": setup, "a.c": ""}), run_id=run_id)
-    image = await engine.prepare(request, (await engine.plan(request))[0])
+    image = await build_environment(engine, request, (await plan_attempts(request))[0])
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(Program(["sh", "-c", "hello && ls /usr/games"]))
     assert run.output == "Hello, world!\nsl\n"
@@ -263,7 +270,7 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
 ) -> None:
     files = {**PACKAGE, ".github/workflows/test.yml": WORKFLOW.replace("NAME", "cowsay")}
     request = EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
-    attempt = (await engine.plan(request))[0]
+    attempt = (await plan_attempts(request))[0]
     asked = 0
 
     def answer_nothing(*_: object, **__: object) -> bool:
@@ -271,9 +278,9 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
         asked += 1
         return False
 
-    monkeypatch.setattr("sandbox.docker.build.environment.build_package_image", answer_nothing)
+    monkeypatch.setattr("sandbox.docker.build_image.build_package_image", answer_nothing)
     for number in (1, 2):
-        image = await engine.prepare(request, attempt)
+        image = await build_environment(engine, request, attempt)
         assert asked == number
     async with engine.open(image, run_id=run_id) as sandbox:
         assert (await sandbox.run(Program(["python", "-c", "import shop"]))).exit_code == 0
@@ -295,7 +302,10 @@ async def test_a_build_that_fills_the_disk_is_ended_and_reported(
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": dockerfile})
     for given, words in (({"setup": [fill]}, "installation"), ({"dockerfile": "Dockerfile"}, "")):
         with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
-            await engine.prepare(EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given))  # pyright: ignore[reportArgumentType] - either
+            await build_environment(
+                engine,
+                EnvironmentRequest(tree, run_id=run_id, scope=run_id, **given),  # pyright: ignore[reportArgumentType] - either
+            )
         assert words in str(failed.value)
         assert failed.value.command.endswith(fill)
     await engine.close()
@@ -312,7 +322,9 @@ async def test_one_file_of_a_build_stops_at_the_limit_of_the_disk(
     tree = make_tree(tmp_path, {"a.py": ""})
     fill = "head -c 900000000 /dev/zero > /tmp/f || { stat -c %s /tmp/f; exit 1; }"
     with pytest.raises(EnvironmentFailed, match="wrote more than 30 MB") as failed:
-        await engine.prepare(EnvironmentRequest(tree, setup=[fill], run_id=run_id, scope=run_id))
+        await build_environment(
+            engine, EnvironmentRequest(tree, setup=[fill], run_id=run_id, scope=run_id)
+        )
     assert failed.value.log.split()[-1] == "31000000"
     await engine.close()
 
@@ -327,8 +339,8 @@ async def test_a_dockerfile_sees_no_secret_and_nothing_of_the_host(
     )
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": "\n".join(lines)})
     with pytest.raises(EnvironmentFailed) as failed:
-        await trusted.prepare(
-            EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id, scope=run_id)
+        await build_environment(
+            trusted, EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id, scope=run_id)
         )
     assert "HOME=/root" in failed.value.log
     assert "cannot access '/var/run/docker.sock'" in failed.value.log
@@ -346,6 +358,8 @@ async def test_a_dockerfile_that_fails_is_reported_with_its_instruction_and_log(
     with pytest.raises(
         EnvironmentFailed, match="An instruction of the Dockerfile failed"
     ) as failed:
-        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))
+        await build_environment(
+            engine, EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id)
+        )
     assert failed.value.command == "RUN echo words && exit 7"
     assert "words" in failed.value.log

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.engine import SandboxSession
 from sandbox.errors import PatchRejected
+from sandbox.execution.session import SandboxSession
 from sandbox.program import Program, python_script
 from tests.support.docker import PACKAGE, PACKAGE_FIX
 

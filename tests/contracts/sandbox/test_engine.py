@@ -14,19 +14,19 @@ import pytest
 from docker.errors import APIError, NotFound
 
 from sandbox.docker import warm_container
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution import warm_pool
-from sandbox.execution.probe import ConfiguredMode
 from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.program import SCRIPT_PATH, Program, python_script
 from tests.support.docker import (
     OWNER,
+    build_environment,
     containers_of,
     make_tree,
     wait_until_idle,
@@ -55,7 +55,9 @@ async def test_docker_down_is_reported_in_a_sentence_with_the_mend(
     with pytest.raises(SandboxUnavailable, match=r"Install and start Docker"):
         await nowhere.check()
     with pytest.raises(SandboxUnavailable):
-        await nowhere.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", {"a.py": ""})))
+        await build_environment(
+            nowhere, EnvironmentRequest(make_tree(tmp_path / "tree", {"a.py": ""}))
+        )
     with pytest.raises(SandboxUnavailable):
         await nowhere.reap(live_runs=())
     async with nowhere.open("capuchin/tree:any", run_id="r") as sandbox:
@@ -189,8 +191,8 @@ async def test_reaping_removes_our_containers_of_dead_runs_only(
 
 HOST = """
 import asyncio, sys
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_engine import DockerEngine
+from sandbox.docker.docker_engine import DockerOptions
 from sandbox.program import Program
 async def main():
     engine = DockerEngine(DockerOptions(mode=sys.argv[3]))

@@ -15,18 +15,23 @@ import docker
 import pytest
 
 from pipeline.concurrency import gather_all
-from sandbox.archive import Archive
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.program import Program, python_script
-from sandbox.tree import Tree
+from sandbox.tree import Archive, Tree
 from tests.contracts.sandbox import preparing_process
 from tests.support.data.directory_trees import tree_of_directory
-from tests.support.docker import PACKAGE, any_engine, containers_of, make_tree, wait_until_running
+from tests.support.docker import (
+    PACKAGE,
+    any_engine,
+    build_environment,
+    containers_of,
+    make_tree,
+    wait_until_running,
+)
 
 __all__ = ["any_engine"]
 
@@ -39,8 +44,8 @@ async def test_a_prepared_tree_is_found_again_at_once(
     make_tree(tmp_path, PACKAGE)
     (tmp_path / "src/shop/link.py").symlink_to("total.py")
     said: list[str] = []
-    again = await engine.prepare(
-        EnvironmentRequest(tree_of_directory(tmp_path)), on_progress=said.append
+    again = await build_environment(
+        engine, EnvironmentRequest(tree_of_directory(tmp_path)), on_progress=said.append
     )
     assert (again, said) == (prepared, [])
 
@@ -50,7 +55,8 @@ async def test_setup_lines_replace_detection_and_progress_is_reported(
 ) -> None:
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": "import made\n"})
-    image = await engine.prepare(
+    image = await build_environment(
+        engine,
         EnvironmentRequest(
             tree, setup=["echo 'X = 7' > made.py", "id -u > who"], scope=run_id, run_id=run_id
         ),
@@ -71,7 +77,7 @@ async def test_a_folder_that_the_setup_locks_fails_no_build(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": "X = 7\n"})
     line = f"mkdir -p locked && touch locked/{run_id} && chmod 500 locked"
-    image = await engine.prepare(EnvironmentRequest(tree, setup=[line], run_id=run_id))
+    image = await build_environment(engine, EnvironmentRequest(tree, setup=[line], run_id=run_id))
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(python_script("import app; print(app.X)"))
     assert run.output == "7\n"
@@ -89,7 +95,7 @@ async def test_a_release_never_replaces_the_repositorys_own_package(
             "test-requirements.txt": "requests==2.32.*\n",  # which needs a newer idna
         },
     )
-    image = await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
+    image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
     code = "import idna, importlib.metadata as m; print(idna.OWN, m.version('requests')[:5])"
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(Program(["python", "-I", "-c", code]))
@@ -104,7 +110,7 @@ async def test_what_conda_lists_is_built_where_it_has_no_wheel(
     tree = make_tree(
         tmp_path, {"setup.py": setup, "shop/__init__.py": "", "environment.yml": listed}
     )
-    image = await engine.prepare(EnvironmentRequest(tree, run_id=run_id))
+    image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
     code = "import docopt, six; print(docopt.__version__)"
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(Program(["python", "-I", "-c", code]))
@@ -118,8 +124,8 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
     for number in range(2):
         # A digest of its own, so that the image is new whatever ran here before.
         tree = make_tree(tmp_path / str(number), {"app.py": f"# {time.time_ns()}"})
-        image = await engine.prepare(
-            EnvironmentRequest(tree, setup=["true"]), on_progress=said.append
+        image = await build_environment(
+            engine, EnvironmentRequest(tree, setup=["true"]), on_progress=said.append
         )
         daemon.remove_image(image)
     assert said[-1] == "Installing the repository."
@@ -128,8 +134,12 @@ async def test_a_new_tree_with_the_same_dependencies_reuses_them(
 
 async def test_images_are_not_shared_between_scopes(engine: DockerEngine, tmp_path: Path) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
-    one = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope="acme/shop"))
-    two = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope="fork/shop"))
+    one = await build_environment(
+        engine, EnvironmentRequest(tree, setup=["true"], scope="acme/shop")
+    )
+    two = await build_environment(
+        engine, EnvironmentRequest(tree, setup=["true"], scope="fork/shop")
+    )
     assert one != two
 
 
@@ -139,7 +149,7 @@ async def test_two_at_once_build_once(
     said: list[str] = []
     tree = make_tree(tmp_path, {"app.py": f"# {time.time_ns()}"})
     images = await gather_all(
-        engine.prepare(EnvironmentRequest(tree, setup=["true"]), on_progress=said.append)
+        build_environment(engine, EnvironmentRequest(tree, setup=["true"]), on_progress=said.append)
         for _ in range(3)
     )
     assert len(set(images)) == 1
@@ -166,7 +176,7 @@ async def test_cancelling_a_build_takes_its_container_along(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     building = asyncio.create_task(
-        engine.prepare(EnvironmentRequest(tree, setup=["sleep 1000"], run_id=run_id))
+        build_environment(engine, EnvironmentRequest(tree, setup=["sleep 1000"], run_id=run_id))
     )
     await wait_until_running(daemon, run_id, "sleep 1000")
     building.cancel()
@@ -179,7 +189,7 @@ async def test_a_bundle_that_is_not_there_is_the_operators_mistake(tmp_path: Pat
     engine = DockerEngine(DockerOptions(build=BuildOptions(ca_bundle=tmp_path / "none.pem")))
     tree = make_tree(tmp_path / "tree", {"app.py": ""})
     with pytest.raises(SandboxUnavailable, match=r"CA bundle cannot be read: .*none\.pem"):
-        await engine.prepare(EnvironmentRequest(tree, setup=[f"echo {time.time_ns()}"]))
+        await build_environment(engine, EnvironmentRequest(tree, setup=[f"echo {time.time_ns()}"]))
     await engine.close()
 
 
@@ -188,8 +198,9 @@ async def test_a_failing_step_is_reported_with_its_log(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": ""})
     with pytest.raises(EnvironmentFailed, match="exit code 3") as failed:
-        await engine.prepare(
-            EnvironmentRequest(tree, setup=["echo well", "echo wrong; exit 3"], run_id=run_id)
+        await build_environment(
+            engine,
+            EnvironmentRequest(tree, setup=["echo well", "echo wrong; exit 3"], run_id=run_id),
         )
     assert failed.value.command == "echo wrong; exit 3"
     assert failed.value.log.endswith("well\nwrong\n")
@@ -200,8 +211,8 @@ async def test_a_build_sees_no_privilege_and_no_variable_of_the_host(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     line = "env | cut -d= -f1 | sort > seen; grep CapEff /proc/self/status >> seen"
-    image = await engine.prepare(
-        EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=[line])
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": ""}), setup=[line])
     )
     async with engine.open(image, run_id="test-env") as sandbox:
         run = await sandbox.run(Program(["cat", "seen"]))
@@ -223,7 +234,9 @@ async def test_history_stays_out_and_paths_cannot_escape(
     directory = tmp_path / "tree"
     make_tree(directory, {"app.py": "", ".git/config": "x"})
     (directory / "out").symlink_to("/opt/capuchin")
-    image = await engine.prepare(EnvironmentRequest(tree_of_directory(directory), setup=["true"]))
+    image = await build_environment(
+        engine, EnvironmentRequest(tree_of_directory(directory), setup=["true"])
+    )
     async with engine.open(image, run_id="test-git") as sandbox:
         run = await sandbox.run(Program(["ls", "-A"]))
     assert run.output.split() == ["__pycache__", "app.py", "out"]
@@ -233,7 +246,9 @@ async def test_source_of_a_size_that_nobody_writes_is_not_compiled(
     engine: DockerEngine, tmp_path: Path
 ) -> None:
     files = {"app.py": "", "it's (1).py": "x = 2\n" * 400_000, "big\nname.py": "x = 1\n" * 400_000}
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), setup=["true"]))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, files), setup=["true"])
+    )
     async with engine.open(image, run_id="test-compiled") as sandbox:
         run = await sandbox.run(Program(["ls", "__pycache__"]))
     assert run.output.split() == ["app.cpython-311.pyc"]
@@ -245,7 +260,9 @@ async def test_packages_are_compiled_and_folders_of_data_stay_as_they_are(
     # pycodestyle's tests read every file in testing/data; poetry-core's copy whole packages.
     files = dict.fromkeys(("src/single.py", "lib/shop/__init__.py", "lib/shop/till.py"), "")
     files |= {"broken/__init__.py": "x =\n", "shop/data/E10.py": "", "tests/data/__init__.py": ""}
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, files), setup=["true"]))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, files), setup=["true"])
+    )
     async with engine.open(image, run_id="test-compiled") as sandbox:
         run = await sandbox.run(Program(["find", ".", "-name", "*.pyc", "-o", "-path", "*/data/*"]))
     assert sorted(run.output.split()) == [
@@ -268,7 +285,7 @@ async def test_what_an_installer_leaves_uncompiled_is_compiled_once(
     )
     setup = [f'python -c "{install}"']
     tree = make_tree(tmp_path, {"app.py": ""})
-    image = await engine.prepare(EnvironmentRequest(tree, setup=setup))
+    image = await build_environment(engine, EnvironmentRequest(tree, setup=setup))
     look = (
         "import importlib.util, os; module = importlib.util.find_spec('dep'); "
         "folder = os.path.dirname(module.origin); "
@@ -284,14 +301,14 @@ async def test_a_checkout_too_large_for_the_sandbox_is_reported_before_any_run(
 ) -> None:
     tree = make_tree(tmp_path, {"app.py": "", "big": bytes(40 << 20)})
     with pytest.raises(EnvironmentFailed, match="larger than 32 MB"):
-        await engine.prepare(EnvironmentRequest(tree, setup=["true"]))
+        await build_environment(engine, EnvironmentRequest(tree, setup=["true"]))
 
 
 async def test_a_repository_without_python_is_reported_without_docker(tmp_path: Path) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with pytest.raises(EnvironmentFailed, match="no Python file"):
-        await engine.prepare(
-            EnvironmentRequest(make_tree(tmp_path / "tree", {"main.go": "package main"}))
+        await build_environment(
+            engine, EnvironmentRequest(make_tree(tmp_path / "tree", {"main.go": "package main"}))
         )
     await engine.close()
 
@@ -302,5 +319,5 @@ async def test_a_file_that_is_no_archive_is_reported(tmp_path: Path) -> None:
         file.write(b"not a tar" * 200)
         tree = Tree(Archive(file), digest="0" * 40)
     with pytest.raises(EnvironmentFailed, match="cannot be read"):
-        await engine.prepare(EnvironmentRequest(tree))
+        await build_environment(engine, EnvironmentRequest(tree))
     await engine.close()

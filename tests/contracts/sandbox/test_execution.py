@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.errors import SandboxUnavailable
 from sandbox.program import python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403

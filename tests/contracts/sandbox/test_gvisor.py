@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Iterator
 import docker
 import pytest
 
-from sandbox.base import Ending
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine, SandboxSession
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.errors import SandboxUnavailable
+from sandbox.execution.session import SandboxSession
 from sandbox.limits import Limits
-from sandbox.program import python_script
+from sandbox.program import Ending, python_script
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine

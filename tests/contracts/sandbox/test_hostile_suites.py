@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.options import Options
+from pipeline.data.options import Options
 from pipeline.regression.suite import RegressionSuite
 from pipeline.store import DirStore
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
 from tests.support.data.repositories import make_codebase
-from tests.support.docker import any_engine
+from tests.support.docker import any_engine, build_environment
 
 __all__ = ["any_engine"]
 
@@ -52,7 +52,7 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
     codebase = await make_codebase(tmp_path / "repo.git", FILES)
     request = EnvironmentRequest(await codebase.build_tree(), setup=["true"], run_id=run_id)
     said: dict[str, str] = {}
-    async with engine.open(await engine.prepare(request), run_id=run_id) as sandbox:
+    async with engine.open(await build_environment(engine, request), run_id=run_id) as sandbox:
         for name in BODIES:
             command = ("python", "-m", "unittest", "-v", f"tests.test_{name}")
             seconds = 1.5 if name in ENDLESS else 100

@@ -12,13 +12,12 @@ import docker
 import pytest
 
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.client import LABEL_MAKER
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_client import LABEL_MAKER
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.docker.images import collect_base_images, list_images, parse_time
-from sandbox.docker.options import DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.program import Program
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 
 SCOPE = uuid.uuid4().hex
 """Nothing that was built before fits."""
@@ -35,10 +34,11 @@ async def maker() -> AsyncIterator[DockerEngine]:
 
 async def built(maker: DockerEngine, folder: Path) -> str:
     tree = make_tree(folder, {"app.py": f"# {uuid.uuid4()}"})
-    return await maker.prepare(
+    return await build_environment(
+        maker,
         EnvironmentRequest(
             tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + folder.name
-        )
+        ),
     )
 
 
@@ -47,8 +47,9 @@ async def test_the_least_recently_used_go_first(
 ) -> None:
     first, second = await built(maker, tmp_path / "one"), await built(maker, tmp_path / "two")
     tree = make_tree(tmp_path / "one", {})
-    found = await maker.prepare(
-        EnvironmentRequest(tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one")
+    found = await build_environment(
+        maker,
+        EnvironmentRequest(tree, setup=["head -c 3000000 /dev/urandom > big"], scope=SCOPE + "one"),
     )
     assert found == first
     freed = await maker.collect(max_bytes=5_000_000)

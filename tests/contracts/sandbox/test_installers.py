@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed
 from sandbox.program import Program, python_script
 from tests.support.data import lock_files
-from tests.support.docker import OWNER, any_engine, make_tree
+from tests.support.docker import OWNER, any_engine, build_environment, make_tree
 
 __all__ = ["any_engine"]
 
@@ -45,7 +44,9 @@ NODE = {
 async def test_a_python_lock_file_is_installed_as_locked_with_the_group_for_tests(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **files})))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **files}))
+    )
     async with engine.open(image, run_id=run_id) as sandbox:
         run = await sandbox.run(python_script(VERSIONS))
     assert run.output == "1.15.0 0.4.4\n"
@@ -65,8 +66,8 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
 ) -> None:
     other = {name: re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", t) for name, t in files.items()}
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(
-            EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
+        await build_environment(
+            engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
         )
     assert "do not have the hashes that the lock file names" in str(failed.value)
     assert "Hash mismatch" in failed.value.log
@@ -85,7 +86,9 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
 async def test_a_node_repository_runs_its_own_tests_sealed_on_an_edit(
     engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
 ) -> None:
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {**NODE, **files})))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, {**NODE, **files}))
+    )
     async with engine.open(image, run_id=run_id) as sandbox:
         before = await sandbox.run(Program(["npm", "test"]))
         after = await sandbox.run(Program(["npm", "test"], diffs=[EDIT]))
@@ -104,8 +107,8 @@ async def test_packages_of_node_are_asked_of_the_operators_registry(
     )
     files = {"package-lock.json": lock_files.NPM_LOCK, ".npmrc": "fetch-retries=0\n"}
     with pytest.raises(EnvironmentFailed) as failed:
-        await engine.prepare(
-            EnvironmentRequest(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
+        await build_environment(
+            engine, EnvironmentRequest(make_tree(tmp_path, {**NODE, **files}), run_id=run_id)
         )
     await engine.close()
     assert failed.value.command.startswith("npm ")

@@ -13,18 +13,16 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandbox.base import Ending, Execution
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import EnvironmentFailed, PatchRejected, SandboxUnavailable
 from sandbox.execution import warm_pool
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.limits import Limits
-from sandbox.program import SCRIPT_PATH, Program, python_script
+from sandbox.program import SCRIPT_PATH, Ending, Execution, Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the same tests again
 from tests.support.docker import (
     OWNER,
@@ -32,6 +30,7 @@ from tests.support.docker import (
     PACKAGE_FIX,
     OpenSandbox,
     any_engine,
+    build_environment,
     containers_of,
     keep_open,
     make_tree,
@@ -201,7 +200,9 @@ async def test_environments_are_pushed_and_run_from_the_registry(
     run_id: str,
 ) -> None:
     engine = engine_at(local, tmp_path, ca_bundle, f"{registry}/capuchin")
-    image = await engine.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE))
+    )
     assert image.startswith(f"{registry}/capuchin/capuchin-tree@sha256:")
     async with engine.open(image, run_id=run_id) as sandbox:
         assert (
@@ -214,7 +215,7 @@ async def test_a_registry_that_does_not_answer_is_reported(
     pods: KubernetesEngine, tmp_path: Path
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=r"could not be pushed to none\.invalid"):
-        await pods.prepare(EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
+        await build_environment(pods, EnvironmentRequest(make_tree(tmp_path / "tree", PACKAGE)))
 
 
 async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
@@ -222,7 +223,7 @@ async def test_a_dockerfile_of_the_repository_is_refused_in_a_sentence(
 ) -> None:
     tree = make_tree(tmp_path / "tree", {**PACKAGE, "Dockerfile": "FROM capuchin/base"})
     with pytest.raises(EnvironmentFailed, match="Remove `dockerfile`"):
-        await pods.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
+        await build_environment(pods, EnvironmentRequest(tree, dockerfile="Dockerfile"))
 
 
 async def test_pods_of_runs_that_no_longer_live_are_reaped(

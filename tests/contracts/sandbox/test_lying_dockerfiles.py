@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.docker.engine import DockerEngine
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
-from tests.support.docker import any_engine, make_tree
+from tests.support.docker import any_engine, build_environment, make_tree
 
 __all__ = ["any_engine"]
 
@@ -27,4 +27,6 @@ async def test_a_python_that_is_none_is_told_in_a_sentence(
     text = "FROM capuchin/base\nUSER root\n" + REPLACE.format(says)
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": text})
     with pytest.raises(EnvironmentFailed, match="must hold python3"):
-        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id))
+        await build_environment(
+            engine, EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id)
+        )

@@ -8,11 +8,11 @@ from contextlib import aclosing
 import docker
 import pytest
 
-from sandbox.base import Execution
-from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.errors import PatchRejected, SandboxUnavailable
-from sandbox.execution.probe import ConfiguredMode
-from sandbox.program import Program
+from sandbox.execution.session import SandboxSession
+from sandbox.execution.warm_pool import ConfiguredMode
+from sandbox.program import Execution, Program
 from tests.support.docker import PACKAGE_FIX, containers_of, wait_until_idle, wait_until_started
 from tests.support.matrix import run_matrix
 

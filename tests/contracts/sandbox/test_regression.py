@@ -9,11 +9,12 @@ from pipeline.concurrency import gather_all
 from pipeline.regression.command import RequestedTests, TestCommand
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
-from sandbox.base import Ending
-from sandbox.docker.engine import DockerEngine, SandboxSession
+from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
+from sandbox.execution.session import SandboxSession
 from sandbox.frozen import replace
-from tests.support.docker import make_tree
+from sandbox.program import Ending
+from tests.support.docker import build_environment, make_tree
 
 COMMAND = TestCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
@@ -142,7 +143,7 @@ async def test_a_random_order_is_the_same_in_each_run_and_another_in_a_repeated_
 ) -> None:
     tree = make_tree(tmp_path / "tree", {"test_order.py": ORDERED})
     setup = ["pip install pytest pytest-randomly"]
-    image = await engine.prepare(EnvironmentRequest(tree, setup=setup, run_id=run_id))
+    image = await build_environment(engine, EnvironmentRequest(tree, setup=setup, run_id=run_id))
     command = replace(COMMAND, argv=("python", "-m", "pytest", "-v"))
     seeds: list[str] = []
     async with engine.open(image, run_id=run_id) as sandbox:

@@ -10,17 +10,15 @@ from typing import Literal
 import docker
 import pytest
 
-from sandbox.base import Ending, Execution
-from sandbox.docker.address import DockerAddress
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import DockerAddress
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
-from sandbox.execution.probe import ConfiguredMode
+from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.limits import Limits
-from sandbox.program import python_script
-from tests.support.docker import OWNER, PACKAGE, containers_of, make_tree
+from sandbox.program import Ending, Execution, python_script
+from tests.support.docker import OWNER, PACKAGE, build_environment, containers_of, make_tree
 from tests.support.matrix import run_matrix
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd
 
@@ -71,7 +69,7 @@ async def far(
 async def test_an_environment_is_prepared_and_used_there(
     far: DockerEngine, daemon: docker.APIClient, run_id: str, tmp_path: Path
 ) -> None:
-    image = await far.prepare(EnvironmentRequest(make_tree(tmp_path, PACKAGE)))
+    image = await build_environment(far, EnvironmentRequest(make_tree(tmp_path, PACKAGE)))
     async with far.open(image, run_id=run_id) as sandbox:
         ask = "from shop import total; print(total(1, 2))"
         cells = {

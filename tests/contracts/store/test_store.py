@@ -11,14 +11,13 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
+from bot.data.run import RunId
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import Keys
 from bot.storage.storage import Storage
-from bot.types import RunId
 from pipeline.concurrency import gather_all
-from pipeline.errors import OtherFormat
-from pipeline.records import FORMAT
-from pipeline.store import SHARED, DirStore, SharingStore, Store
+from pipeline.run_errors import OtherFormat
+from pipeline.store import FORMAT, SHARED, DirStore, SharingStore, Store
 
 
 class Note(BaseModel):

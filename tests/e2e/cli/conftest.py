@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.recorded.recording import RecordedAnswer
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.cli.desk import Desk
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from bot.cli import replay as cli_replay
 from bot.cli import select as cli_select
 from bot.settings import Settings
-from pipeline.options import ONLY_FIXED
+from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.support.certificates import host_certificates

@@ -15,9 +15,9 @@ from pathlib import Path
 import zstandard
 
 from bot.cli import fix as cli_fix
-from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from pipeline.options import ONLY_FIXED
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import ONLY_FIXED
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git

@@ -11,8 +11,8 @@ import socket
 import sys
 from pathlib import Path
 
-from bot.recorded.recording import RecordedAnswer, Recording
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix

@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.demo.environment import REVIEW, load_recording
-from bot.demo.package import FILE
+from capuchin_demo.environment import REVIEW, load_recording
+from capuchin_demo.package import FILE
 
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
 

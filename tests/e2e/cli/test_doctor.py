@@ -11,21 +11,19 @@ from typing import Any, cast
 import pytest
 from docker.errors import NotFound
 
-from bot.cli.clean import clean_all
-from bot.cli.doctor.checks import run_checks
-from bot.recorded.recording import RecordedAnswer, Recording
-from bot.recorded.server import RecordedServer
+from bot.cli.doctor_checks import clean_all, run_checks
 from bot.settings import Settings
-from pipeline.models.providers.http import DOCTOR_CALL
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.models.providers.provider_http import DOCTOR_CALL
 from sandbox.docker.base_image import image_exists
-from sandbox.docker.client import connect
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_client import connect
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from tests.e2e.harness import BotHarness
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 
 
 async def test_everything_that_is_needed_is_seen_to_work(recorded_bot: BotHarness) -> None:
@@ -139,7 +137,9 @@ async def test_cleaning_takes_the_images_and_the_containers_of_dead_runs(
     owner = f"tests-{uuid.uuid4().hex}"
     engine = DockerEngine(DockerOptions(owner=owner))
     tree = make_tree(tmp_path, {"app.py": f"# {uuid.uuid4()}"})
-    image = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope=uuid.uuid4().hex))
+    image = await build_environment(
+        engine, EnvironmentRequest(tree, setup=["true"], scope=uuid.uuid4().hex)
+    )
     client = connect(None)
     labels = {LABEL_RUN: "dead", LABEL_OWNER: owner}
     made = str(cast(Any, client).create_container(image, labels=labels)["Id"])

@@ -27,7 +27,7 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.scratch import lock_folder
 from tests.support import own_docker_daemon
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 from tests.support.local_kubernetes import NAMESPACE, LocalCluster
 from tests.support.own_docker_daemon import OwnDaemon
 from tests.support.redis import RedisServer
@@ -70,12 +70,12 @@ def settings_of(environment: dict[str, str]) -> Settings:
 
 async def leave(engine: Engine, folder: Path) -> None:
     """Images of an installed repository, and layers of a Dockerfile that failed."""
-    await engine.prepare(
-        EnvironmentRequest(make_tree(folder / "one", {"app.py": ""}), setup=["true"])
+    await build_environment(
+        engine, EnvironmentRequest(make_tree(folder / "one", {"app.py": ""}), setup=["true"])
     )
     tree = make_tree(folder / "two", {"app.py": "", "Dockerfile": DOCKERFILE})
     with pytest.raises(EnvironmentFailed):
-        await engine.prepare(EnvironmentRequest(tree, dockerfile="Dockerfile"))
+        await build_environment(engine, EnvironmentRequest(tree, dockerfile="Dockerfile"))
     await engine.close()
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bot.cli import main
-from bot.recorded.recording import RecordedAnswer
-from bot.recorded.server import RecordedServer
-from pipeline.evaluation.executions.fit import main as fit_ratios
-from pipeline.evaluation.executions.record import read_executions
-from pipeline.learning.filtering import read_filtered
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.lab.grading import read_executions
+from pipeline.lab.learning.filtering import read_filtered
+from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of

@@ -10,11 +10,11 @@ import re
 import pytest
 
 from bot.cli import local_run, main
-from bot.recorded.recording import RecordedAnswer
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from pipeline.bundle.read import read_bundle
-from pipeline.bundle.replay import replay
+from capuchin_demo.recorded.recording import RecordedAnswer
+from pipeline.bundle import read_bundle
+from pipeline.replay import replay
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, SharedRun, unpack_bundle

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import local_run
-from pipeline.records import FORMAT
+from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix, unpack_bundle

@@ -11,10 +11,11 @@ import pytest
 
 from bot.cli import fix as cli_fix
 from bot.cli import local_run
-from bot.localhub import Issue, LocalHub, Repo
-from bot.recorded.server import RecordedServer
 from bot.settings import Settings
-from pipeline.options import ONLY_FIXED
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.support.certificates import host_certificates

@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.cli.setup.env_file import EnvFileError, append_values, check_writable
+from bot.cli.setup import EnvFileError, append_values, check_writable
 from bot.github.app import GitHubApp
-from bot.localhub import LocalHub
 from bot.settings import Settings, variable_name
+from capuchin_demo.hub.hub import LocalHub
 from tests.e2e.harness import BotHarness
 
 ROOT = Path(__file__).parents[3]

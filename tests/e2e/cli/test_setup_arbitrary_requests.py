@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.cli.setup.browser import MAX_CODE_LENGTH, RegistrationFlow
+from bot.cli.setup_browser import MAX_CODE_LENGTH, RegistrationFlow
 from tests.support.hypothesis_settings import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from bot.cli import local_run
-from bot.recorded.server import RecordedServer
-from pipeline.bundle.read import read_bundle
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.bundle import read_bundle
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 

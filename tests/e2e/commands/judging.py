@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.localhub import Issue, Repo
-from bot.localhub.state import Pull
-from bot.types import Run
+from bot.data.run import Run
+from capuchin_demo.hub.state import Issue, Pull, Repo
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.e2e.people import MAINTAINER

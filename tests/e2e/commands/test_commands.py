@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.bootstrap import build_worker
-from bot.localhub import LocalHub
-from bot.localhub.actions.pulls import NewPull, add_review, open_pull
-from bot.localhub.state import Review, ReviewComment
+from bot.data.run import Mode, RunStatus
 from bot.settings import SettingsError
-from bot.types import Mode, RunStatus
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.pull_actions import NewPull, add_review, open_pull
+from capuchin_demo.hub.state import Review, ReviewComment
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of, settings_for
 

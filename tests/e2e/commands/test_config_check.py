@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Pull, Repo
-from bot.localhub.ci import rerun, rerun_all
-from bot.localhub.state import CheckRun
 from bot.runs.config_check import NAME
+from capuchin_demo.hub.check_actions import rerun, rerun_all
+from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness
 from tests.support.snapshots import assert_snapshot

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from bot.data.run import RepoRef, RunId
 from bot.repo_config.model import RepoConfig, parse_config
 from bot.runs.config_check import NAME
-from bot.types import RepoRef, RunId
-from pipeline.environment.memory import SETUP_KEY, WorkingAttempt
+from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.harness import BotHarness, StartBot
 
 FILE = ".github/capuchin.yml"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Issue, Repo
-from bot.localhub.actions.pulls import NewPull, open_pull
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.pull_actions import NewPull, open_pull
+from capuchin_demo.hub.state import Issue, Repo
 from tests.e2e.harness import BotHarness
 
 AGAIN = "add the label again or write `/capuchin fix anyway`"

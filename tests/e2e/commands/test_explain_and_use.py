@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.types import RunStatus
-from pipeline.types import NoFix
+from bot.data.run import RunStatus
+from pipeline.data.types import NoFix
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import selection_of_three
 

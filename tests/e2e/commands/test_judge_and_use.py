@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Mode, RunStatus
+from bot.data.run import Mode, RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.commands.judging import NOT_RIGHT, RIGHT, TEST, pull_of, run_of, told
 from tests.e2e.forks import fork_pull

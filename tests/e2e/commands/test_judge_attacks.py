@@ -2,14 +2,14 @@
 
 Each attack leans on one wall, which `make walls` or a unit test takes down:
 forged ends and records (`pipeline.selection.controls`), a test that votes for itself
-(`pipeline.selection.own_tests`), a bomb of equal blobs (`pipeline.edits.external`), paths that
-leave the checkout (`pipeline.edits.external`), hidden words in a title (`bot.markdown.prose`).
+(`pipeline.selection.controls`), a bomb of equal blobs (`pipeline.edits.external`), paths that
+leave the checkout (`pipeline.edits.external`), hidden words in a title (`bot.safe_text.prose`).
 """
 
 from __future__ import annotations
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Mode, RunStatus
+from bot.data.run import Mode, RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.commands.judging import RIGHT, TILL, pull_of, run_of, told
 from tests.e2e.forks import fork_pull

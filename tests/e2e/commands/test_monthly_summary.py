@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import cast
 
-from bot.commands.monthly_summary import last_month
-from bot.localhub import Issue, Repo
-from bot.types import RepoRef, now
-from pipeline.types import NoFix
+from bot.commands.report import last_month
+from bot.data.run import RepoRef, now
+from capuchin_demo.hub.state import Issue, Repo
+from pipeline.data.types import NoFix
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import a_selection
 from tests.support.hub import ref_of

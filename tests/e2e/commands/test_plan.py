@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bot.data.run import Mode, RunId, RunStatus, now
 from bot.storage.history import RunHistoryEntry
-from bot.types import Mode, RunId, RunStatus, now
-from pipeline.records import encode_record
+from pipeline.store import encode_record
 from tests.e2e.harness import BotHarness
 from tests.e2e.people import MAINTAINER
 from tests.support.hub import ref_of

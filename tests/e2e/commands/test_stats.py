@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bot.data.run import RunStatus
 from bot.github import http, pulls, repository
-from bot.localhub import Issue, Repo
-from bot.localhub.state import Pull
-from bot.types import RunStatus
-from pipeline.types import NoFix
+from capuchin_demo.hub.state import Issue, Pull, Repo
+from pipeline.data.types import NoFix
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import SHOP, a_selection, selection_of_three
 

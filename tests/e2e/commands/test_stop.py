@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub.faults import Faults
-from bot.types import Run, RunStatus
-from pipeline.records import encode_record
+from bot.data.run import Run, RunStatus
+from capuchin_demo.hub.faults import Faults
+from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from bot.admission.refusal import refuse
+from bot.admission.check import refuse
 from bot.comments import replies
-from bot.types import Login, RunStatus
+from bot.data.run import Login, RunStatus
 from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of

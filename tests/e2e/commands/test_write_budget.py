@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.types import RunStatus
+from bot.data.run import RunStatus
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.types import RunStatus
+from bot.data.run import RunStatus
 from tests.e2e.harness import BotHarness
 
 EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]

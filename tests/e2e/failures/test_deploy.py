@@ -8,9 +8,9 @@ from collections import Counter
 
 import docker
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Run, RunStatus
-from sandbox.docker.client import connect
+from bot.data.run import Run, RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
+from sandbox.docker.docker_client import connect
 from tests.e2e import shop
 from tests.e2e.failures.waiting import until_asked
 from tests.e2e.failures.worker_process import run_worker

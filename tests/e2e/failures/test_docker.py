@@ -10,18 +10,18 @@ from pathlib import Path
 import docker
 import pytest
 
-from bot.localhub import Repo
-from bot.recorded.recording import RecordedAnswer
+from bot.data.run import Failure, RunId, RunStatus, now
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from bot.types import Failure, RunId, RunStatus, now
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.codebase.commit import Codebase
 from sandbox.docker.base_image import recipe_digest
 from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
-from tests.support.docker import containers_of
+from tests.support.docker import build_environment, containers_of
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 SLOW = RecordedAnswer(
@@ -46,8 +46,8 @@ async def furnish(own: OwnDaemon, daemon: docker.APIClient, repo: Repo, settings
     """Give `own` the repository's environment: it has no network to install one with."""
     engine = build_engine(replace(settings, docker_url=""))
     codebase = await Codebase.open(repo.git.path, repo.git.log("main")[0].sha)
-    image = await engine.prepare(
-        EnvironmentRequest(await codebase.build_tree(), scope=repo.full_name)
+    image = await build_environment(
+        engine, EnvironmentRequest(await codebase.build_tree(), scope=repo.full_name)
     )
     await engine.close()
     own.copy_image(image, daemon)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.data.run import Failure, RunStatus, now
 from bot.github.http import MAX_TRIES
-from bot.localhub import Issue
-from bot.types import Failure, RunStatus, now
+from capuchin_demo.hub.state import Issue
 from tests.e2e.harness import BotHarness
 
 PERMISSION = "/repos/acme/shop/collaborators/*/permission"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Exchange, Issue, LocalHub, Repo
+from bot.data.run import Failure, Run, RunStatus, now
 from bot.storage.lease import Lease
-from bot.types import Failure, Run, RunStatus, now
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Exchange, Issue, Repo
 from tests.e2e.harness import BotHarness
 from tests.support.clock import MovableClock
 

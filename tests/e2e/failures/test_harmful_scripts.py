@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.testing import TestingState
-from sandbox.base import Ending
+from sandbox.program import Ending
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

@@ -7,9 +7,9 @@ from collections.abc import Generator
 import pytest
 import time_machine
 
+from bot.data.run import Failure, RunStatus, now
 from bot.queue.attempt import MAX_FRUITLESS_STARTS
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Failure, RunStatus, now
+from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
 from pipeline.state import Phase, ReplyKind

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub import LocalHub
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.hub import LocalHub
 from tests.e2e.harness import BotHarness
 from tests.support.redis import RedisServer
 

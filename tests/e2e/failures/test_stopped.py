@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import docker
 
-from bot.localhub import Issue
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Run, RunStatus
-from sandbox.docker.client import connect
+from bot.data.run import Run, RunStatus
+from capuchin_demo.hub.state import Issue
+from capuchin_demo.recorded.recording import RecordedAnswer
+from sandbox.docker.docker_client import connect
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.e2e.people import MAINTAINER

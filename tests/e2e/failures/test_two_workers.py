@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.types import RunStatus
+from bot.data.run import RunStatus
 from tests.e2e.harness import SECONDS, BotHarness
 from tests.support.settling import settle
 

@@ -6,8 +6,8 @@ import asyncio
 import signal
 from collections import Counter
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.failures.waiting import until_asked
 from tests.e2e.failures.worker_process import run_worker

@@ -6,7 +6,7 @@ from typing import Final
 
 import time_machine
 
-from bot.types import Failure, Run, now
+from bot.data.run import Failure, Run, now
 from tests.e2e.harness import BotHarness
 
 STEP_SECONDS: Final = 120.0

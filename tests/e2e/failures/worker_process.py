@@ -12,7 +12,7 @@ from typing import cast
 from pydantic import SecretStr, TypeAdapter
 
 from bot.settings import Settings, variable_name
-from pipeline.options import Generator as EditGenerator
+from pipeline.data.options import Generator as EditGenerator
 
 
 def _to_text(value: object) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bot.localhub import Repo
-from bot.localhub.state import Pull
+from capuchin_demo.hub.state import Pull, Repo
 from tests.e2e.harness import BotHarness
 
 FOLLOW_UP_DIFF = """\

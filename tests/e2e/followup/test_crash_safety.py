@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Repo
-from bot.localhub.state import Pull
+from bot.data.run import Login, Mode
 from bot.storage.lease import Lease
-from bot.types import Login, Mode
-from pipeline.types import Patch
+from capuchin_demo.hub.state import Pull, Repo
+from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF
 from tests.e2e.harness import BotHarness

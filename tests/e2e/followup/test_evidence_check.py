@@ -6,12 +6,12 @@ import pytest
 
 from bot.comments import followup
 from bot.comments.followup import CHECK_NAME
-from bot.localhub import Repo
-from bot.localhub.ci import rerun, rerun_all
-from bot.types import CommitSha
+from capuchin_demo.hub.check_actions import rerun, rerun_all
+from capuchin_demo.hub.state import Repo
+from pipeline.data.types import CommitSha
 from pipeline.workflows.verify import Verification
-from sandbox.base import Execution
 from sandbox.frozen import replace
+from sandbox.program import Execution
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.publishing import BREAKS, FAILS, HANGS, PASSES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.localhub.ci import report_check
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.check_actions import report_check
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.comments.followup import CHECK_NAME
-from bot.localhub.state import CheckRun
-from bot.types import now
-from pipeline.types import Patch
+from bot.data.run import now
+from capuchin_demo.hub.state import CheckRun
+from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace

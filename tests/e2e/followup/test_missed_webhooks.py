@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from bot.localhub import Issue
-from bot.types import RunStatus
-from pipeline.records import encode_record
+from bot.data.run import RunStatus
+from capuchin_demo.hub.state import Issue
+from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from bot.followup.ready import NO_CHECKS_GRACE, is_green
-from bot.github.models import CheckRunFacts
-from bot.localhub import Repo
-from bot.localhub.ci import report_check, report_status
-from bot.localhub.state import Pull
-from pipeline.types import Patch
+from bot.data.github_facts import CheckRunFacts
+from bot.followup.run import NO_CHECKS_GRACE, is_green
+from capuchin_demo.hub.check_actions import report_check, report_status
+from capuchin_demo.hub.state import Pull, Repo
+from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import open_pull
 from tests.e2e.harness import BotHarness, StartBot

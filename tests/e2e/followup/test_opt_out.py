@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.types import RunStatus
-from pipeline.types import Patch
+from bot.data.run import RunStatus
+from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import BotHarness, StartBot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub.ci import report_check, report_status
+from capuchin_demo.hub.check_actions import report_check, report_status
+from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
-from pipeline.types import Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import StartBot

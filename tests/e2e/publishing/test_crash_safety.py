@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.comments.status import status_marker
-from bot.localhub import Issue, Repo
-from bot.types import Run, RunStatus
+from bot.data.run import Run, RunStatus
+from capuchin_demo.hub.state import Issue, Repo
 from tests.e2e.harness import BotHarness
 
 BRANCH = "capuchin/issue-1-total-subtracts"

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import RepositoryGone
+from bot.errors import GitHubUnavailable, RepositoryGone
 from bot.git.commits import push
-from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote
-from bot.github.errors import GitHubUnavailable
-from bot.localhub import LocalHub, Repo
+from bot.git.mirrors import Mirrors, Remote
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
 from tests.support.proc import read_processes
 
 NAME = "acme/shop"

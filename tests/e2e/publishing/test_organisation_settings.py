@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.localhub import LocalHub
-from bot.types import Failure, RunStatus
+from bot.data.run import Failure, RunStatus
+from capuchin_demo.hub.hub import LocalHub
 from tests.e2e.harness import BotHarness
 
 

@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from bot.data.run import Failure, Run, RunStatus
 from bot.errors import LeaseLost, TryLater
-from bot.localhub import Issue, LocalHub, Repo
-from bot.types import Failure, Run, RunStatus
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Issue, Repo
+from pipeline.data.types import NoFix
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.types import NoFix
+from pipeline.models.metering import LEDGER_KEY, Ledger
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness

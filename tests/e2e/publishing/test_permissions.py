@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.tokens import PERMISSIONS
-from bot.localhub import Exchange, LocalHub
-from bot.localhub.rest.call import match
-from bot.localhub.rest.table import OPERATIONS
-from bot.localhub.tokens import LEVELS
+from bot.data.request import ConfigCheckRequest
+from bot.data.run import Login, Mode
+from bot.github.credentials import PERMISSIONS
 from bot.runs.config_check import check_config
-from bot.triggers.requests import ConfigCheckRequest
-from bot.types import CommitSha, Login, Mode
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.rest_call import match
+from capuchin_demo.hub.rest_router import OPERATIONS
+from capuchin_demo.hub.state import Exchange
+from capuchin_demo.hub.tokens import LEVELS
+from pipeline.data.types import CommitSha
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 

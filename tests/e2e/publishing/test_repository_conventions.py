@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import LocalHub, Repo
 from bot.repo_config.model import ConfigProblem, parse_config
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot

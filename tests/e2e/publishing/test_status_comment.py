@@ -11,17 +11,18 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.comments import status as comments
-from bot.comments.queue import render_queued
-from bot.localhub import Exchange, Issue, LocalHub, Repo
+from bot.comments.status import render_queued
+from bot.data.progress import Progress
+from bot.data.run import Lane, QueuePosition, Run, RunStatus, now
 from bot.queue.nudges import Nudges
 from bot.queue.position import QueueAnnouncer
-from bot.runs.queue_notice import build_announcer
-from bot.runs.status_comment import StatusComment
+from bot.runs.status_comment import StatusComment, build_announcer
 from bot.storage.lease import Lease
-from bot.storage.progress import Progress
 from bot.storage.workers import WorkerState
-from bot.types import Lane, QueuePosition, Run, RunStatus, now, replace
-from pipeline.types import NoFix
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Exchange, Issue, Repo
+from pipeline.data.types import NoFix
+from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import a_run
 from tests.support.hub import ref_of

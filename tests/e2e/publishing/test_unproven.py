@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.types import RunStatus
-from pipeline.solve import OUTCOME_KEY, SolveResult
-from pipeline.types import JudgedEdits, NoFix
+from bot.data.run import RunStatus
+from pipeline.data.types import JudgedEdits, NoFix
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from sandbox.frozen import replace
 from tests.e2e.harness import MAINTAINER, SMALL_SHOP, BotHarness
 from tests.support.data.publishing import a_selection

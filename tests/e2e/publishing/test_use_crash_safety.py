@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Issue, Repo
-from bot.types import Login, Mode, RunStatus
-from pipeline.solve import OUTCOME_KEY, SolveResult
+from bot.data.run import Login, Mode, RunStatus
+from capuchin_demo.hub.state import Issue, Repo
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from tests.e2e.harness import BotHarness
 from tests.support.data.publishing import a_selection
 from tests.support.hub import ref_of

@@ -11,8 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from bot.localhub.git.repo import GitRepo
-from bot.localhub.git.types import Commit, Entry
+from capuchin_demo.hub.git_repository import Commit, Entry, GitRepo
 
 NAME: Final = re.compile(r"\w[\w-]*(/\w[\w-]*)*")
 

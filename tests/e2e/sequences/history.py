@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from bot.localhub import Comment, Issue
-from bot.localhub.state import Pull, Review
+from capuchin_demo.hub.state import Comment, Issue, Pull, Review
 
 
 @dataclass

@@ -16,15 +16,14 @@ from githubkit import Response
 from githubkit.exception import RequestFailed
 from starlette.requests import Request
 
-from bot.git.mirrors import Checkout, Mirrors
-from bot.git.remote import Remote
+from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.app import GitHubApp
 from bot.github.http import GitHubClient
-from bot.localhub import LocalHub
-from bot.localhub.graphql import GraphQLRouter
-from bot.localhub.rest.router import PREFIX, RestRouter
 from bot.settings import Settings
-from bot.types import CommitSha
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.rest_router import PREFIX, RestRouter
+from capuchin_demo.hub.serve_hub import GraphQLRouter
+from pipeline.data.types import CommitSha
 
 ASKED: Final = httpx.Request("GET", "http://hub")
 

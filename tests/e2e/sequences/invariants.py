@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from bot.localhub import Issue
-from bot.localhub.state import Pull
-from bot.triggers.labels import SUFFIXES
-from bot.types import Run, RunStatus, StopReason
+from bot.data.run import Run, RunStatus, StopReason
+from bot.webhooks.labels import SUFFIXES
+from capuchin_demo.hub.state import Issue, Pull
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.invariants_of_pulls import pull_problems
 from tests.e2e.sequences.markers import comments_twice, holds, is_of

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-from bot.localhub import Issue
-from bot.localhub.state import Pull, ReviewComment
-from bot.types import RunId
+from bot.data.run import RunId
+from capuchin_demo.hub.state import Issue, Pull, ReviewComment
 from tests.e2e.sequences.history import History
 from tests.e2e.sequences.markers import MARKER, comments_twice, holds, is_of
 from tests.e2e.sequences.simulation import World

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from bot.localhub import Issue
-from bot.types import Run
+from bot.data.run import Run
+from capuchin_demo.hub.state import Issue
 from tests.e2e.sequences.simulation import World
 
 MARKER: Final = re.compile(r"<!-- (capuchin:[^>]*) -->")

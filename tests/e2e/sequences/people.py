@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from bot.localhub import Issue
-from bot.localhub.actions.pulls import mark_ready
-from bot.localhub.ci import report_check, report_status
-from bot.localhub.state import Pull, now
+from capuchin_demo.hub.check_actions import report_check, report_status
+from capuchin_demo.hub.pull_actions import mark_ready
+from capuchin_demo.hub.state import Issue, Pull, now
 from tests.e2e.sequences.history import History, Labelled, Reviewed, Said, Told
 from tests.e2e.sequences.plan import Act
 from tests.e2e.sequences.simulation import World

@@ -19,20 +19,20 @@ import time_machine
 from redis.asyncio import Redis
 
 from bot.bootstrap import assemble
+from bot.data.github_facts import Cursor
+from bot.data.run import Run, now
 from bot.errors import TryLater
-from bot.github.models import Cursor
-from bot.localhub import Issue, LocalHub, Repo
-from bot.localhub.faults import Faults, RateLimit
-from bot.localhub.state import Pull
-from bot.localhub.webhooks import Delivery
 from bot.queue.consumer import RunQueue
 from bot.queue.nudges import Nudges
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.storage.storage import Storage
-from bot.types import Run, now
-from pipeline.types import NoFix
+from capuchin_demo.hub.faults import Faults, RateLimit
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Issue, Pull, Repo
+from capuchin_demo.hub.webhooks import Delivery
+from pipeline.data.types import NoFix
 from tests.e2e.deaths import Deaths
 from tests.e2e.runners import GatedRunner
 from tests.e2e.sequences.cached_git import CachedRepo

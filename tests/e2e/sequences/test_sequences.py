@@ -14,8 +14,10 @@ from typing import Final
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub import AppIdentity, Issue, LocalHub
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Issue
+from capuchin_demo.hub.tokens import AppIdentity
 from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.invariants import problems
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk

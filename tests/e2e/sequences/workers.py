@@ -6,10 +6,10 @@ import asyncio
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+from bot.data.run import Run, RunId, now
+from bot.queue.worker import Worker
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Run, RunId, now
-from bot.worker import Worker
 from tests.e2e.deaths import Deaths
 from tests.e2e.runners import GatedRunner
 

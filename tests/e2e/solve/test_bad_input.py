@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.localhub import Issue, Repo
-from bot.recorded.recording import RecordedAnswer
-from bot.types import Failure, Run, RunStatus
+from bot.data.run import Failure, Run, RunStatus
+from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.bombs import commit_bomb, git

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli import local_run
-from bot.recorded.recording import RecordedAnswer
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 

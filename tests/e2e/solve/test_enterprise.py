@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub import AppIdentity, LocalHub
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.tokens import AppIdentity
 from tests.contracts.github.contract_log import ContractLog
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
@@ -58,7 +59,7 @@ ALLOWED = {
     "bot/settings.py": "the default of CAPUCHIN_GITHUB_URL",
     "bot/github/http.py": "github.com has its API at a host of its own",
     "bot/github/app.py": "github.com has its noreply addresses at users.noreply.github.com",
-    "bot/demo/package.py": "where the demo's bug was reported",
+    "deploy/demo/capuchin_demo/package.py": "where the demo's bug was reported",
     "pipeline/context/files/filters.py": "what files of git-lfs begin with, wherever they are",
 }
 

@@ -7,17 +7,17 @@ import json
 from pathlib import Path
 
 from bot.cli import local_run
-from bot.recorded.recording import RecordedAnswer
-from bot.recorded.server import RecordedServer
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import EnvironmentTask, open_environment
-from pipeline.options import Options
+from pipeline.languages.detect import make_plan
 from pipeline.store import DirStore
-from sandbox.docker.engine import DockerEngine
-from sandbox.docker.options import DockerOptions
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
-from sandbox.environment.attempt import Attempt, make_plan
-from sandbox.environment.options import BuildOptions
+from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.recipe import Attempt
 from sandbox.program import Program
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
@@ -92,7 +92,7 @@ async def test_the_next_attempt_is_made_where_the_first_cannot_be_imported(
     engine = TwoWays(DockerOptions(build=BuildOptions(ca_bundle=ca_bundle)))
     store = DirStore(tmp_path / "run")
     request = EnvironmentRequest(await codebase.build_tree(), scope="tests/two-ways")
-    task = EnvironmentTask(engine, request, codebase, Options(), store)
+    task = EnvironmentTask(engine, request, codebase, Options(), store, plan=engine.plan)
     async with open_environment(task) as environment:
         ran = await environment.sandbox.run(Program(("python", "-c", "import shop")))
         assert ran.passed

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bot.cli import local_run
-from bot.types import Failure
+from bot.data.run import Failure
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot

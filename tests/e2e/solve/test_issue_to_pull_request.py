@@ -6,10 +6,10 @@ from pathlib import Path
 
 import httpx
 
+from bot.data.run import Run, RunStatus
 from bot.links import page_key
-from bot.types import Run, RunStatus
-from pipeline.bundle.read import read_bundle
-from pipeline.bundle.replay import replay
+from pipeline.bundle import read_bundle
+from pipeline.replay import replay
 from tests.e2e.harness import BotHarness
 
 BRANCH = "capuchin/issue-1-total-subtracts"

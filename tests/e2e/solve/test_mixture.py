@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

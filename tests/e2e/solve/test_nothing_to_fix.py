@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.recorded.recording import RecordedAnswer
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

@@ -9,16 +9,16 @@ import docker
 import pytest
 
 from bot.cli import local_run
+from bot.data.run import Failure
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from bot.types import Failure
 from sandbox.engine import EnvironmentRequest
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot
 from tests.support.certificates import host_certificates
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 from tests.support.second_python import build_root_image
 
 NOWHERE = "http://127.0.0.1:9/mirror"
@@ -72,5 +72,5 @@ async def test_a_base_that_is_nowhere_is_reported(tmp_path: Path) -> None:
         )
     )
     with pytest.raises(Exception, match=r"registry.invalid/none:1 is not on this Docker host"):
-        await engine.prepare(EnvironmentRequest(make_tree(tmp_path, {"a.py": ""})))
+        await build_environment(engine, EnvironmentRequest(make_tree(tmp_path, {"a.py": ""})))
     await engine.close()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive.bundle import build_bundle
-from bot.cli.learn.outcomes import load_run_outcomes
-from bot.outcomes import recalibration as outcomes
-from bot.types import RunStatus
-from pipeline.learning.records import SolvedIssue
-from pipeline.learning.runs import read_attempts
-from pipeline.selection.scoring import recalibration
+from bot import outcomes
+from bot.archive import build_bundle
+from bot.cli.lab.learn import load_run_outcomes
+from bot.data.run import RunStatus
+from pipeline.lab.learning.attempts import read_attempts
+from pipeline.lab.learning.records import SolvedIssue
+from pipeline.selection.scoring import confidence as recalibration
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.recorded.recording import RecordedAnswer, Recording
-from bot.recorded.server import RecordedServer
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
 from tests.e2e import shop
 from tests.e2e.harness import StartBot
 

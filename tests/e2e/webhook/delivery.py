@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 from fastapi import FastAPI
 
-from bot.localhub.serve import serve_app
+from bot.server.connections import serve_app
 from tests.support.server_settings import SECRET
 
 

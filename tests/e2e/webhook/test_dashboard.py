@@ -12,16 +12,17 @@ import jsonschema_rs
 import pytest
 from pydantic import SecretStr
 
+from bot.data.progress import Progress
+from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.links import run_page_url
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.progress import Progress
 from bot.storage.storage import Storage
-from bot.types import Failure, Login, RepoRef, Run, RunId, RunStatus, now, replace
-from pipeline.records import encode_record
-from pipeline.types import Context, Findings, ShownFile
+from pipeline.data.code_places import Context, Findings, ShownFile
+from pipeline.store import encode_record
 from pipeline.workflows.outcome import save_end
+from sandbox.frozen import replace
 from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.data.publishing import FIX, a_selection
 from tests.support.snapshots import assert_snapshot

@@ -14,12 +14,12 @@ from uuid import uuid4
 
 import pytest
 
+from bot.data.run import Login, RepoRef
 from bot.links import page_key
-from bot.server import door
+from bot.server import connections as door
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.types import Login, RepoRef
 from pipeline.concurrency import gather_bounded
 from tests.e2e.webhook.delivery import labeled, sign
 
@@ -240,7 +240,7 @@ async def test_answers_that_nobody_reads_take_no_more_memory_than_there_is_for_t
 async def test_refused_webhooks_are_counted_in_one_line(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="bot.server.door")
+    caplog.set_level(logging.WARNING, logger="bot.server.connections")
     async with serving(settings) as port:
         for _ in range(30):
             reader, _ = await send(port, head("", 0))

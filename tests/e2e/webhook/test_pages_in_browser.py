@@ -12,20 +12,22 @@ from typing import Final
 import pytest
 from pydantic import SecretStr
 
+from bot.data.progress import Progress
+from bot.data.run import Lane, Login, RepoRef, Run, RunStatus, now
 from bot.links import run_page_url
-from bot.localhub.serve import serve_app
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
-from bot.storage.progress import Progress
 from bot.storage.storage import Storage
 from bot.storage.workers import WorkerState
-from bot.types import Lane, Login, RepoRef, Run, RunStatus, now, replace
+from pipeline.data.code_places import Context, Findings, ShownFile
+from pipeline.data.types import Account, Usage
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
-from pipeline.types import Account, Context, Findings, ShownFile, Usage
+from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.workflows.outcome import save_end
+from sandbox.frozen import replace
 from tests.support.browser import DESKTOP, PHONE, PROGRAM, Scheme, Tab, open_tab
 from tests.support.data.publishing import FAILS, FIX, selection_of_three
 

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from bot.events import MAX_BODY_BYTES
+from bot.data.run import Lane, RepoRef, RunStatus
 from bot.server.app import create_app
 from bot.settings import Settings, SettingsError
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.types import Lane, RepoRef, RunStatus
+from bot.webhooks.payload import MAX_BODY_BYTES
 from pipeline.concurrency import gather_all
 from tests.e2e.webhook.delivery import deliver, labeled, sign
 from tests.support.redis_traffic import count_traffic

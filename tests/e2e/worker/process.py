@@ -15,13 +15,12 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from bot.settings import Settings
+from bot.data.run import Run, RunStatus
+from bot.queue.worker import Worker
+from bot.settings import Settings, Timings
 from bot.storage.client import waiting_client
 from bot.storage.lease import Lease
-from bot.timings import Timings
-from bot.types import Run, RunStatus
-from bot.worker import Worker
-from pipeline import records
+from pipeline import store as records
 from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 

@@ -14,14 +14,13 @@ import httpx
 import pytest
 import zstandard
 
-from bot.archive import archiver
-from bot.archive.object_store import ArchiveUnavailable, ObjectStore
-from bot.cli.doctor.checks import run_checks
-from bot.cli.doctor.machine import check_archive
-from bot.cli.doctor.types import CheckFailed
+from bot import archive as archiver
+from bot.archive import ArchiveUnavailable, ObjectStore
+from bot.cli.doctor_checks import check_archive, run_checks
+from bot.cli.doctor_services import CheckFailed
+from bot.data.run import Run, now
 from bot.settings import Settings, SettingsError
 from bot.storage.checkpoints import LONG_LIVED_KEYS
-from bot.types import Run, now
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.s3 import S3Server, run_s3
@@ -111,7 +110,7 @@ async def test_an_ended_run_is_downloaded_from_the_archive_as_it_was(
 async def test_a_store_that_does_not_answer_loses_nothing(
     bot: BotHarness, s3: S3Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.archive.object_store.RETRIES", 0)
+    monkeypatch.setattr("bot.archive.RETRIES", 0)
     first = await finish_run(bot)
     before = await download(bot, first)
     s3.stop()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bot.localhub import Issue
-from bot.types import Failure, Run, RunStatus
-from pipeline.records import FORMAT, OLDEST
+from bot.data.run import Failure, Run, RunStatus
+from capuchin_demo.hub.state import Issue
+from pipeline.store import FORMAT, OLDEST
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 

@@ -13,7 +13,7 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from sandbox.docker.base_image import image_exists
 from sandbox.engine import EnvironmentRequest
-from tests.support.docker import make_tree
+from tests.support.docker import build_environment, make_tree
 
 
 @pytest.mark.parametrize(("room", "stays"), [(20_000, True), (0, False)])
@@ -24,7 +24,9 @@ async def test_images_stay_while_they_fit(
     settings = Settings(github_app_id=f"test-{uuid4().hex}", sandbox_images_mb=room)
     engine = build_engine(settings)
     tree = make_tree(tmp_path, {"app.py": f"# {uuid4()}"})
-    image = await engine.prepare(EnvironmentRequest(tree, setup=["true"], scope=uuid4().hex))
+    image = await build_environment(
+        engine, EnvironmentRequest(tree, setup=["true"], scope=uuid4().hex)
+    )
     assert (await PipelineRunner(settings, engine).evict_images() == 0) is stays
     assert image_exists(daemon, image) is stays
     await engine.collect(max_bytes=0)

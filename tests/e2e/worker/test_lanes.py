@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from bot.data.run import Lane, Login, Mode, RepoRef, Run, RunId, RunStatus, Stop, StopReason
+from bot.queue.worker import Worker
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Lane, Login, Mode, RepoRef, Run, RunId, RunStatus, Stop, StopReason, replace
-from bot.worker import Worker
+from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 
 SECONDS = 120

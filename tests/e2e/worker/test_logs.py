@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from bot.demo.redis_server import find_free_port
-from bot.localhub import generate_app
-from bot.logs import build_formatter
 from bot.server.app import create_app
 from bot.settings import Settings
+from bot.telemetry.log import build_formatter
+from capuchin_demo.environment import find_free_port
+from capuchin_demo.hub.tokens import generate_app
 from pipeline.models.base import ModelMisconfigured
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
@@ -56,7 +56,7 @@ async def test_each_record_of_a_run_names_it_and_the_stage(one_sample_bot: BotHa
     asked = [r for r in ours if "/v1/messages" in r["event"]]
     assert {"context", "samples", "reproduction"} <= {record["stage"] for record in asked}
     (ended,) = (r for r in ours if r["event"].startswith(f"Run {run.id} ended after "))
-    assert (ended["logger"], "stage" in ended) == ("bot.queue.end_log", False)
+    assert (ended["logger"], "stage" in ended) == ("bot.queue.attempt", False)
     assert (ended["status"], "cause" in ended) == (run.status.value, False)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from bot.localhub import Issue
-from bot.types import RunStatus
+from bot.data.run import RunStatus
+from capuchin_demo.hub.state import Issue
 from tests.e2e import shop
 from tests.e2e.failures.worker_process import worker_environment
 from tests.e2e.harness import BotHarness

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.types import RunStatus
+from bot.data.run import RunStatus
 from tests.e2e.harness import BotHarness, StartBot
 
 OFTEN = 0.2

@@ -16,12 +16,12 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from bot.demo.redis_server import find_free_port
+from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus
 from bot.queue.nudges import Nudges
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.types import Failure, Login, RepoRef, Run, RunId, RunStatus
-from pipeline.records import FORMAT
+from capuchin_demo.environment import find_free_port
+from pipeline.store import FORMAT
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]

@@ -12,14 +12,14 @@ import pytest
 from pydantic import BaseModel
 from redis import Redis
 
+from bot.data.run import Login, RepoRef, Run, RunId, RunStatus
 from bot.queue.nudges import Nudges
-from bot.settings import Settings
+from bot.queue.worker import Worker
+from bot.settings import Settings, Timings
 from bot.storage.client import UNREACHABLE
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.timings import Timings
-from bot.types import Login, RepoRef, Run, RunId, RunStatus, replace
-from bot.worker import Worker
+from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 from tests.support.redis_topologies import (
     PASSWORD,

@@ -8,8 +8,8 @@ import re
 
 import httpx
 
-from bot.localhub.serve import serve_app
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 

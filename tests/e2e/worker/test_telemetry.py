@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import pytest
 
-from bot.demo.redis_server import find_free_port
+from bot.data.run import Run
 from bot.server.app import create_app
-from bot.telemetry.histograms import RECORDER
+from bot.telemetry.measurements import RECORDER
 from bot.telemetry.tracing import tracing
-from bot.types import Run, replace
+from capuchin_demo.environment import find_free_port
+from sandbox.frozen import replace
 from tests.doors.outside import wait_for
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness

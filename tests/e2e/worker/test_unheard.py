@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from bot.types import RunStatus
+from bot.data.run import RunStatus
 from tests.e2e.followup.steps import REVIEW_LINE, open_pull
 from tests.e2e.harness import BotHarness, StartBot
 

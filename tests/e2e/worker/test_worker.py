@@ -10,21 +10,20 @@ import pytest
 from pydantic import BaseModel
 from redis.asyncio import Redis
 
+from bot.data.request import StartOutcome
+from bot.data.run import Failure, LabeledIssue, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.errors import LeaseLost, TryLater
 from bot.queue.sweep import SweepActions
-from bot.settings import Settings
+from bot.queue.worker import Worker
+from bot.settings import Settings, Timings
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.storage.turns import Cursors
-from bot.timings import Timings
-from bot.triggers.requests import StartOutcome
-from bot.types import Failure, LabeledIssue, Login, RepoRef, Run, RunId, RunStatus, now
-from bot.worker import Worker
+from bot.storage.workers import Cursors
 from pipeline.codebase.git import GitFailed
 from pipeline.concurrency import gather_all
-from pipeline.models.wrappers.metered import Meter
-from pipeline.types import Usage
+from pipeline.data.types import Usage
+from pipeline.models.metering import Meter
 from sandbox.frozen import replace
 from tests.support.handlers import HandleRun, handlers_of
 from tests.support.settling import settle

@@ -7,8 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from sandbox.archive import Archive
-from sandbox.tree import Tree
+from sandbox.tree import Archive, Tree
 
 
 def tree_of_directory(directory: Path) -> Tree:

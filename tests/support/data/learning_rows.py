@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from pipeline.learning.filtering import CandidateRow, FilteredData, FilterReport, write_filtered
-from pipeline.learning.interpreter import TrainedKind
-from pipeline.learning.records import ReplyRow, SolvedIssue
-from pipeline.learning.rows import Split, outcome_rows, policy_row, process_rows
+from pipeline.lab.learning.filtering import CandidateRow, FilteredData, FilterReport, write_filtered
+from pipeline.lab.learning.interpreter import TrainedKind
+from pipeline.lab.learning.records import ReplyRow, SolvedIssue
+from pipeline.lab.learning.training_rows import Split, outcome_rows, policy_row, process_rows
 from pipeline.models.base import Message
 from tests.support.data.diffs import diff_of
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from bot.types import Login, RepoRef, Run, RunId
-from pipeline.types import (
+from bot.data.run import Login, RepoRef, Run, RunId
+from pipeline.data.code_places import Context
+from pipeline.data.suite_reports import SuiteReport, SuiteRun
+from pipeline.data.types import (
     Account,
     Candidate,
-    Context,
     Evidence,
     Patch,
     Reproduction,
     Selection,
-    SuiteReport,
-    SuiteRun,
     TestScript,
     Usage,
     VoteTable,
 )
-from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 
 SHOP = b"def total(a, b):\n    return a - b\n"
 FIX = """\

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.codebase.commit import Codebase
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.localisation.process_reward import ProcessReward
 from pipeline.models.base import Message
-from pipeline.options import Options
-from pipeline.search.reward import ProcessReward
-from pipeline.solve import Models, Solver
+from pipeline.solve import Solver
 from pipeline.store import DirStore, Store
-from pipeline.types import Issue
+from pipeline.workflows.outcome import Models
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel, SubprocessSandbox
 

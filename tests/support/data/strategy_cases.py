@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.evaluation.bundles import FinishedRun
-from pipeline.evaluation.dollars import SampleCost
-from pipeline.evaluation.search.strategies import StrategyCase
+from pipeline.data.code_places import Context, SearchRecord
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
+from pipeline.lab.bundles import FinishedRun, SampleCost
+from pipeline.lab.strategies import StrategyCase
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.types import Candidate, Context, Patch, SearchRecord, TestScript, VoteTable
-from sandbox.base import Execution
+from sandbox.program import Execution
 from tests.support.data.evaluation import RIGHT, WRONG
 
 FAILS, PASSES = (Execution(exit_code=code, output="", seconds=0.1) for code in (2, 0))

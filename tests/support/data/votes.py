@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Execution
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
+from sandbox.program import Execution
 
 
 def vote_table(

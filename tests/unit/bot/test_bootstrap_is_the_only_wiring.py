@@ -14,8 +14,8 @@ OWN = {
     ("bot/bootstrap.py", "FollowUpRun"),
     ("bot/bootstrap.py", "CommandDispatcher"),
     ("bot/bootstrap.py", "Worker"),
-    ("bot/worker.py", "Sweep"),
-    ("bot/worker.py", "RunAttempt"),
+    ("bot/queue/worker.py", "Sweep"),
+    ("bot/queue/worker.py", "RunAttempt"),
     # Tests and measurements of the worker itself.
     ("tests/benchmarks/bot/pickup.py", "Worker"),
     ("tests/e2e/worker/process.py", "Worker"),

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import bot.errors
-import bot.github.errors
 
 ROOM = Path(bot.errors.__file__).parent
 STAND_INS = ("localhub", "recorded")
@@ -40,7 +39,7 @@ def test_every_exception_has_the_common_root() -> None:
 
 def test_the_tree_is_drawn_as_it_is() -> None:
     bases = _bases()
-    drawing = (bot.errors.__doc__ or "") + (bot.github.errors.GitHubError.__doc__ or "")
+    drawing = (bot.errors.__doc__ or "") + (bot.errors.GitHubError.__doc__ or "")
 
     def is_error(name: str) -> bool:
         return name == "BotError" or any(is_error(base) for base in bases.get(name, ()))

@@ -10,14 +10,14 @@ import sys
 import pytest
 from structlog.contextvars import bound_contextvars
 
-from bot.logs import REDACTED, build_formatter, list_secrets
 from bot.settings import Settings
+from bot.telemetry.log import REDACTED, build_formatter, list_secrets
 
 EVIL = "a\nERROR forged \x1b[31m\u202e"
 CODE = """
 import logging, sys
 from structlog.contextvars import bound_contextvars
-from bot.logs import configure_logging
+from bot.telemetry.log import configure_logging
 from bot.settings import Settings
 configure_logging(Settings.from_env({"CAPUCHIN_LOG_FORMAT": sys.argv[1]}))
 with bound_contextvars(run="r1", issue=7, repository="acme/x\\n"):
@@ -40,10 +40,10 @@ def log(log_format: str) -> list[str]:
 def test_debug_adds_our_records_and_not_those_of_libraries() -> None:
     code = """
 import logging
-from bot.logs import configure_logging
+from bot.telemetry.log import configure_logging
 from bot.settings import Settings
 configure_logging(Settings.from_env({"CAPUCHIN_LOG_LEVEL": "debug"}))
-logging.getLogger("bot.telemetry.call_log").debug("model call")
+logging.getLogger("bot.telemetry.log").debug("model call")
 logging.getLogger("anthropic").debug("what was sent")
 """
     argv = [sys.executable, "-c", code]

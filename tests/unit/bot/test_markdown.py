@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.comments.status import pull_marker, status_marker
-from bot.markdown import MARKER_PREFIX, block, code, line, plain_text, prose
-from bot.types import RunId
+from bot.data.run import RunId
+from bot.safe_text import MARKER_PREFIX, block, code, line, plain_text, prose
 
 SPLIT = "\u200b"
 

@@ -2,8 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from bot.redis_url import list_redis_hosts, list_redis_passwords, parse_redis_url, tag_prefix
-from bot.settings import SettingsError
+from bot.settings import (
+    SettingsError,
+    list_redis_hosts,
+    list_redis_passwords,
+    parse_redis_url,
+    tag_prefix,
+)
 from bot.storage.storage import Storage
 
 SENTINELS = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.watchdog import watch_loop
+from bot.telemetry.log import watch_loop
 
 ROOT = Path(__file__).parents[3]
 STALL = """
@@ -30,7 +30,7 @@ def stand_still(seconds: float) -> None:
 async def test_a_stall_is_logged_with_its_stack_and_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="bot.watchdog")
+    caplog.set_level(logging.WARNING, logger="bot.telemetry.log")
     async with watch_loop(seconds=0.05), asyncio.timeout(120):
         while not any("stand_still" in message for message in caplog.messages):
             stand_still(0.5)
@@ -40,7 +40,7 @@ async def test_a_stall_is_logged_with_its_stack_and_its_end(
 
 
 async def test_a_loop_that_goes_on_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, logger="bot.watchdog")
+    caplog.set_level(logging.WARNING, logger="bot.telemetry.log")
     async with watch_loop(seconds=60):
         await asyncio.sleep(0.1)
     assert caplog.messages == []

@@ -10,12 +10,11 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
-from bot.localhub.serve import serve_app
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings, find_unknown_variables
-from pipeline.learning.trainer.train import RANK
-from pipeline.models.profiles import look_up
-from pipeline.models.spec import parse_spec
+from pipeline.lab.learning.trainer.train import RANK
+from pipeline.models.spec import look_up, parse_spec
 from sandbox.docker.container import Runtime, common_limits
 from sandbox.limits import Limits
 from tests.support.redis import RedisServer

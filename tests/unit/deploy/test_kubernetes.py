@@ -14,9 +14,8 @@ import pytest
 import yaml
 
 from bot.settings import Settings, find_unknown_variables
-from sandbox.kubernetes.engine import REQUIRED_PERMISSIONS
-from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, warm_pod_manifest
-from sandbox.kubernetes.profile import node_profile
+from sandbox.kubernetes.kubernetes_engine import REQUIRED_PERMISSIONS
+from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, node_profile, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from tests.support.kubernetes_schemas import check_manifest
@@ -66,7 +65,7 @@ def test_the_role_grants_what_the_engine_needs_and_no_more() -> None:
 
 
 def test_the_filter_on_the_nodes_is_that_of_a_lane() -> None:
-    mend = "run: python -m sandbox.kubernetes.profile > deploy/kubernetes/lane.json"
+    mend = "run: python -m sandbox.kubernetes.pod > deploy/kubernetes/lane.json"
     assert (FOLDER / "lane.json").read_text() == node_profile(), mend
     spec = the("DaemonSet", "capuchin-seccomp")["spec"]["template"]["spec"]
     volume = next(one["hostPath"] for one in spec["volumes"] if "hostPath" in one)

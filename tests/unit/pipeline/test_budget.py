@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.budget import Budget, CostBounds, Grant
 from pipeline.concurrency import gather_all
-from pipeline.errors import BudgetSpent
+from pipeline.run_errors import BudgetSpent
 
 
 class Poor:

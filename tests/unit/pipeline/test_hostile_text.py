@@ -8,14 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from pipeline.context.files.chunks import split_file
-from pipeline.context.relevance.verdict import parse_verdict as parse_verdict
-from pipeline.context.search.mentions import find_named_files
+from pipeline.context.retrieval.mentions import find_named_files
+from pipeline.context.scout import parse_verdict as parse_verdict
 from pipeline.context.tokens import estimate_tokens
-from pipeline.edits.blocks import parse_blocks
+from pipeline.data.code_places import SourceFile
+from pipeline.data.types import Issue
 from pipeline.edits.match import find_nearest, replace_once
-from pipeline.regression.console_output import parse_console_output
+from pipeline.edits.read import parse_blocks
+from pipeline.languages.readers import parse_console_output
 from pipeline.replies import Malformed, only_tag
-from pipeline.types import Issue, SourceFile
 
 SIZE = 200_000
 SHAPES = {

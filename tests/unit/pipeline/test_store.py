@@ -12,9 +12,8 @@ from pipeline.concurrency import gather_all
 from pipeline.regression.command import TestCommand
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore, ScopedStore, Store, hold_key, load_or_run
-from pipeline.types import Frozen
-from sandbox.base import Execution
-from sandbox.program import Program
+from sandbox.frozen import Frozen
+from sandbox.program import Execution, Program
 from tests.support.sandboxes import WithoutCommands
 
 

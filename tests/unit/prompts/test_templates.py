@@ -7,21 +7,21 @@ import pytest
 from jinja2 import UndefinedError
 
 from pipeline.context.files.chunks import Piece, split_file
+from pipeline.data.code_places import Habits, Located, Place, SourceFile, SuspectFile
+from pipeline.data.types import Issue
 from pipeline.environment.facts import EnvironmentFacts
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.record import TriedAttempt
-from pipeline.generation.exploring.named_tests import NamedTestRun
-from pipeline.generation.near_tests import NearTests
+from pipeline.generation.editing import NearTests
+from pipeline.generation.exploring import NamedTestRun
 from pipeline.replies import TAGS
-from pipeline.reproduction.machine import TestPlan
-from pipeline.reproduction.runners import FileRunner
+from pipeline.reproduction.red_green import FileRunner
+from pipeline.reproduction.writer import TestPlan
+from pipeline.selection.discriminate import Fault
 from pipeline.selection.finalists import DecidingScript
-from pipeline.selection.separation import Fault
-from pipeline.shown import Habits
-from pipeline.types import Issue, Located, Place, SourceFile, SuspectFile
 from prompts.templates import FOLDER, render
-from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 
 NAMES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.j2"))
 RUN = Execution(exit_code=2, output="got -3\n", seconds=0.25)

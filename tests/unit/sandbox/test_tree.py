@@ -8,8 +8,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from sandbox.archive import Archive
-from sandbox.tree import Tree
+from sandbox.tree import Archive, Tree
 from tests.support.data.directory_trees import tree_of_directory
 
 

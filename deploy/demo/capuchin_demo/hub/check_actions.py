@@ -1,16 +1,19 @@
-"""Check runs: create and update, with GitHub's rules on status, conclusion and output."""
+"""Check runs, and simulated CI."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bot.localhub import webhook_payloads
-from bot.localhub.errors import Refusal
-from bot.localhub.state import CheckRun, CheckSuite, Repo, User, now
+from capuchin_demo.hub import webhooks
+from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.git_json import commit
+from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Pull, Repo, User, now
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
 
 Json = dict[str, Any]
 
@@ -37,9 +40,9 @@ def create(hub: LocalHub, repo: Repo, sha: str, fields: Json, by: User) -> Check
     if suite not in repo.check_suites:
         repo.check_suites.append(suite)
     repo.check_runs.append(run)
-    webhook_payloads.send_check_event(hub, repo, run, "created", by)
+    webhooks.send_check_event(hub, repo, run, "created", by)
     if run.status == "completed":
-        webhook_payloads.send_check_event(hub, repo, run, "completed", by)
+        webhooks.send_check_event(hub, repo, run, "completed", by)
     return run
 
 
@@ -53,7 +56,7 @@ def create_foreign(
     repo.check_suites.append(suite)
     repo.check_runs.append(run)
     if run.status == "completed":
-        webhook_payloads.send_suite_event(hub, repo, suite, "completed", by)
+        webhooks.send_suite_event(hub, repo, suite, "completed", by)
     return run
 
 
@@ -67,7 +70,7 @@ def update(hub: LocalHub, repo: Repo, run: CheckRun, fields: Json, by: User) -> 
     _apply(run, fields)
     run.suite.updated_at = now()
     if run.status == "completed" and before != "completed":
-        webhook_payloads.send_check_event(hub, repo, run, "completed", by)
+        webhooks.send_check_event(hub, repo, run, "completed", by)
 
 
 def _apply(run: CheckRun, fields: Json) -> None:
@@ -126,3 +129,50 @@ def _parse_time(text: object) -> datetime | None:
 
 def _invalid_value(field: str) -> Refusal:
     return Refusal(422, f"Invalid request.\n\n{field} is not a permitted value")
+
+
+StatusState = Literal["error", "failure", "pending", "success"]
+
+
+async def report_check(
+    hub: LocalHub, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
+) -> CheckRun:
+    """Report another App's only check run on the pull request's head; no conclusion: it runs."""
+    status = "completed" if conclusion else "in_progress"
+    fields = {"name": name, "status": status, **extra}
+    if conclusion:
+        fields["conclusion"] = conclusion
+    run = create_foreign(hub, pull.repo, pull.head_sha, "ci", fields, hub.add_user("ci"))
+    await hub.wait_until_delivered()
+    return run
+
+
+async def report_status(
+    hub: LocalHub,
+    pull: Pull,
+    state: StatusState,
+    *,
+    context: str = "ci/tests",
+    description: str | None = None,
+) -> CommitStatus:
+    """Report a commit status on the pull request's head, like a CI without check runs."""
+    repo = pull.repo
+    by = hub.add_user("ci")
+    one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
+    repo.statuses.append(one)
+    (head,) = await asyncio.to_thread(repo.git.read_commits, [one.sha])
+    webhooks.send_status_event(hub, repo, one, commit(hub.url, repo, head, by))
+    await hub.wait_until_delivered()
+    return one
+
+
+async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
+    """Press the re-run button of a check."""
+    webhooks.send_check_event(hub, repo, run, "rerequested", hub.add_user(by))
+    await hub.wait_until_delivered()
+
+
+async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
+    """Press the button that re-runs all checks of the App of `run`."""
+    webhooks.send_suite_event(hub, repo, run.suite, "rerequested", hub.add_user(by))
+    await hub.wait_until_delivered()

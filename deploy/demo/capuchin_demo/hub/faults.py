@@ -1,13 +1,74 @@
-"""Failures on request: failing calls, slow calls, rate limits. All of them are state."""
+"""GitHub's error words, and failures on request.
+
+Refusal              any response other than success
+GitCommandFailed     the git binary failed: a bug of the hub, not of a client
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from bot.localhub.errors import Refusal
+DOCUMENTATION = "https://docs.github.com/rest"
+
+
+class Refusal(Exception):
+    """An error response of the REST API: status, message, and GitHub's list of `errors`."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        errors: list[Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(f"{status} {message}")
+        self.status = status
+        self.message = message
+        self.errors = errors
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """The JSON document of GitHub's error responses."""
+        errors = {} if self.errors is None else {"errors": self.errors}
+        return {
+            "message": self.message,
+            **errors,
+            "documentation_url": DOCUMENTATION,
+            "status": str(self.status),
+        }
+
+
+class GitCommandFailed(Exception):
+    """git exited with an error. The message contains its output."""
+
+
+def not_found() -> Refusal:
+    """404, also for objects that the caller may not see."""
+    return Refusal(404, "Not Found")
+
+
+def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Refusal:
+    """422 with one entry in `errors`, as for GitHub's validation errors."""
+    error = {"resource": resource, "field": field, "code": code}
+    if message:
+        error["message"] = message
+    return Refusal(422, "Validation Failed", [error])
+
+
+def unprocessable(message: str) -> Refusal:
+    """422 with one plain sentence in `errors`, as for reviews."""
+    return Refusal(422, "Unprocessable Entity", [message])
+
+
+def custom_error(resource: str, message: str) -> Refusal:
+    """422 with one sentence in `errors` (its `code` is `custom`)."""
+    return Refusal(
+        422, "Validation Failed", [{"resource": resource, "code": "custom", "message": message}]
+    )
 
 
 @dataclass(frozen=True)

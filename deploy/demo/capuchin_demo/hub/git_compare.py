@@ -1,22 +1,14 @@
-"""Compares two commits: ahead and behind, changed files, whether they merge."""
+"""Compares two commits; what only git knows of a pull request."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from bot.localhub.git.repo import GitRepo
-from bot.localhub.git.types import ChangedFile
-
-__all__ = [
-    "ChangedFile",
-    "RefComparison",
-    "compare",
-    "diff_files",
-    "diff_text",
-    "is_ancestor",
-    "is_mergeable",
-]
+from capuchin_demo.hub.faults import GitCommandFailed
+from capuchin_demo.hub.git_repository import ChangedFile, GitRepo
+from capuchin_demo.hub.issue_json import PullFacts
+from capuchin_demo.hub.state import Pull
 
 STATUSES = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied"}
 
@@ -95,3 +87,21 @@ def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
     text = out.decode("utf-8", "replace")
     start = re.search(r"^@@ ", text, re.MULTILINE)
     return text[start.start() :].rstrip("\n") if start else ""
+
+
+def read_pull_facts(pull: Pull) -> PullFacts:
+    """Read the data from git."""
+    git = pull.repo.git
+    compared = compare(git, pull.base_sha, pull.head_sha)
+    changed = diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    try:
+        clean = is_mergeable(git, pull.base_sha, pull.head_sha)
+    except GitCommandFailed:
+        clean = False
+    return PullFacts(
+        compared.ahead,
+        sum(change.additions for change in changed),
+        sum(change.deletions for change in changed),
+        len(changed),
+        clean,
+    )

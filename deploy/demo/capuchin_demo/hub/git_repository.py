@@ -1,15 +1,196 @@
-"""A bare repository with its refs, commits, trees and files. All methods block: use threads."""
+"""A bare repository with its refs, commits and files; the isolated git binary.
+
+https://git-scm.com/docs/gitrepository-layout (`objects/[0-9a-f][0-9a-f]`)
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import shutil
+import subprocess
+import tempfile
+import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.localhub.errors import GitCommandFailed
-from bot.localhub.git.loose import FULL_SHA, read_object, write_object
-from bot.localhub.git.run import run_git
-from bot.localhub.git.types import Commit, Entry, Signature, parse_commit, parse_entry
+from capuchin_demo.hub.faults import GitCommandFailed
+
+
+@dataclass(frozen=True)
+class Signature:
+    """An author or committer, with the time (UTC)."""
+
+    name: str
+    email: str
+    at: datetime
+
+    def to_line(self) -> str:
+        """The line of a commit object, without characters that would end a field early."""
+        name, email = (re.sub(r"[<>\n\0]", "", text).strip() for text in (self.name, self.email))
+        return f"{name} <{email}> {int(self.at.timestamp())} +0000"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit object."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a tree. `size` is None unless it is a blob."""
+
+    mode: str
+    kind: str
+    sha: str
+    size: int | None
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file that differs between two trees. `patch` has no header; empty for binary files."""
+
+    path: str
+    before: str | None
+    status: str
+    sha: str
+    additions: int
+    deletions: int
+    patch: str
+
+
+def parse_commit(sha: str, text: str) -> Commit:
+    """Parse the output of `git cat-file commit`."""
+    head, _, message = text.partition("\n\n")
+    fields: dict[str, list[str]] = {}
+    for line in head.split("\n"):
+        key, _, value = line.partition(" ")
+        fields.setdefault(key, []).append(value)
+    return Commit(
+        sha,
+        fields["tree"][0],
+        tuple(fields.get("parent", [])),
+        parse_signature(fields["author"][0]),
+        parse_signature(fields["committer"][0]),
+        message,
+    )
+
+
+def parse_signature(line: str) -> Signature:
+    """Parse `Name <email> seconds zone`."""
+    who, seconds, _zone = line.rsplit(" ", 2)
+    name, _, email = who.rpartition(" <")
+    return Signature(name, email.rstrip(">"), datetime.fromtimestamp(int(seconds), UTC))
+
+
+def parse_entry(line: str) -> Entry:
+    """Parse one record of `git ls-tree -z --long`."""
+    facts, _, path = line.partition("\t")
+    mode, kind, sha, size = facts.split()
+    return Entry(mode, kind, sha, None if size == "-" else int(size), path)
+
+
+TIMEOUT_S = 60
+"""Far above the time of any command on a repository of this hub."""
+
+
+def git_binary() -> str:
+    """The path of git.
+
+    Raises:
+        GitCommandFailed: it is not installed; the text says what to do.
+    """
+    found = shutil.which("git")
+    if found is None:
+        raise GitCommandFailed("git is not on PATH; install it (Debian: apt-get install git)")
+    return found
+
+
+def git_environment(**extra: str) -> dict[str, str]:
+    """An environment without the caller's variables and configuration."""
+    return {
+        "PATH": os.defpath,
+        "HOME": os.devnull,
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        **extra,
+    }
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    allowed_codes: tuple[int, ...] = (),
+) -> bytes:
+    """Run git and return its output.
+
+    Raises:
+        GitCommandFailed: the exit code is neither 0 nor one of `allowed_codes`.
+    """
+    done = subprocess.run(
+        [git_binary(), "-C", str(folder), *arguments],
+        input=stdin,
+        capture_output=True,
+        env=git_environment(**(environment or {})),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode not in (0, *allowed_codes):
+        complaint = done.stderr.decode("utf-8", "replace").strip()
+        raise GitCommandFailed(f"git {arguments[0]} ended with {done.returncode}: {complaint}")
+    return done.stdout
+
+
+FULL_SHA = re.compile(r"[0-9a-f]{40}")
+_MOST_BYTES = 1024 * 1024
+"""Of an object that is read."""
+
+
+def read_object(repository: Path, sha: str) -> tuple[str, bytes] | None:
+    """Kind and content; None: the object is large, elsewhere (in a pack) or nowhere."""
+    if not FULL_SHA.fullmatch(sha):
+        return None
+    try:
+        with (repository / "objects" / sha[:2] / sha[2:]).open("rb") as file:
+            data = zlib.decompressobj().decompress(file.read(_MOST_BYTES), _MOST_BYTES)
+    except (OSError, zlib.error):
+        return None
+    head, _, content = data.partition(b"\0")
+    kind, _, size = head.decode("ascii", "replace").partition(" ")
+    return (kind, content) if size == str(len(content)) else None
+
+
+def write_object(repository: Path, kind: str, content: bytes) -> str:
+    """Store an object, as it is, and return its id."""
+    data = b"%s %d\0" % (kind.encode(), len(content)) + content
+    sha = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+    place = repository / "objects" / sha[:2] / sha[2:]
+    if not place.exists():
+        place.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+            file.write(zlib.compress(data, level=1))
+        Path(file.name).replace(place)
+    return sha
+
 
 SHORT_SHA = re.compile(r"[0-9a-f]{7,40}")
 

@@ -7,18 +7,19 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.localhub import webhook_payloads
-from bot.localhub.actions import comments, issues, pulls, refs
-from bot.localhub.faults import Faults, RateLimit
-from bot.localhub.forms import Visitor
-from bot.localhub.git.pull_facts import read_pull_facts
-from bot.localhub.git.seed import commit_tree
-from bot.localhub.identity import AppIdentity
-from bot.localhub.json.pulls import PullFacts
-from bot.localhub.registration import Registrations
-from bot.localhub.registry import Registry
-from bot.localhub.serve import create_app, serve_app
-from bot.localhub.state import (
+from bot.server.connections import serve_app
+from capuchin_demo.hub import issue_actions as comments
+from capuchin_demo.hub import issue_actions as issues
+from capuchin_demo.hub import pull_actions as pulls
+from capuchin_demo.hub import pull_actions as refs
+from capuchin_demo.hub import webhooks as webhook_payloads
+from capuchin_demo.hub.apps import Registrations, Registry, commit_tree
+from capuchin_demo.hub.faults import Faults, RateLimit
+from capuchin_demo.hub.git_compare import read_pull_facts
+from capuchin_demo.hub.hub_pages import Visitor
+from capuchin_demo.hub.issue_json import PullFacts
+from capuchin_demo.hub.serve_hub import create_app
+from capuchin_demo.hub.state import (
     Comment,
     Exchange,
     Issue,
@@ -28,8 +29,8 @@ from bot.localhub.state import (
     ReviewComment,
     User,
 )
-from bot.localhub.tokens import Tokens
-from bot.localhub.webhooks import Delivery, Webhooks
+from capuchin_demo.hub.tokens import AppIdentity, Tokens
+from capuchin_demo.hub.webhooks import Delivery, Webhooks
 
 
 class LocalHub(Registry):
@@ -165,11 +166,11 @@ class LocalHub(Registry):
         return comment
 
     async def edit_comment(self, comment: Comment, body: str, by: str) -> None:
-        comments.edit(self, comment, body, self.add_user(by))
+        comments.comments_edit(self, comment, body, self.add_user(by))
         await self.wait_until_delivered()
 
     async def delete_comment(self, comment: Comment, by: str) -> None:
-        comments.delete(self, comment, self.add_user(by))
+        comments.comments_delete(self, comment, self.add_user(by))
         await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:

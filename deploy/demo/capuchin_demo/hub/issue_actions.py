@@ -1,18 +1,17 @@
-"""Operations on issues: open, edit, close, label, assign, delete. Pull requests work alike."""
+"""What happens to issues and comments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from bot.localhub import webhook_payloads
-from bot.localhub.errors import Refusal, custom_error, invalid
-from bot.localhub.json import issues as shapes
-from bot.localhub.json import people, repositories
-from bot.localhub.state import Issue, Repo, User, now
+from capuchin_demo.hub import issue_json, repository_json, webhooks
+from capuchin_demo.hub.faults import Refusal, custom_error, invalid
+from capuchin_demo.hub.state import Comment, Issue, Reaction, Repo, User, now
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
 
 LONGEST_TITLE = 256
 LONGEST_BODY = 65_536
@@ -61,7 +60,7 @@ def open_issue(
     issue = Issue(hub.next_id(), repo.last_number, repo, title, body, by)
     repo.issues[issue.number] = issue
     issue.add_to_timeline(by, "opened this")
-    webhook_payloads.send_issue_event(hub, issue, "opened", by)
+    webhooks.send_issue_event(hub, issue, "opened", by)
     add_labels(hub, issue, labels, by)
     for user in assignees:
         assign(hub, issue, user, by)
@@ -81,7 +80,7 @@ def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | N
         issue.body = body
     if changes:
         issue.add_to_timeline(by, f"edited the {' and the '.join(changes)}")
-        webhook_payloads.send_issue_event(hub, issue, "edited", by, changes=changes)
+        webhooks.send_issue_event(hub, issue, "edited", by, changes=changes)
 
 
 def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
@@ -91,7 +90,7 @@ def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> N
     issue.state, issue.state_reason = "closed", reason
     issue.closed_at, issue.closed_by = now(), by
     issue.add_to_timeline(by, "closed this")
-    webhook_payloads.send_issue_event(hub, issue, "closed", by)
+    webhooks.send_issue_event(hub, issue, "closed", by)
 
 
 def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
@@ -101,7 +100,7 @@ def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
     issue.state, issue.state_reason = "open", "reopened"
     issue.closed_at, issue.closed_by = None, None
     issue.add_to_timeline(by, "reopened this")
-    webhook_payloads.send_issue_event(hub, issue, "reopened", by)
+    webhooks.send_issue_event(hub, issue, "reopened", by)
 
 
 def set_state(
@@ -130,8 +129,8 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
         issue.add_to_timeline(
             by, f"added the label {label.name}", event="labeled", label=label.name
         )
-        shape = repositories.label(hub.url, issue.repo, label)
-        webhook_payloads.send_issue_event(hub, issue, "labeled", by, label=shape)
+        shape = repository_json.label(hub.url, issue.repo, label)
+        webhooks.send_issue_event(hub, issue, "labeled", by, label=shape)
 
 
 def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
@@ -147,8 +146,8 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
     issue.add_to_timeline(
         by, f"removed the label {label.name}", event="unlabeled", label=label.name
     )
-    shape = repositories.label(hub.url, issue.repo, label)
-    webhook_payloads.send_issue_event(hub, issue, "unlabeled", by, label=shape)
+    shape = repository_json.label(hub.url, issue.repo, label)
+    webhooks.send_issue_event(hub, issue, "unlabeled", by, label=shape)
 
 
 def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
@@ -164,8 +163,8 @@ def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
-        webhook_payloads.send_issue_event(
-            hub, issue, "assigned", by, assignee=people.user(hub.url, user)
+        webhooks.send_issue_event(
+            hub, issue, "assigned", by, assignee=repository_json.user(hub.url, user)
         )
 
 
@@ -174,8 +173,8 @@ def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
     if user in issue.assignees:
         issue.assignees.remove(user)
         issue.add_to_timeline(by, f"unassigned {user.login}")
-        webhook_payloads.send_issue_event(
-            hub, issue, "unassigned", by, assignee=people.user(hub.url, user)
+        webhooks.send_issue_event(
+            hub, issue, "unassigned", by, assignee=repository_json.user(hub.url, user)
         )
 
 
@@ -183,7 +182,7 @@ def delete(hub: LocalHub, issue: Issue, by: User) -> None:
     """Delete an issue; its number responds 410 from now on."""
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
-    webhook_payloads.send_issue_event(hub, issue, "deleted", by)
+    webhooks.send_issue_event(hub, issue, "deleted", by)
 
 
 def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
@@ -192,9 +191,82 @@ def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
     moved = Issue(hub.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
     to.issues[moved.number] = moved
     changes = {
-        "new_issue": shapes.issue(hub.url, moved),
-        "new_repository": repositories.repository(hub.url, to),
+        "new_issue": issue_json.issue(hub.url, moved),
+        "new_repository": repository_json.repository(hub.url, to),
     }
     del issue.repo.issues[issue.number]
-    webhook_payloads.send_issue_event(hub, issue, "transferred", by, changes=changes)
+    webhooks.send_issue_event(hub, issue, "transferred", by, changes=changes)
     return moved
+
+
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+
+
+def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
+    """Add a comment.
+
+    Raises:
+        Refusal: the body is blank or too long (422), or the issue is locked (403).
+    """
+    _check_comment_body(body)
+    if issue.locked and issue.repo.role_of(by) in ("none", "read"):
+        raise Refusal(403, "Unable to create comment because issue is locked.")
+    comment = Comment(hub.next_id(), issue, by, body)
+    issue.comments.append(comment)
+    issue.add_to_timeline(by, "commented", comment)
+    _emit(hub, comment, "created", by)
+    return comment
+
+
+def comments_edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
+    """Edit a comment.
+
+    Raises:
+        Refusal: the body is blank or too long (422).
+    """
+    _check_comment_body(body)
+    before, comment.body = comment.body, body
+    comment.updated_at = comment.issue.updated_at = now()
+    _emit(hub, comment, "edited", by, changes={"body": {"from": before}})
+
+
+def comments_delete(hub: LocalHub, comment: Comment, by: User) -> None:
+    """Delete a comment, also from the timeline."""
+    issue = comment.issue
+    issue.comments.remove(comment)
+    issue.timeline = [line for line in issue.timeline if line.comment is not comment]
+    _emit(hub, comment, "deleted", by)
+
+
+def react(
+    hub: LocalHub, reactions: list[Reaction], content: str, by: User
+) -> tuple[Reaction, bool]:
+    """Add a reaction, once for each person and kind; return it and whether it is new.
+
+    Raises:
+        Refusal: GitHub has no such reaction (422).
+    """
+    if content not in REACTIONS:
+        raise invalid("Reaction", "content")
+    for given in reactions:
+        if given.user is by and given.content == content:
+            return given, False
+    reaction = Reaction(hub.next_id(), content, by)
+    reactions.append(reaction)
+    return reaction, True
+
+
+def _check_comment_body(body: str) -> None:
+    if not body.strip():
+        raise invalid("IssueComment", "body", "custom", "body cannot be blank")
+    check_body(body, "IssueComment")
+
+
+def _emit(hub: LocalHub, comment: Comment, action: str, by: User, **more: object) -> None:
+    payload = {
+        "action": action,
+        "issue": issue_json.issue(hub.url, comment.issue),
+        "comment": issue_json.comment(hub.url, comment),
+        **more,
+    }
+    webhooks.emit(hub, "issue_comment", comment.issue.repo, by, payload)

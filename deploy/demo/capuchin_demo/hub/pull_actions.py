@@ -1,4 +1,4 @@
-"""Operations on pull requests: open, edit, review, merge."""
+"""What happens to pull requests and branches."""
 
 from __future__ import annotations
 
@@ -7,17 +7,55 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.localhub import webhook_payloads
-from bot.localhub.actions import issues, refs
-from bot.localhub.errors import Refusal, custom_error, invalid, unprocessable
-from bot.localhub.git import diff
-from bot.localhub.git.run import run_git
-from bot.localhub.git.types import Signature
-from bot.localhub.json import people, pulls
-from bot.localhub.state import Pull, Repo, Review, ReviewComment, User, now
+from capuchin_demo.hub import git_compare, issue_actions, issue_json, repository_json, webhooks
+from capuchin_demo.hub.faults import Refusal, custom_error, invalid, unprocessable
+from capuchin_demo.hub.git_repository import Signature, run_git
+from capuchin_demo.hub.state import Pull, Repo, Review, ReviewComment, User, now
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
+
+HEADS = "refs/heads/"
+
+
+async def announce_ref_changes(
+    hub: LocalHub, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
+) -> None:
+    """`before` and `after` map all refs by full name, as `GitRepo.list_refs("")` returns them."""
+    for ref in sorted(before.keys() | after.keys()):
+        old, new = (
+            before.get(ref, webhooks.NO_COMMIT),
+            after.get(ref, webhooks.NO_COMMIT),
+        )
+        if old == new or not ref.startswith((HEADS, "refs/tags/")):
+            continue
+        repo.pushed_at = now()
+        payload = await asyncio.to_thread(webhooks.push_payload, hub, repo, ref, old, new, by)
+        webhooks.emit(hub, "push", repo, by, payload)
+        if ref.startswith(HEADS):
+            await _update_pulls(hub, repo, ref.removeprefix(HEADS), new, by)
+
+
+async def _update_pulls(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
+    for pull in [pull for pull in repo.pulls if pull.state == "open"]:
+        if pull.base_ref == branch and new != webhooks.NO_COMMIT:
+            pull.base_sha = new
+        if pull.head_ref != branch or pull.fork is not None:
+            continue
+        if new == webhooks.NO_COMMIT:
+            issue_actions.close(hub, pull, by)
+        else:
+            await _synchronize(hub, pull, new, by)
+
+
+async def _synchronize(hub: LocalHub, pull: Pull, new: str, by: User) -> None:
+    old, pull.head_sha = pull.head_sha, new
+    await asyncio.to_thread(pull.repo.git.set_ref, f"refs/pull/{pull.number}/head", new)
+    await asyncio.to_thread(hub.pull_facts, pull)
+    pull.add_to_timeline(by, f"pushed {new[:7]}")
+    webhooks.send_issue_event(hub, pull, "synchronize", by, before=old, after=new)
+
 
 CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", re.IGNORECASE)
 """https://docs.github.com/issues: the keywords that link a pull request to an issue."""
@@ -43,8 +81,8 @@ async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> P
     Raises:
         Refusal: a branch is missing, there is nothing to merge, or one is already open (422).
     """
-    issues.check_title(new_pull.title, "PullRequest")
-    issues.check_body(new_pull.body, "PullRequest")
+    issue_actions.check_title(new_pull.title, "PullRequest")
+    issue_actions.check_body(new_pull.body, "PullRequest")
     head_sha, base_sha = await asyncio.to_thread(_resolve_ends, repo, new_pull)
     ends = (new_pull.fork[0] if new_pull.fork else None, new_pull.head, new_pull.base)
     if any(p.state == "open" and (p.fork, p.head_ref, p.base_ref) == ends for p in repo.pulls):
@@ -70,7 +108,7 @@ async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> P
     await asyncio.to_thread(repo.git.set_ref, f"refs/pull/{pull.number}/head", head_sha)
     await asyncio.to_thread(hub.pull_facts, pull)
     pull.add_to_timeline(by, f"wants to merge {new_pull.head} into {new_pull.base}")
-    webhook_payloads.send_issue_event(hub, pull, "opened", by)
+    webhooks.send_issue_event(hub, pull, "opened", by)
     return pull
 
 
@@ -97,10 +135,8 @@ def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) ->
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
             pull.add_to_timeline(by, f"requested a review from {user.login}")
-            shape = people.user(hub.url, user)
-            webhook_payloads.send_issue_event(
-                hub, pull, "review_requested", by, requested_reviewer=shape
-            )
+            shape = repository_json.user(hub.url, user)
+            webhooks.send_issue_event(hub, pull, "review_requested", by, requested_reviewer=shape)
 
 
 def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
@@ -118,20 +154,20 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
         return
     review.submitted_at = now()
     pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
-    shape = pulls.review(hub.url, pull, review)
+    shape = issue_json.review(hub.url, pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": pulls.simple_pull(hub.url, pull),
+        "pull_request": issue_json.simple_pull(hub.url, pull),
     }
-    webhook_payloads.emit(hub, "pull_request_review", pull.repo, review.author, payload)
+    webhooks.emit(hub, "pull_request_review", pull.repo, review.author, payload)
     for comment in review.comments:
         payload = {
             "action": "created",
-            "comment": pulls.review_comment(hub.url, pull, comment),
-            "pull_request": pulls.simple_pull(hub.url, pull),
+            "comment": issue_json.review_comment(hub.url, pull, comment),
+            "pull_request": issue_json.simple_pull(hub.url, pull),
         }
-        webhook_payloads.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
+        webhooks.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
 
 
 def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
@@ -156,7 +192,7 @@ def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
     if pull.draft:
         pull.draft = False
         pull.add_to_timeline(by, "marked this pull request as ready for review")
-        webhook_payloads.send_issue_event(hub, pull, "ready_for_review", by)
+        webhooks.send_issue_event(hub, pull, "ready_for_review", by)
 
 
 async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
@@ -177,8 +213,8 @@ async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
     git.set_ref(f"refs/heads/{pull.base_ref}", sha)
     pull.merged_at, pull.merged_by, pull.merge_commit_sha = now(), by, sha
     pull.add_to_timeline(by, f"merged {sha[:7]}")
-    issues.close(hub, pull, by)
-    await refs.announce_ref_changes(hub, pull.repo, before, git.list_refs(""), by)
+    issue_actions.close(hub, pull, by)
+    await announce_ref_changes(hub, pull.repo, before, git.list_refs(""), by)
     if pull.base_ref == pull.repo.default_branch:
         _close_linked_issues(hub, pull, by)
     return sha
@@ -188,7 +224,7 @@ def _close_linked_issues(hub: LocalHub, pull: Pull, by: User) -> None:
     for number in {int(found) for found in CLOSES.findall(pull.body or "")}:
         fixed = pull.repo.issues.get(number)
         if fixed is not None and not isinstance(fixed, Pull):
-            issues.close(hub, fixed, by)
+            issue_actions.close(hub, fixed, by)
 
 
 def _resolve_ends(repo: Repo, new_pull: NewPull) -> tuple[str, str]:
@@ -198,7 +234,7 @@ def _resolve_ends(repo: Repo, new_pull: NewPull) -> tuple[str, str]:
             raise invalid("PullRequest", field)
     base = heads[new_pull.base]
     head = new_pull.fork[1] if new_pull.fork else heads[new_pull.head]
-    compared = diff.compare(repo.git, base, head)
+    compared = git_compare.compare(repo.git, base, head)
     if compared.merge_base is None:
         raise custom_error("PullRequest", f"The {new_pull.head} branch has no history in common "
                      f"with {new_pull.base}")  # fmt: skip

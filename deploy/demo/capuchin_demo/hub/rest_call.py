@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlencode
 
-from bot.localhub.errors import Refusal, invalid, not_found
-from bot.localhub.state import Issue, Repo
-from bot.localhub.tokens import Token
+from capuchin_demo.hub.faults import Refusal, invalid, not_found
+from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.hub.tokens import Token
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
 
 Json = dict[str, Any]
 

@@ -1,17 +1,15 @@
-"""Check runs and check suites."""
+"""Check runs and statuses."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from bot.localhub.actions import checks as actions
-from bot.localhub.errors import Refusal, not_found
-from bot.localhub.json import checks as shapes
-from bot.localhub.json import people
-from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
-from bot.localhub.rest.repositories import REPO
-from bot.localhub.state import CheckRun
+from capuchin_demo.hub import check_actions, git_json, repository_json
+from capuchin_demo.hub.faults import Refusal, not_found
+from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
+from capuchin_demo.hub.rest_repositories import REPO
+from capuchin_demo.hub.state import CheckRun, CommitStatus
 
 READ = "checks:read"
 WRITE = "checks:write"
@@ -25,7 +23,7 @@ async def create(call: RestCall) -> RestResponse:
     sha = await asyncio.to_thread(call.repo.git.resolve, asked)
     if sha is None or sha != asked:
         raise Refusal(422, f"No commit found for SHA: {asked}")
-    run = actions.create(call.hub, call.repo, sha, body, call.bearer.actor)
+    run = check_actions.create(call.hub, call.repo, sha, body, call.bearer.actor)
     return RestResponse(201, _run_json(call, run))
 
 
@@ -36,7 +34,7 @@ async def show(call: RestCall) -> RestResponse:
 async def change(call: RestCall) -> RestResponse:
     _require_app(call)
     run = _find_run(call)
-    actions.update(call.hub, call.repo, run, call.json(), call.bearer.actor)
+    check_actions.update(call.hub, call.repo, run, call.json(), call.bearer.actor)
     return RestResponse(200, _run_json(call, run))
 
 
@@ -76,7 +74,7 @@ async def list_suites(call: RestCall) -> RestResponse:
         if suite.head_sha == sha:
             runs = [run for run in call.repo.check_runs if run.suite is suite]
             app = _app_json(call)
-            shown.append(shapes.check_suite(call.hub.url, call.repo, suite, runs, head, app))
+            shown.append(git_json.check_suite(call.hub.url, call.repo, suite, runs, head, app))
     return paginate(call, shown, wrap="check_suites")
 
 
@@ -101,11 +99,11 @@ def _require_app(call: RestCall) -> None:
 
 
 def _app_json(call: RestCall) -> dict[str, Any]:
-    return people.app(call.hub.url, call.hub.app, call.hub.bot)
+    return repository_json.app(call.hub.url, call.hub.app, call.hub.bot)
 
 
 def _run_json(call: RestCall, run: CheckRun) -> dict[str, Any]:
-    return shapes.check_run(call.hub.url, call.repo, run, _app_json(call))
+    return git_json.check_run(call.hub.url, call.repo, run, _app_json(call))
 
 
 OPERATIONS = (
@@ -115,4 +113,35 @@ OPERATIONS = (
     operation("GET", REPO + "/check-runs/{run}/annotations", list_annotations, READ),
     operation("GET", REPO + "/commits/{ref...}/check-runs", list_for_commit, READ),
     operation("GET", REPO + "/commits/{ref...}/check-suites", list_suites, READ),
+)
+
+
+async def show_combined(call: RestCall) -> RestResponse:
+    """The latest status of each context. Without any, the state is "pending", as on GitHub."""
+    sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
+    if sha is None:
+        raise not_found()
+    found = latest(call.repo.statuses, sha)
+    url = call.hub.url
+    page = paginate(call, [git_json.status(url, call.repo, one) for one in found])
+    body = git_json.status_summary(
+        url, call.repo, sha, page.body, len(found), _overall_state(found)
+    )
+    return RestResponse(200, body, page.headers)
+
+
+def latest(every: list[CommitStatus], sha: str) -> list[CommitStatus]:
+    """The latest status of each context."""
+    return list({one.context: one for one in every if one.sha == sha}.values())
+
+
+def _overall_state(found: list[CommitStatus]) -> str:
+    states = {one.state for one in found}
+    if states & {"error", "failure"}:
+        return "failure"
+    return "success" if states == {"success"} else "pending"
+
+
+STATUSES_OPERATIONS = (
+    operation("GET", REPO + "/commits/{ref...}/status", show_combined, "statuses:read"),
 )

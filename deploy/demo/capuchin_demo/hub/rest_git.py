@@ -1,20 +1,134 @@
-"""Git objects: blobs, trees, commits, with the ids that git computes."""
+"""Commits, git objects, refs."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import binascii
+import re
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from bot.localhub.errors import GitCommandFailed, Refusal, not_found
-from bot.localhub.git.repo import GitRepo
-from bot.localhub.git.types import Signature
-from bot.localhub.json import gitdata as shapes
-from bot.localhub.rest.call import RestCall, RestResponse, operation
-from bot.localhub.rest.repositories import REPO
-from bot.localhub.state import User, now
+from capuchin_demo.hub import git_compare, git_json, git_repository, pull_actions
+from capuchin_demo.hub.faults import GitCommandFailed, Refusal, not_found
+from capuchin_demo.hub.git_repository import Commit, GitRepo, Signature
+from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
+from capuchin_demo.hub.rest_repositories import REPO
+from capuchin_demo.hub.state import User, now, stamp
+
+if TYPE_CHECKING:
+    from capuchin_demo.hub.hub import LocalHub
+
+
+COMMITS_READ = "contents:read"
+
+NOREPLY = re.compile(r"(?:\d+\+)?(.+)@users\.noreply\.github\.com")
+
+
+def find_committer(hub: LocalHub, commit: Commit) -> User | None:
+    """The account of the author's e-mail, if it is an account's noreply address."""
+    found = NOREPLY.fullmatch(commit.author.email)
+    return hub.find_user(found[1]) if found else None
+
+
+async def list_commits(call: RestCall) -> RestResponse:
+    rev = call.query.get("sha") or call.repo.default_branch
+    git = call.repo.git
+    if not await asyncio.to_thread(git.list_refs):
+        raise Refusal(409, "Git Repository is empty.")
+    if await asyncio.to_thread(git.resolve, rev) is None:
+        raise not_found()
+    path = call.query.get("path", "")
+    log = await asyncio.to_thread(lambda: git.log(rev, path=path, limit=1000))
+    since = call.query.get("since", "")
+    return paginate(
+        call, [_commit_json(call, one) for one in log if since <= stamp(one.committer.at)]
+    )
+
+
+async def show(call: RestCall) -> RestResponse:
+    """Show a commit by id, branch or tag; with the `sha` media type only its id."""
+    rev, git = call.parts["ref"], call.repo.git
+    sha = await asyncio.to_thread(git.resolve, rev)
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {rev}")
+    if "sha" in call.headers.get("accept", ""):
+        return RestResponse(200, sha.encode(), {"content-type": "application/vnd.github.sha"})
+    one = await asyncio.to_thread(git.read_commit, sha)
+    changed = await asyncio.to_thread(_diff_to_parent, call, one)
+    added = sum(change.additions for change in changed)
+    removed = sum(change.deletions for change in changed)
+    return RestResponse(
+        200,
+        {
+            **_commit_json(call, one),
+            "stats": {"total": added + removed, "additions": added, "deletions": removed},
+            "files": [git_json.diff_entry(call.hub.url, call.repo, c, sha) for c in changed],
+        },
+    )
+
+
+async def compare(call: RestCall) -> RestResponse:
+    """Compare `base...head`; with the `diff` media type, return the text of the diff."""
+    base, dots, head = call.parts["basehead"].partition("...")
+    resolved = [await asyncio.to_thread(call.repo.git.resolve, rev) for rev in (base, head)]
+    if not dots or resolved[0] is None or resolved[1] is None:
+        raise not_found()
+    return await asyncio.to_thread(_build_comparison, call, resolved[0], resolved[1])
+
+
+def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
+    git, url, repo = call.repo.git, call.hub.url, call.repo
+    compared = git_compare.compare(git, base, head)
+    if compared.merge_base is None:
+        raise Refusal(404, "No common ancestor between the two.")
+    if "diff" in call.headers.get("accept", ""):
+        text = git_compare.diff_text(git, compared.merge_base, head).encode()
+        return RestResponse(200, text, {"content-type": "application/vnd.github.diff"})
+    log = git.log(head, without=base)[::-1]
+    changed = git_compare.diff_files(git, compared.merge_base, head)
+    status = ("identical", "behind", "ahead", "diverged")[
+        2 * (compared.ahead > 0) + (compared.behind > 0)
+    ]
+    page = f"{url}/{repo.full_name}/compare/{base}...{head}"
+    first, merge_base = git.read_commits([base, compared.merge_base])
+    return RestResponse(
+        200,
+        {
+            "url": f"{url}/api/v3{call.path}",
+            "html_url": page,
+            "permalink_url": page,
+            "diff_url": f"{page}.diff",
+            "patch_url": f"{page}.patch",
+            "base_commit": _commit_json(call, first),
+            "merge_base_commit": _commit_json(call, merge_base),
+            "status": status,
+            "ahead_by": compared.ahead,
+            "behind_by": compared.behind,
+            "total_commits": compared.ahead,
+            "commits": [_commit_json(call, one) for one in log],
+            "files": [git_json.diff_entry(url, repo, one, head) for one in changed],
+        },
+    )
+
+
+def _diff_to_parent(call: RestCall, one: Commit) -> list[git_repository.ChangedFile]:
+    git = call.repo.git
+    parent = one.parents[0] if one.parents else git.write_tree([])
+    return git_compare.diff_files(git, parent, one.sha)
+
+
+def _commit_json(call: RestCall, one: Commit) -> dict[str, Any]:
+    return git_json.commit(call.hub.url, call.repo, one, find_committer(call.hub, one))
+
+
+COMMITS_OPERATIONS = (
+    operation("GET", REPO + "/commits", list_commits, COMMITS_READ),
+    operation("GET", REPO + "/compare/{basehead...}", compare, COMMITS_READ),
+)
+FALLBACK_OPERATIONS = (operation("GET", REPO + "/commits/{ref...}", show, COMMITS_READ),)
+"""Tried after `checks`, whose paths continue after a ref that may contain slashes."""
+
 
 READ = "contents:read"
 WRITE = "contents:write"
@@ -32,7 +146,7 @@ async def create_blob(call: RestCall) -> RestResponse:
         raise Refusal(422, 'Invalid request.\n\n"content" wasn\'t supplied.')
     data = _decode(content, str(body.get("encoding", "utf-8")))
     sha = await asyncio.to_thread(call.repo.git.write_blob, data)
-    shape = shapes.blob(call.hub.url, call.repo, sha, b"")
+    shape = git_json.blob(call.hub.url, call.repo, sha, b"")
     return RestResponse(201, {"sha": sha, "url": shape["url"]})
 
 
@@ -43,7 +157,7 @@ async def show_blob(call: RestCall) -> RestResponse:
     data = await asyncio.to_thread(git.read_object, "blob", sha)
     if "raw" in call.headers.get("accept", ""):
         return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, shapes.blob(call.hub.url, call.repo, sha, data))
+    return RestResponse(200, git_json.blob(call.hub.url, call.repo, sha, data))
 
 
 async def create_tree(call: RestCall) -> RestResponse:
@@ -66,7 +180,7 @@ def _create_tree(call: RestCall) -> RestResponse:
         sha = git.write_paths(base, files)
     except GitCommandFailed:
         raise Refusal(422, "tree.path contains a malformed path component") from None
-    return RestResponse(201, shapes.tree(call.hub.url, call.repo, sha, git.list_entries(sha)))
+    return RestResponse(201, git_json.tree(call.hub.url, call.repo, sha, git.list_entries(sha)))
 
 
 def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | None]:
@@ -99,7 +213,7 @@ async def show_tree(call: RestCall) -> RestResponse:
         raise not_found() from None
     recursive = bool(call.query.get("recursive"))
     lines = await asyncio.to_thread(lambda: git.list_entries(sha, recursive=recursive))
-    return RestResponse(200, shapes.tree(call.hub.url, call.repo, sha, lines))
+    return RestResponse(200, git_json.tree(call.hub.url, call.repo, sha, lines))
 
 
 async def create_commit(call: RestCall) -> RestResponse:
@@ -122,7 +236,7 @@ def _create_commit(call: RestCall) -> RestResponse:
         else author
     )
     sha = git.write_commit(tree, parents, message, author, by)
-    return RestResponse(201, shapes.git_commit(call.hub.url, call.repo, git.read_commit(sha)))
+    return RestResponse(201, git_json.git_commit(call.hub.url, call.repo, git.read_commit(sha)))
 
 
 async def show_commit(call: RestCall) -> RestResponse:
@@ -130,7 +244,7 @@ async def show_commit(call: RestCall) -> RestResponse:
     if await asyncio.to_thread(git.object_kind, sha) != "commit":
         raise not_found()
     commit = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, shapes.git_commit(call.hub.url, call.repo, commit))
+    return RestResponse(200, git_json.git_commit(call.hub.url, call.repo, commit))
 
 
 def noreply_address(user: User) -> str:
@@ -181,4 +295,90 @@ OPERATIONS = (
     operation("GET", GIT + "/trees/{sha...}", show_tree, READ),
     operation("POST", GIT + "/commits", create_commit, WRITE),
     operation("GET", GIT + "/commits/{sha}", show_commit, READ),
+)
+
+
+async def gitrefs_show(call: RestCall) -> RestResponse:
+    """Show a ref by its exact name; a prefix of other names is 404."""
+    name = f"refs/{call.parts['ref']}"
+    sha = (await asyncio.to_thread(call.repo.git.list_refs, "")).get(name)
+    if sha is None:
+        raise not_found()
+    return RestResponse(200, git_json.ref(call.hub.url, call.repo, name, sha))
+
+
+async def list_matching(call: RestCall) -> RestResponse:
+    prefix = f"refs/{call.parts['ref']}"
+    every = await asyncio.to_thread(call.repo.git.list_refs, "")
+    found = {name: sha for name, sha in every.items() if name.startswith(prefix)}
+    return RestResponse(
+        200, [git_json.ref(call.hub.url, call.repo, n, s) for n, s in found.items()]
+    )
+
+
+async def create(call: RestCall) -> RestResponse:
+    git, name, sha = call.repo.git, call.text("ref", "Reference"), call.text("sha", "Reference")
+    before = await asyncio.to_thread(git.list_refs, "")
+    if not before:
+        raise Refusal(409, "Git Repository is empty.")
+    if not name.startswith("refs/") or name.count("/") < 2:
+        raise Refusal(422, "Reference name must start with 'refs/' and have at least 2 slashes.")
+    if not await asyncio.to_thread(git.is_valid_ref, name):
+        raise Refusal(422, f"{name} is not a valid ref name.")
+    if name in before:
+        raise Refusal(422, "Reference already exists")
+    await _require_object(call, sha)
+    await _set_ref(call, name, sha, before)
+    shape = git_json.ref(call.hub.url, call.repo, name, sha)
+    return RestResponse(201, shape, {"location": shape["url"]})
+
+
+async def move(call: RestCall) -> RestResponse:
+    """Move a ref; without `force` only forward (422)."""
+    git, name, sha = call.repo.git, f"refs/{call.parts['ref']}", call.text("sha", "Reference")
+    before = await asyncio.to_thread(git.list_refs, "")
+    if name not in before:
+        raise Refusal(422, "Reference does not exist")
+    await _require_object(call, sha)
+    forward = await asyncio.to_thread(git_compare.is_ancestor, git, before[name], sha)
+    if not forward and call.json().get("force") is not True:
+        raise Refusal(422, "Update is not a fast forward")
+    await _set_ref(call, name, sha, before)
+    return RestResponse(200, git_json.ref(call.hub.url, call.repo, name, sha))
+
+
+async def remove(call: RestCall) -> RestResponse:
+    git, name = call.repo.git, f"refs/{call.parts['ref']}"
+    before = await asyncio.to_thread(git.list_refs, "")
+    if name not in before:
+        raise Refusal(422, "Reference does not exist")
+    if name == f"refs/heads/{call.repo.default_branch}":
+        raise Refusal(422, "Cannot delete the default branch")
+    await asyncio.to_thread(git.delete_ref, name)
+    after = {ref: sha for ref, sha in before.items() if ref != name}
+    await pull_actions.announce_ref_changes(call.hub, call.repo, before, after, call.bearer.actor)
+    return RestResponse(204)
+
+
+async def _require_object(call: RestCall, sha: str) -> None:
+    if await asyncio.to_thread(call.repo.git.object_kind, sha) is None:
+        raise Refusal(422, "Object does not exist")
+
+
+async def _set_ref(call: RestCall, name: str, sha: str, before: dict[str, str]) -> None:
+    try:
+        await asyncio.to_thread(call.repo.git.set_ref, name, sha, before.get(name))
+    except GitCommandFailed:
+        raise Refusal(422, "Reference update failed") from None
+    await pull_actions.announce_ref_changes(
+        call.hub, call.repo, before, {**before, name: sha}, call.bearer.actor
+    )
+
+
+GITREFS_OPERATIONS = (
+    operation("GET", GIT + "/ref/{ref...}", gitrefs_show, READ),
+    operation("GET", GIT + "/matching-refs/{ref...}", list_matching, READ),
+    operation("POST", GIT + "/refs", create, WRITE),
+    operation("PATCH", GIT + "/refs/{ref...}", move, WRITE),
+    operation("DELETE", GIT + "/refs/{ref...}", remove, WRITE),
 )

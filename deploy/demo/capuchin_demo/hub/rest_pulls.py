@@ -1,21 +1,38 @@
-"""Pull requests: list, open, show, edit; their commits and files."""
+"""Pull requests, reviews, reactions."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, cast
 
-from bot.localhub.actions import issues as issue_actions
-from bot.localhub.actions import pulls as actions
-from bot.localhub.errors import Refusal, invalid, not_found
-from bot.localhub.git import diff
-from bot.localhub.git.types import Commit
-from bot.localhub.json import gitdata
-from bot.localhub.json import pulls as shapes
-from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
-from bot.localhub.rest.commits import find_committer
-from bot.localhub.rest.repositories import REPO
-from bot.localhub.state import Pull
+from capuchin_demo.hub import (
+    git_compare,
+    git_json,
+    git_repository,
+    issue_actions,
+    issue_json,
+    pull_actions,
+)
+from capuchin_demo.hub.faults import Refusal, invalid, not_found, unprocessable
+from capuchin_demo.hub.git_repository import Commit
+from capuchin_demo.hub.issue_actions import check_body
+from capuchin_demo.hub.pull_actions import find_review_comment
+from capuchin_demo.hub.rest_call import (
+    Handler,
+    Operation,
+    RestCall,
+    RestResponse,
+    operation,
+    paginate,
+)
+from capuchin_demo.hub.rest_git import find_committer
+from capuchin_demo.hub.rest_issues import READ as REACTIONS_READ
+from capuchin_demo.hub.rest_issues import WRITE as REACTIONS_WRITE
+from capuchin_demo.hub.rest_issues import find_comment
+from capuchin_demo.hub.rest_repositories import REPO
+from capuchin_demo.hub.state import Pull, Reaction, Review, ReviewComment, stamp
 
 READ = "pull_requests:read"
 WRITE = "pull_requests:write"
@@ -31,7 +48,7 @@ def find_pull(call: RestCall) -> Pull:
 
 def pull_json(call: RestCall, pull: Pull) -> dict[str, Any]:
     """`pull-request`. Reads git on the first call."""
-    return shapes.pull(call.hub.url, pull, call.hub.pull_facts(pull))
+    return issue_json.pull(call.hub.url, pull, call.hub.pull_facts(pull))
 
 
 async def list_pulls(call: RestCall) -> RestResponse:
@@ -47,7 +64,7 @@ async def list_pulls(call: RestCall) -> RestResponse:
     ]
     if asked.get("direction", "desc") != "asc":
         every.reverse()
-    return paginate(call, [shapes.simple_pull(call.hub.url, pull) for pull in every])
+    return paginate(call, [issue_json.simple_pull(call.hub.url, pull) for pull in every])
 
 
 async def list_with_commit(call: RestCall) -> RestResponse:
@@ -67,7 +84,7 @@ async def list_with_commit(call: RestCall) -> RestResponse:
 
     found = await asyncio.to_thread(lambda: [pull for pull in call.repo.pulls if holds(pull)])
     merged = [pull for pull in found if pull.merged_at]
-    return paginate(call, [shapes.simple_pull(call.hub.url, pull) for pull in merged or found])
+    return paginate(call, [issue_json.simple_pull(call.hub.url, pull) for pull in merged or found])
 
 
 async def create(call: RestCall) -> RestResponse:
@@ -77,7 +94,7 @@ async def create(call: RestCall) -> RestResponse:
     owner, colon, branch = head.partition(":")
     if colon and owner.lower() != call.repo.owner.login.lower():
         raise invalid("PullRequest", "head")
-    asked = actions.NewPull(
+    asked = pull_actions.NewPull(
         call.text("title", "PullRequest"),
         body.get("body"),
         branch if colon else head,
@@ -85,7 +102,7 @@ async def create(call: RestCall) -> RestResponse:
         draft=body.get("draft") is True,
         maintainer_can_modify=body.get("maintainer_can_modify", True) is True,
     )
-    pull = await actions.open_pull(call.hub, call.repo, asked, call.bearer.actor)
+    pull = await pull_actions.open_pull(call.hub, call.repo, asked, call.bearer.actor)
     shape = pull_json(call, pull)
     return RestResponse(201, shape, {"location": shape["url"]})
 
@@ -118,7 +135,7 @@ async def list_commits(call: RestCall) -> RestResponse:
     return paginate(
         call,
         [
-            gitdata.commit(call.hub.url, pull.repo, c, find_committer(call.hub, c))
+            git_json.commit(call.hub.url, pull.repo, c, find_committer(call.hub, c))
             for c in log[::-1]
         ],
     )
@@ -127,7 +144,7 @@ async def list_commits(call: RestCall) -> RestResponse:
 async def list_files(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     changed = await asyncio.to_thread(_diff_files, pull)
-    shape = (gitdata.diff_entry(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
+    shape = (git_json.diff_entry(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
     return paginate(call, list(shape))
 
 
@@ -138,20 +155,20 @@ async def request_reviewers(call: RestCall) -> RestResponse:
     known = [user for user in users if user is not None]
     if len(known) != len(users):
         raise invalid("PullRequest", "reviewers")
-    actions.request_reviewers(call.hub, pull, known, call.bearer.actor)
-    return RestResponse(201, shapes.simple_pull(call.hub.url, pull))
+    pull_actions.request_reviewers(call.hub, pull, known, call.bearer.actor)
+    return RestResponse(201, issue_json.simple_pull(call.hub.url, pull))
 
 
-def _diff_files(pull: Pull) -> list[diff.ChangedFile]:
+def _diff_files(pull: Pull) -> list[git_repository.ChangedFile]:
     git = pull.repo.git
-    compared = diff.compare(git, pull.base_sha, pull.head_sha)
-    return diff.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
+    return git_compare.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
 def _diff_text(pull: Pull) -> str:
     git = pull.repo.git
-    compared = diff.compare(git, pull.base_sha, pull.head_sha)
-    return diff.diff_text(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
+    return git_compare.diff_text(git, compared.merge_base or pull.base_sha, pull.head_sha)
 
 
 PULL = REPO + "/pulls/{number}"
@@ -165,4 +182,188 @@ OPERATIONS = (
     operation("GET", PULL + "/commits", list_commits, READ),
     operation("GET", PULL + "/files", list_files, READ),
     operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
+)
+
+
+STATES = {
+    None: "PENDING",
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
+
+
+async def list_reviews(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
+    return paginate(call, [issue_json.review(call.hub.url, pull, one) for one in pull.reviews])
+
+
+async def list_comments(call: RestCall) -> RestResponse:
+    pull = find_pull(call)
+    every = [comment for review in pull.reviews for comment in review.comments]
+    return paginate(call, [issue_json.review_comment(call.hub.url, pull, one) for one in every])
+
+
+async def list_all_comments(call: RestCall) -> RestResponse:
+    """The comments on all pull requests, by default sorted by id, as on GitHub."""
+    since = call.query.get("since", "")
+    every = [(p, c) for p in call.repo.pulls for r in p.reviews for c in r.comments]
+    found = [(p, c) for p, c in every if stamp(c.created_at) >= since]
+    found.sort(
+        key=lambda one: (stamp(one[1].created_at) if "sort" in call.query else "", one[1].id),
+        reverse=call.query.get("direction") == "desc",
+    )
+    return paginate(call, [issue_json.review_comment(call.hub.url, p, c) for p, c in found])
+
+
+async def reviews_create(call: RestCall) -> RestResponse:
+    """Create a review. Its comments must be on lines that the diff shows (422)."""
+    pull, body, who = find_pull(call), call.json(), call.bearer
+    event = body.get("event")
+    if event not in STATES:
+        raise invalid("PullRequestReview", "event")
+    text = body.get("body") or ""
+    check_body(text, "PullRequestReview")
+    if not text and event in ("COMMENT", "REQUEST_CHANGES"):
+        raise unprocessable("Body can't be blank")
+    commit = str(body.get("commit_id") or pull.head_sha)
+    review = Review(call.hub.next_id(), who.actor, text, STATES[event], commit)
+    hunks = await asyncio.to_thread(_read_hunks, pull)
+    for fields in cast("list[dict[str, Any]]", body.get("comments") or []):
+        review.comments.append(_build_comment(call, review, fields, hunks))
+    pull_actions.add_review(call.hub, pull, review)
+    return RestResponse(200, issue_json.review(call.hub.url, pull, review))
+
+
+async def reply(call: RestCall) -> RestResponse:
+    """Reply to the first comment of a thread; GitHub creates a review for each reply."""
+    pull, number = find_pull(call), call.number("comment")
+    first = pull_actions.find_review_comment(pull, number)
+    if first is None or first.in_reply_to is not None:
+        raise not_found()
+    text = call.text("body", "PullRequestReviewComment")
+    check_body(text, "PullRequestReviewComment")
+    made = pull_actions.reply(call.hub, pull, first, text, call.bearer.actor)
+    shape = issue_json.review_comment(call.hub.url, pull, made)
+    return RestResponse(201, shape, {"location": shape["url"]})
+
+
+def _build_comment(
+    call: RestCall, review: Review, fields: dict[str, Any], hunks: dict[str, str]
+) -> ReviewComment:
+    path, line, side = str(fields.get("path")), fields.get("line"), fields.get("side", "RIGHT")
+    patch = hunks.get(path)
+    if patch is None:
+        raise unprocessable("Path could not be resolved")
+    if not isinstance(line, int) or line not in _line_numbers(patch, side == "RIGHT"):
+        raise unprocessable("Line could not be resolved")
+    text = str(fields.get("body") or "")
+    return ReviewComment(call.hub.next_id(), review, path, line, side, text, patch)
+
+
+def _read_hunks(pull: Pull) -> dict[str, str]:
+    git = pull.repo.git
+    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
+    base = compared.merge_base or pull.base_sha
+    return {one.path: one.patch for one in git_compare.diff_files(git, base, pull.head_sha)}
+
+
+def _line_numbers(patch: str, right: bool) -> set[int]:
+    """The line numbers that a patch shows on one side."""
+    shown: set[int] = set()
+    number = 0
+    for line in patch.split("\n"):
+        if start := re.match(r"@@ -(\d+)(?:,\d+)? \+(\d+)", line):
+            number = int(start[2 if right else 1])
+        elif line[:1] in (" ", "+" if right else "-"):
+            shown.add(number)
+            number += 1
+    return shown
+
+
+REVIEWS_OPERATIONS = (
+    operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
+    operation("GET", PULL + "/reviews", list_reviews, READ),
+    operation("POST", PULL + "/reviews", reviews_create, WRITE),
+    operation("GET", PULL + "/comments", list_comments, READ),
+    operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
+)
+
+
+FindReactions = Callable[[RestCall], list[Reaction]]
+
+
+def _issue_reactions(call: RestCall) -> list[Reaction]:
+    return call.issue().reactions
+
+
+def _comment_reactions(call: RestCall) -> list[Reaction]:
+    return find_comment(call).reactions
+
+
+def _line_reactions(call: RestCall) -> list[Reaction]:
+    number = call.number("comment")
+    for pull in call.repo.pulls:
+        if comment := find_review_comment(pull, number):
+            return comment.reactions
+    raise not_found()
+
+
+def _list_handler(find: FindReactions) -> Handler:
+    async def list_reactions(call: RestCall) -> RestResponse:
+        content = call.query.get("content")
+        shown = [one for one in find(call) if content in (None, one.content)]
+        return paginate(call, [issue_json.reaction(call.hub.url, one) for one in shown])
+
+    return list_reactions
+
+
+def _create_handler(find: FindReactions) -> Handler:
+    async def create(call: RestCall) -> RestResponse:
+        every = find(call)
+        content = call.text("content", "Reaction")
+        reaction, new = issue_actions.react(call.hub, every, content, call.bearer.actor)
+        return RestResponse(201 if new else 200, issue_json.reaction(call.hub.url, reaction))
+
+    return create
+
+
+def _remove_handler(find: FindReactions) -> Handler:
+    async def remove(call: RestCall) -> RestResponse:
+        every = find(call)
+        number = call.number("reaction")
+        reaction = next((one for one in every if one.id == number), None)
+        if reaction is None:
+            raise not_found()
+        if reaction.user is not call.bearer.actor:
+            raise Refusal(403, "You can only delete your own reactions.")
+        every.remove(reaction)
+        return RestResponse(204)
+
+    return remove
+
+
+def _reaction_operations(
+    path: str, find: FindReactions, read: str, write: str
+) -> tuple[Operation, ...]:
+    return (
+        operation("GET", path, _list_handler(find), read),
+        operation("POST", path, _create_handler(find), write),
+        operation("DELETE", path + "/{reaction}", _remove_handler(find), write),
+    )
+
+
+REACTIONS_OPERATIONS = (
+    *_reaction_operations(
+        REPO + "/issues/comments/{comment}/reactions",
+        _comment_reactions,
+        REACTIONS_READ,
+        REACTIONS_WRITE,
+    ),
+    *_reaction_operations(
+        REPO + "/pulls/comments/{comment}/reactions", _line_reactions, READ, WRITE
+    ),
+    *_reaction_operations(
+        REPO + "/issues/{number}/reactions", _issue_reactions, REACTIONS_READ, REACTIONS_WRITE
+    ),
 )

@@ -1,20 +1,110 @@
-"""The App itself, its installations and their tokens; also accounts."""
+"""Apps, accounts, repositories."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from typing import Any, cast
 
-from bot.localhub.errors import Refusal, not_found
-from bot.localhub.json import people, repositories
-from bot.localhub.rest.call import RestCall, RestResponse, operation, paginate
-from bot.localhub.state import AppInstallation, Repo, now, stamp
-from bot.localhub.tokens import LEVELS
+from capuchin_demo.hub import git_json, repository_json
+from capuchin_demo.hub.faults import Refusal, not_found
+from capuchin_demo.hub.git_repository import Entry
+from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
+from capuchin_demo.hub.state import AppInstallation, Repo, now, stamp
+from capuchin_demo.hub.tokens import LEVELS
+
+REPO = "/repos/{owner}/{repo}"
+
+MAX_INLINE = 1024 * 1024
+"""In bytes. For larger files, GitHub leaves `content` empty and requires the raw media type."""
+
+
+async def show(call: RestCall) -> RestResponse:
+    return RestResponse(200, repository_json.full_repository(call.hub.url, call.repo))
+
+
+async def show_permission(call: RestCall) -> RestResponse:
+    user = call.hub.find_user(call.parts["login"])
+    if user is None or user.type == "Bot":
+        raise Refusal(404, f"{call.parts['login']} is not a user")
+    return RestResponse(200, repository_json.permission(call.hub.url, call.repo, user))
+
+
+async def show_contents(call: RestCall) -> RestResponse:
+    """A file, a folder's listing, or, with the raw media type, a file's bytes."""
+    rev = call.query.get("ref") or call.repo.default_branch
+    path = call.parts.get("path", "").strip("/")
+    return await asyncio.to_thread(_read_contents, call, rev, path)
+
+
+def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
+    git, url = call.repo.git, call.hub.url
+    if git.resolve(rev) is None:
+        empty = "This repository is empty."
+        raise Refusal(404, f"No commit found for the ref {rev}" if git.list_refs() else empty)
+    entry = git.find_entry(rev, path)
+    if entry is None:
+        raise not_found()
+    if entry.kind == "tree":
+        inside = [_prefix_path(path, line) for line in git.list_entries(entry.sha)]
+        listing = [git_json.content(url, call.repo, line, rev) for line in inside]
+        return RestResponse(200, listing)
+    if entry.kind != "blob":
+        return RestResponse(200, _submodule_json(url, call.repo, entry, rev))
+    data = git.read_object("blob", entry.sha)
+    if "raw" in call.headers.get("accept", ""):
+        return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
+    return RestResponse(200, _file_json(url, call.repo, entry, rev, data))
+
+
+def _file_json(url: str, repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, object]:
+    shape = git_json.content(url, repo, entry, rev, data)
+    if shape["type"] == "symlink":
+        del shape["content"], shape["encoding"]
+        return {**shape, "target": data.decode("utf-8", "replace")}
+    if len(data) > MAX_INLINE:
+        return {**shape, "content": "", "encoding": "none"}
+    return shape
+
+
+def _submodule_json(url: str, repo: Repo, entry: Entry, rev: str) -> dict[str, object]:
+    return {**git_json.content(url, repo, entry, rev), "submodule_git_url": "", "git_url": None}
+
+
+def _prefix_path(folder: str, line: Entry) -> Entry:
+    path = f"{folder}/{line.path}" if folder else line.path
+    return Entry(line.mode, line.kind, line.sha, line.size, path)
+
+
+async def list_branches(call: RestCall) -> RestResponse:
+    heads = await asyncio.to_thread(call.repo.git.list_refs, "refs/heads/")
+    shown = [git_json.branch(call.hub.url, call.repo, name, sha) for name, sha in heads.items()]
+    return paginate(call, shown)
+
+
+async def show_branch(call: RestCall) -> RestResponse:
+    name, git = call.parts["branch"], call.repo.git
+    sha = (await asyncio.to_thread(git.list_refs, "refs/heads/")).get(name)
+    if sha is None:
+        raise Refusal(404, "Branch not found")
+    head = await asyncio.to_thread(git.read_commit, sha)
+    return RestResponse(200, git_json.full_branch(call.hub.url, call.repo, name, head))
+
+
+OPERATIONS = (
+    operation("GET", REPO, show, "metadata:read"),
+    operation("GET", REPO + "/collaborators/{login}/permission", show_permission, "metadata:read"),
+    operation("GET", REPO + "/contents", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
+    operation("GET", REPO + "/branches", list_branches, "contents:read"),
+    operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
+)
 
 
 async def show_app(call: RestCall) -> RestResponse:
     hub = call.hub
-    return RestResponse(200, people.app(hub.url, hub.app, hub.bot))
+    return RestResponse(200, repository_json.app(hub.url, hub.app, hub.bot))
 
 
 async def list_deliveries(call: RestCall) -> RestResponse:
@@ -39,7 +129,9 @@ async def list_deliveries(call: RestCall) -> RestResponse:
 
 async def list_installations(call: RestCall) -> RestResponse:
     hub = call.hub
-    every = [people.installation(hub.url, hub.app, one) for one in hub.installations.values()]
+    every = [
+        repository_json.installation(hub.url, hub.app, one) for one in hub.installations.values()
+    ]
     return paginate(call, every)
 
 
@@ -48,7 +140,7 @@ async def show_repo_installation(call: RestCall) -> RestResponse:
     repo = hub.find_repo(f"{call.parts['of']}/{call.parts['name']}")
     if repo is None or repo.installation is None:
         raise not_found()
-    return RestResponse(200, people.installation(hub.url, hub.app, repo.installation))
+    return RestResponse(200, repository_json.installation(hub.url, hub.app, repo.installation))
 
 
 async def create_token(call: RestCall) -> RestResponse:
@@ -66,7 +158,7 @@ async def create_token(call: RestCall) -> RestResponse:
         "repository_selection": "selected",
     }
     if repos is not None:
-        body["repositories"] = [repositories.repository(hub.url, repo) for repo in repos]
+        body["repositories"] = [repository_json.repository(hub.url, repo) for repo in repos]
     return RestResponse(201, body)
 
 
@@ -77,7 +169,7 @@ async def list_repositories(call: RestCall) -> RestResponse:
                       "list repositories for an installation.")  # fmt: skip
     seen = [repo for repo in token.installation.repos if token.can_see(repo)]
     answer = paginate(
-        call, [repositories.repository(hub.url, repo) for repo in seen], wrap="repositories"
+        call, [repository_json.repository(hub.url, repo) for repo in seen], wrap="repositories"
     )
     return RestResponse(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
 
@@ -86,7 +178,7 @@ async def show_user(call: RestCall) -> RestResponse:
     user = call.hub.find_user(call.parts["login"])
     if user is None:
         raise not_found()
-    return RestResponse(200, people.public_user(call.hub.url, user))
+    return RestResponse(200, repository_json.public_user(call.hub.url, user))
 
 
 async def show_rate_limit(call: RestCall) -> RestResponse:
@@ -132,7 +224,7 @@ async def convert_manifest(call: RestCall) -> RestResponse:
     return RestResponse(
         201,
         {
-            **people.app(call.hub.url, identity, call.hub.bot),
+            **repository_json.app(call.hub.url, identity, call.hub.bot),
             "client_secret": secrets.token_hex(20),
             "webhook_secret": secret or None,
             "pem": identity.private_key_pem,
@@ -140,7 +232,7 @@ async def convert_manifest(call: RestCall) -> RestResponse:
     )
 
 
-OPERATIONS = (
+APPS_OPERATIONS = (
     operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/hook/deliveries", list_deliveries, "app"),

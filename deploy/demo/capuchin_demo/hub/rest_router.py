@@ -1,4 +1,4 @@
-"""The REST router: finds the operation, authenticates, applies faults, responds, records."""
+"""Finds the operation, authenticates, applies faults."""
 
 from __future__ import annotations
 
@@ -13,14 +13,34 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bot.localhub.errors import Refusal, not_found
-from bot.localhub.rest.call import Operation, RestCall, RestResponse, match
-from bot.localhub.rest.table import OPERATIONS
-from bot.localhub.state import Exchange, Repo
-from bot.localhub.tokens import Token
+from capuchin_demo.hub import rest_checks, rest_git, rest_issues, rest_pulls, rest_repositories
+from capuchin_demo.hub.faults import Refusal, not_found
+from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match
+from capuchin_demo.hub.state import Exchange, Repo
+from capuchin_demo.hub.tokens import Token
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    *rest_repositories.APPS_OPERATIONS,
+    *rest_repositories.OPERATIONS,
+    *rest_issues.COMMENTS_OPERATIONS,
+    *rest_issues.LABELS_OPERATIONS,
+    *rest_pulls.REACTIONS_OPERATIONS,
+    *rest_issues.OPERATIONS,
+    *rest_issues.TIMELINE_OPERATIONS,
+    *rest_pulls.REVIEWS_OPERATIONS,
+    *rest_pulls.OPERATIONS,
+    *rest_git.OPERATIONS,
+    *rest_git.GITREFS_OPERATIONS,
+    *rest_git.COMMITS_OPERATIONS,
+    *rest_checks.OPERATIONS,
+    *rest_checks.STATUSES_OPERATIONS,
+    *rest_git.FALLBACK_OPERATIONS,
+)
+
 
 PREFIX = "/api/v3"
 

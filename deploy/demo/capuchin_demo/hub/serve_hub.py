@@ -1,4 +1,4 @@
-"""The GraphQL API, limited to the operations that REST lacks; all others are unexpected."""
+"""All routers as one application, with the GraphQL operations that REST lacks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from bot.localhub.actions.pulls import mark_ready
-from bot.localhub.state import Exchange, Issue, Pull, Repo, node_id, stamp
-from bot.localhub.tokens import Token
+from capuchin_demo.hub.apps import RegistrationRouter
+from capuchin_demo.hub.hub_pages import PageRouter
+from capuchin_demo.hub.pull_actions import mark_ready
+from capuchin_demo.hub.rest_router import PREFIX, RestRouter
+from capuchin_demo.hub.smart_http import GitRouter
+from capuchin_demo.hub.state import Exchange, Issue, Pull, Repo, node_id, stamp
+from capuchin_demo.hub.tokens import Token
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
 
 PATH = "/api/graphql"
 READY = re.compile(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:")
@@ -105,3 +112,28 @@ def _access_error(
 
 def _error_body(kind: str, message: str) -> dict[str, Any]:
     return {"data": None, "errors": [{"type": kind, "message": message}]}
+
+
+METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+
+
+def create_app(hub: LocalHub) -> Starlette:
+    """Build the application from its routers. Any other path is 404."""
+    pages = PageRouter(hub)
+    rest = RestRouter(hub)
+    git = GitRouter(hub)
+    registration = RegistrationRouter(hub)
+    graphql = GraphQLRouter(hub)
+    return Starlette(
+        routes=[
+            Route("/api/graphql", graphql.handle, methods=["POST"]),
+            Route(PREFIX + "/{rest:path}", rest.handle, methods=METHODS),
+            Route(PREFIX, rest.handle, methods=METHODS),
+            Route("/settings/apps/new", registration.handle, methods=["POST"]),
+            Route("/organizations/{org}/settings/apps/new", registration.handle, methods=["POST"]),
+            Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),
+            Route("/{owner}/{repo}/{service:path}", git.with_fallback(pages.handle),
+                  methods=["GET", "POST"]),
+            Route("/{path:path}", pages.handle, methods=["GET"]),
+        ]
+    )  # fmt: skip

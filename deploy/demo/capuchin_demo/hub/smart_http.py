@@ -15,15 +15,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from bot.localhub.actions import refs
-from bot.localhub.errors import Refusal
-from bot.localhub.git.run import git_binary, git_environment
-from bot.localhub.state import Exchange, Repo
-from bot.localhub.tokens import Token
-from pipeline.codebase.processes import kill_session
+from capuchin_demo.hub import pull_actions as refs
+from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.git_repository import git_binary, git_environment
+from capuchin_demo.hub.state import Exchange, Repo
+from capuchin_demo.hub.tokens import Token
+from pipeline.codebase.git import kill_session
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
 
 SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
 """The smart protocol only: other paths of the repository cannot be requested."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from bot.localhub.git.repo import GitRepo
+from capuchin_demo.hub.git_repository import GitRepo
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's repository roles, weakest first."""

@@ -1,14 +1,22 @@
-"""Builds webhook payloads and sends them if the App is installed and subscribes to the event."""
+"""Builds and sends webhooks."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import hmac
+import json
+import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bot.localhub.git.types import Commit
-from bot.localhub.json import people, pulls, repositories
-from bot.localhub.json.checks import check_run, check_suite, status
-from bot.localhub.json.issues import issue as issue_shape
-from bot.localhub.state import (
+import httpx
+
+from capuchin_demo.hub import issue_json, repository_json
+from capuchin_demo.hub.git_json import check_run, check_suite, status
+from capuchin_demo.hub.git_repository import Commit
+from capuchin_demo.hub.issue_json import issue as issue_shape
+from capuchin_demo.hub.state import (
     AppInstallation,
     CheckRun,
     CheckSuite,
@@ -22,7 +30,129 @@ from bot.localhub.state import (
 )
 
 if TYPE_CHECKING:
-    from bot.localhub.hub import LocalHub
+    from capuchin_demo.hub.hub import LocalHub
+
+
+TIMEOUT_S = 10.0
+"""https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
+ENTERPRISE_VERSION = "3.17.0"
+
+
+@dataclass(eq=False)
+class Delivery:
+    """One webhook. `status` is the response's; None while it is pending, unsent or failed."""
+
+    guid: str
+    event: str
+    action: str | None
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+    status: int | None = None
+    response: str = ""
+    error: str = ""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+def sign(secret: str, body: bytes) -> str:
+    """The value of `X-Hub-Signature-256`."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+class Webhooks:
+    """Sends one webhook at a time, in order. Without `url` it only records them."""
+
+    def __init__(self, secret: str, app_id: int) -> None:
+        self.url: str | None = None
+        self.enterprise_host = ""
+        """The host name of this Enterprise Server; empty for github.com."""
+        self.deliveries: list[Delivery] = []
+        self._secret = secret
+        self._app_id = app_id
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._client: httpx.AsyncClient | None = None
+
+    def send(self, event: str, payload: dict[str, Any]) -> Delivery:
+        """Start a delivery; `wait_until_idle` waits for it.
+
+        With a `url`, this needs a running event loop.
+        """
+        body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
+        guid = str(uuid.uuid1())
+        headers = self._headers(event, guid, body)
+        return self._start(Delivery(guid, event, payload.get("action"), headers, body))
+
+    def resend(self, old: Delivery) -> Delivery:
+        """Send the same guid and bytes again, like GitHub's redeliver button."""
+        return self._start(Delivery(old.guid, old.event, old.action, dict(old.headers), old.body))
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no delivery is pending, including those that a response causes."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def close(self) -> None:
+        """Cancel pending deliveries."""
+        for task in self._tasks:
+            task.cancel()
+        await self.wait_until_idle()
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def _start(self, delivery: Delivery) -> Delivery:
+        self.deliveries.append(delivery)
+        if self.url is not None:
+            task = asyncio.get_running_loop().create_task(self._post(self.url, delivery))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return delivery
+
+    async def _post(self, url: str, delivery: Delivery) -> None:
+        async with self._lock:
+            if self._client is None:
+                self._client = httpx.AsyncClient(
+                    timeout=TIMEOUT_S,
+                    trust_env=False,
+                    verify=url.startswith("https:"),
+                    # A kept connection may be about to be closed when the next webhook takes it.
+                    limits=httpx.Limits(max_keepalive_connections=0),
+                )
+            try:
+                answer = await self._client.post(
+                    url, content=delivery.body, headers=delivery.headers
+                )
+            except httpx.HTTPError as failure:
+                delivery.error = f"{type(failure).__name__}: {failure}"
+            else:
+                delivery.status, delivery.response = answer.status_code, answer.text
+
+    def _headers(self, event: str, guid: str, body: bytes) -> dict[str, str]:
+        sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()
+        enterprise = {
+            "X-GitHub-Enterprise-Host": self.enterprise_host,
+            "X-GitHub-Enterprise-Version": ENTERPRISE_VERSION,
+        }
+        return {
+            **(enterprise if self.enterprise_host else {}),
+            "Accept": "*/*",
+            "Content-Type": "application/json",
+            "User-Agent": f"GitHub-Hookshot/{hashlib.sha256(guid.encode()).hexdigest()[:7]}",
+            "X-GitHub-Delivery": guid,
+            "X-GitHub-Event": event,
+            "X-GitHub-Hook-ID": str(self._app_id + 1000),
+            "X-GitHub-Hook-Installation-Target-ID": str(self._app_id),
+            "X-GitHub-Hook-Installation-Target-Type": "integration",
+            "X-Hub-Signature": f"sha1={sha1}",
+            "X-Hub-Signature-256": sign(self._secret, body),
+        }
+
 
 Json = dict[str, Any]
 
@@ -32,7 +162,7 @@ NO_COMMIT = "0" * 40
 def send_issue_event(hub: LocalHub, one: Issue, action: str, by: User, **more: Any) -> None:
     """Send `issues` with `action`, or `pull_request` for a pull request."""
     if isinstance(one, Pull):
-        shape = pulls.pull(hub.url, one, hub.pull_facts(one))
+        shape = issue_json.pull(hub.url, one, hub.pull_facts(one))
         parts = {"number": one.number, "pull_request": shape, **more}
         emit(hub, "pull_request", one.repo, by, {"action": action, **parts})
     else:
@@ -42,7 +172,7 @@ def send_issue_event(hub: LocalHub, one: Issue, action: str, by: User, **more: A
 
 def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: User) -> None:
     """Send `check_run`, created or completed."""
-    app = people.app(hub.url, hub.app, repo.owner)
+    app = repository_json.app(hub.url, hub.app, repo.owner)
     shape = check_run(hub.url, repo, run, app)
     app = shape["app"]
     shape["check_suite"] = {
@@ -52,7 +182,7 @@ def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: 
         "head_sha": run.head_sha,
         "status": run.status,
         "conclusion": run.conclusion,
-        "url": f"{repositories.api_url(hub.url, repo)}/check-suites/{run.suite.id}",
+        "url": f"{repository_json.api_url(hub.url, repo)}/check-suites/{run.suite.id}",
         "before": None,
         "after": run.head_sha,
         "pull_requests": shape["pull_requests"],
@@ -66,7 +196,9 @@ def send_check_event(hub: LocalHub, repo: Repo, run: CheckRun, action: str, by: 
 def send_suite_event(hub: LocalHub, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
     """Send `check_suite`, completed."""
     runs = [run for run in repo.check_runs if run.suite is suite]
-    app = check_run(hub.url, repo, runs[0], people.app(hub.url, hub.app, repo.owner))["app"]
+    app = check_run(hub.url, repo, runs[0], repository_json.app(hub.url, hub.app, repo.owner))[
+        "app"
+    ]
     shape = check_suite(hub.url, repo, suite, runs, repo.git.read_commits([suite.head_sha])[0], app)
     emit(hub, "check_suite", repo, by, {"action": action, "check_suite": shape})
 
@@ -121,7 +253,7 @@ def emit(hub: LocalHub, event: str, repo: Repo, by: User, payload: Json) -> None
     one = repo.installation
     if one is None or event not in hub.app.events:
         return
-    shape = repositories.repository(hub.url, repo)
+    shape = repository_json.repository(hub.url, repo)
     if event == "push":
         shape |= {
             "owner": {**shape["owner"], "name": repo.owner.login, "email": None},
@@ -136,7 +268,7 @@ def emit(hub: LocalHub, event: str, repo: Repo, by: User, payload: Json) -> None
         {
             **payload,
             "repository": shape,
-            "sender": people.user(hub.url, by),
+            "sender": repository_json.user(hub.url, by),
             "installation": {"id": one.id, "node_id": node_id("MDIz", one.id)},
         },
     )
@@ -146,10 +278,10 @@ def send_installation_event(hub: LocalHub, one: AppInstallation, action: str, by
     """Send `installation`, created or deleted."""
     payload = {
         "action": action,
-        "installation": people.installation(hub.url, hub.app, one),
+        "installation": repository_json.installation(hub.url, hub.app, one),
         "repositories": [repo_summary(repo) for repo in one.repos],
         "requester": None,
-        "sender": people.user(hub.url, by),
+        "sender": repository_json.user(hub.url, by),
     }
     hub.webhooks.send("installation", payload)
 
@@ -160,12 +292,12 @@ def send_selection_event(
     """Send `installation_repositories`: the account's owner changed the selection."""
     payload = {
         "action": "added" if added else "removed",
-        "installation": people.installation(hub.url, hub.app, one),
+        "installation": repository_json.installation(hub.url, hub.app, one),
         "repository_selection": "selected",
         "repositories_added": [repo_summary(repo) for repo in added],
         "repositories_removed": [repo_summary(repo) for repo in removed],
         "requester": None,
-        "sender": people.user(hub.url, by),
+        "sender": repository_json.user(hub.url, by),
     }
     hub.webhooks.send("installation_repositories", payload)
 
@@ -185,8 +317,8 @@ def send_ping(hub: LocalHub) -> None:
             "secret": "********",
             "url": hub.webhook_url or f"{hub.url}/nowhere",
         },
-        "created_at": people.CREATED,
-        "updated_at": people.CREATED,
+        "created_at": repository_json.CREATED,
+        "updated_at": repository_json.CREATED,
         "app_id": app_id,
         "deliveries_url": f"{hub.url}/api/v3/app/hook/deliveries",
     }

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.learning.trainer.tokens import answer_tokens, prompt_tokens
-from pipeline.learning.trainer.train import BETA
+from pipeline.lab.learning.trainer.train import BETA
+from pipeline.lab.learning.trainer.train_tokens import answer_tokens, prompt_tokens
 
 
 def main(requests: Path, scores: Path, trained: Path) -> int:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pipeline.learning.trainer.tokens import (
+from pipeline.lab.learning.trainer.train_tokens import (
     completion_example,
     count_tokens,
     preference_example,

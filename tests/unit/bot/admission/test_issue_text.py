@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.admission.issue_text import MAX_COMMENTS, MAX_DISCUSSION_CHARACTERS, build_issue
-from bot.github.models import CommentFacts, IssueFacts
-from bot.types import Login
+from bot.data.github_facts import CommentFacts, IssueFacts
+from bot.data.run import Login
 from bot.visible_text import visible_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,20 +14,28 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.display.base import parse_count, print_progress
-from bot.cli.display.open import open_display
-from bot.cli.display.time_left import FILE, Pace, estimate_run, load_expected, save_duration
-from bot.storage.progress import Progress
-from bot.types import now, replace
+from bot.cli.display import (
+    FILE,
+    Pace,
+    estimate_run,
+    load_expected,
+    parse_count,
+    print_progress,
+    save_duration,
+)
+from bot.cli.options import open_display
+from bot.data.progress import Progress
+from bot.data.run import now
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.suite import describe_count
+from sandbox.frozen import replace
 
 RUN = """
 import time
-from bot.cli.display.base import print_progress
-from bot.cli.display.open import open_display
-from bot.storage.progress import Progress
-from bot.types import now
+from bot.cli.display import print_progress
+from bot.cli.options import open_display
+from bot.data.progress import Progress
+from bot.data.run import now
 
 with open_display() as display:
     print_progress("Working on the last commit.")

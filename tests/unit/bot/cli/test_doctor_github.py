@@ -11,10 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from bot.cli.doctor.github import check_clock, check_public_url
-from bot.cli.doctor.types import CheckFailed
+from bot.cli.doctor_services import CheckFailed, check_clock, check_public_url
+from bot.data.run import now
 from bot.settings import Settings
-from bot.types import now
 
 
 @contextmanager

@@ -11,18 +11,20 @@ import pytest
 from pydantic import BaseModel
 
 from bot.cli import main
-from pipeline.bundle.write import write_bundle
+from pipeline.bundle import write_bundle
+from pipeline.data.code_places import Context, Findings, SourceFile
+from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.suite_reports import Standing
+from pipeline.data.types import Candidate, Patch, Usage
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
 from pipeline.models.base import Message, ModelProfile, Price
-from pipeline.options import Options, SelectionMethod
 from pipeline.selection.verdict import Verdict
 from pipeline.selection.voting import vote
 from pipeline.state import ReplyKind
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Context, Findings, Patch, SourceFile, Standing, Usage
-from pipeline.workflows.setup import EffectiveSetup
-from sandbox.base import Execution
+from pipeline.workflows.outcome import EffectiveSetup
+from sandbox.program import Execution
 from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
 from tests.support.sandboxes import TableSandbox
 

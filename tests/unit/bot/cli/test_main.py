@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import FAILED, main
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[4]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from bot.cli.evaluation.recall import measure_recall
+from bot.cli.lab.evaluate_recall import measure_recall
 from bot.settings import Settings
 from pipeline.codebase.git import git
-from pipeline.evaluation.dataset import BadData
+from pipeline.lab.dataset import BadData
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_repository
 from tests.support.recorded_scout import NO, YES, scouted

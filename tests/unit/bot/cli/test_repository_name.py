@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.cli.local_repository import NoRepository, list_refs, name_repository
-from bot.types import CommitSha
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
+from pipeline.data.types import CommitSha
 from tests.support.data import local_git
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.cli.display.base import print_progress
-from bot.cli.terminal import printable
+from bot.cli.display import print_progress
+from bot.safe_text import printable
 
 EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
 

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot.comments import candidates, config_proposal, followup, pull_request, replies
-from bot.comments import verdict as verdict_text
-from bot.comments.code_destinations import destinations_note
-from bot.comments.no_fix import NO_FIX_REASONS
-from bot.git.commit_style import CommitStyle
-from bot.github.repository import Identity
-from bot.runner.types import Outcome
-from bot.runs import judge
-from bot.types import Login, Mode, SkippedComments, replace
+from bot.comments import candidates, failures, followup, pull_request, replies
+from bot.comments import candidates as verdict_text
+from bot.comments import settings_file as config_proposal
+from bot.comments.failures import NO_FIX_REASONS
+from bot.comments.run_details import destinations_note
+from bot.data.github_facts import Identity
+from bot.data.job import Outcome
+from bot.data.pull import CommitStyle
+from bot.data.run import Login, Mode, SkippedComments
+from bot.runs import steps as judge
+from pipeline.data.code_places import Context, Findings, ShownFile
+from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, SuiteRun
+from pipeline.data.types import Candidate, NoFix, Patch, RejectedEdit, Selection, VoteTable
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, Verdict
-from pipeline.types import (
-    Candidate,
-    Context,
-    Findings,
-    FurtherScript,
-    NoFix,
-    Patch,
-    RejectedEdit,
-    Selection,
-    ShownFile,
-    Standing,
-    SuiteReport,
-    SuiteRun,
-    VoteTable,
-)
+from sandbox.frozen import replace
 from tests.support.data.publishing import (
     ACCOUNTS,
     BREAKS,
@@ -132,9 +122,9 @@ NOT_USED: Mapping[str, str] = {
             "capuchin", "B", CHOSEN.evidence.reproduction, replace(FAILS, exit_code=4)
         ),
         "changed since": candidates.review_in_between(12),
-        "a person's": candidates.foreign_push(12),
-        "not to be pushed": candidates.push_forbidden("it changes a path that no edit may change"),
-        "refused by GitHub": candidates.push_rejected(12),
+        "a person's": failures.foreign_push(12),
+        "not to be pushed": failures.push_forbidden("it changes a path that no edit may change"),
+        "refused by GitHub": failures.push_rejected(12),
     }.items()
 }
 

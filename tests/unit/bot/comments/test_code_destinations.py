@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.comments.code_destinations import destinations_note, external_hosts
+from bot.comments.run_details import destinations_note, external_hosts
 from bot.settings import Settings
 from sandbox.frozen import replace
 from tests.support.data.publishing import ACCOUNTS

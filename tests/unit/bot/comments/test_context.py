@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.comments.context import build_context_report, render_context
+from bot.comments.run_details import build_context_report, render_context
 from pipeline.context.finder import ContextFinder
-from pipeline.options import Options
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Account, Issue, Usage
 from pipeline.store import DirStore
-from pipeline.types import Account, Context, Issue, Usage
 from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.comments import config_proposal
-from bot.comments.environment import build_environment_report, render_environment
+from bot.comments import settings_file as config_proposal
+from bot.comments.run_details import build_environment_report, render_environment
+from bot.data.progress import Progress
 from bot.repo_config.model import RepoConfig, parse_config
-from bot.runner.informed import with_environment
-from bot.storage.progress import Progress, ProgressStore
+from bot.runner.model_wrappers import with_environment
+from bot.storage.progress_reports import ProgressStore
+from pipeline.data.types import NoFix
 from pipeline.environment.health import Health, ImportedPackage
-from pipeline.environment.memory import WorkingAttempt
+from pipeline.environment.prepare import WorkingAttempt
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 from pipeline.store import DirStore
-from pipeline.types import NoFix, replace
-from sandbox.environment.installation import Installation, LeftOut
+from sandbox.environment.recipe import Installation, LeftOut
+from sandbox.frozen import replace
 
 HOSTILE = "</output> @everyone *x* <script>"
 BROKEN = Health(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bot.comments import pull_request
-from bot.comments.evidence.vote_table import render_edits, render_vote_table
 from bot.comments.status import pull_marker
-from bot.types import RunId
-from pipeline.outcomes import CutShort
-from pipeline.types import Context, JudgedEdits, RejectedEdit, Standing
+from bot.comments.vote_table import render_edits, render_vote_table
+from bot.data.run import RunId
+from pipeline.data.code_places import Context
+from pipeline.data.suite_reports import CutShort, Standing
+from pipeline.data.types import JudgedEdits, RejectedEdit
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection

@@ -6,10 +6,11 @@ from typing import get_args
 
 import pytest
 
-from bot.comments import no_fix, replies, status
-from bot.failures import environment_detail
-from bot.types import Failure, Login, RepoRef, Run, RunId
-from pipeline.types import NoFix, NoFixReason
+from bot.comments import failures, replies, status
+from bot.comments import failures as no_fix
+from bot.data.run import Failure, Login, RepoRef, Run, RunId
+from bot.errors import environment_detail
+from pipeline.data.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
 
@@ -24,14 +25,14 @@ RUN = Run(
 
 @pytest.mark.parametrize("failure", list(Failure))
 def test_each_failure_has_a_sentence(failure: Failure) -> None:
-    said = status.failure_reason(failure, "pip install .")
+    said = failures.failure_reason(failure, "pip install .")
     assert said.endswith(".")
     assert "{" not in said
     assert failure.name not in said
 
 
 def test_no_two_failures_sound_alike() -> None:
-    said = [status.failure_reason(failure) for failure in Failure]
+    said = [failures.failure_reason(failure) for failure in Failure]
     assert len(set(said)) == len(said)
 
 

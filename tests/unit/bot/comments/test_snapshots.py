@@ -10,17 +10,18 @@ from types import ModuleType
 import pytest
 
 from bot.commands.dispatch import VERBS
-from bot.comments import candidates, config, config_proposal, followup, replies, stats, verdict
+from bot.comments import candidates, followup, replies
+from bot.comments import candidates as verdict
 from bot.comments import pull_request as evidence
+from bot.comments import settings_file as config
+from bot.comments import settings_file as config_proposal
+from bot.comments import statistics as stats
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
-from bot.comments.queue import render_queued
-from bot.github.models import ExistingWork, LinkedPull
-from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, merge_layers
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem
-from bot.storage.progress import Progress
-from bot.types import (
-    CommitSha,
+from bot.comments.status import render_queued
+from bot.data.github_facts import ExistingWork, LinkedPull
+from bot.data.progress import Progress
+from bot.data.run import (
     Failure,
     Login,
     Mode,
@@ -30,12 +31,20 @@ from bot.types import (
     SkippedComments,
     Stop,
     StopReason,
-    replace,
 )
-from pipeline.types import NoFix, TestScript
+from bot.repo_config.model import (
+    CONFIG_PATHS,
+    ConfigProblem,
+    EffectiveConfig,
+    Layer,
+    LayerProblem,
+    merge_layers,
+)
+from pipeline.data.types import CommitSha, NoFix, TestScript
 from pipeline.workflows.plan import CostEstimate, Plan
 from pipeline.workflows.verify import Verification
-from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 from tests.support import phone_readability
 from tests.support.data.publishing import BREAKS, FAILS, PASSES, a_run, a_selection
 from tests.support.snapshots import assert_snapshot

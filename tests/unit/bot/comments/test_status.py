@@ -6,17 +6,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.comments import status
-from bot.comments.queue import render_queued
-from bot.storage.progress import Progress, ProgressStore, range_of_durations
-from bot.types import QueuePosition, replace
+from bot.comments.status import render_queued
+from bot.data.progress import Progress, range_of_durations
+from bot.data.run import QueuePosition
+from bot.storage.progress_reports import ProgressStore
 from pipeline.context.finder import CONTEXT_KEY
+from pipeline.data.code_places import Context
+from pipeline.data.suite_reports import SuiteRun
+from pipeline.data.types import NoFix, Usage
 from pipeline.generation.testing import TestingState
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger
+from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.regression.results import TestRun
 from pipeline.state import Phase
 from pipeline.store import DirStore, Store
-from pipeline.types import Context, NoFix, SuiteRun, Usage
-from sandbox.base import Execution
+from sandbox.frozen import replace
+from sandbox.program import Execution
 from tests.support.data.publishing import a_run
 from tests.support.snapshots import assert_snapshot
 

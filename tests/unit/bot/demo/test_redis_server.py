@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from bot.demo.redis_server import find_free_port
+from capuchin_demo.environment import find_free_port
 
 
 def test_a_free_port_is_none_that_the_system_gives_to_others() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bot.data.github_facts import Identity
+from bot.data.run import Login
 from bot.errors import PushRejected, UnfitDiff
 from bot.git.commits import branch_name, create_commit, push
-from bot.git.remote import Remote
-from bot.github.repository import Identity
-from bot.types import CommitSha, Login
+from bot.git.mirrors import Remote
 from pipeline.codebase.git import git
+from pipeline.data.types import CommitSha
 from tests.support.data import local_git
 from tests.support.data.publishing import FIX, SHOP
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from bot.errors import RepositoryEmpty, RepositoryGone
-from bot.git.mirrors import Mirrors
-from bot.git.remote import Remote
-from bot.types import CommitSha
+from bot.git.mirrors import Mirrors, Remote
 from pipeline.codebase.git import git
 from pipeline.concurrency import gather_all
+from pipeline.data.types import CommitSha
 from tests.support.data import local_git
 from tests.support.data.publishing import SHOP
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from bot.errors import RepositoryGone
-from bot.git.remote import Remote
-from bot.github.errors import GitHubUnavailable
+from bot.errors import GitHubUnavailable, RepositoryGone
+from bot.git.mirrors import Remote
 
 
 @contextmanager

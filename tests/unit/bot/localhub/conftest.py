@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.localhub import AppIdentity, LocalHub, Repo, generate_app
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.tokens import AppIdentity, generate_app
 
 
 @pytest.fixture(scope="session")

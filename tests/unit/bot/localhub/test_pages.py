@@ -7,10 +7,12 @@ import re
 import httpx
 import pytest
 
-from bot.localhub import LocalHub, Pull, Repo
-from bot.localhub.actions import checks, comments, pulls
-from bot.localhub.forms import Visitor
-from bot.localhub.pages import render_markdown
+from capuchin_demo.hub import check_actions as checks
+from capuchin_demo.hub import issue_actions as comments
+from capuchin_demo.hub import pull_actions as pulls
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.hub_pages import Visitor, render_markdown
+from capuchin_demo.hub.state import Pull, Repo
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 

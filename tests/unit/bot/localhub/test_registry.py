@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.localhub import AppIdentity, LocalHub, Repo
-from bot.localhub.errors import GitCommandFailed
-from bot.localhub.webhooks import sign
+from capuchin_demo.hub.faults import GitCommandFailed
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.tokens import AppIdentity
+from capuchin_demo.hub.webhooks import sign
 
 
 @pytest.mark.parametrize(

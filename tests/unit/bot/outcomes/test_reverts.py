@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.models import CommitFacts, PullRequestFacts
-from bot.outcomes.reverts import find_reverted
+from bot.data.github_facts import CommitFacts, PullRequestFacts
+from bot.outcomes import find_reverted
 
 
 def sha(number: int) -> str:

@@ -7,9 +7,9 @@ import json
 from arq import ArqRedis
 from redis.asyncio import Redis
 
+from bot.data.run import Lane, RunId
 from bot.queue.nudges import Nudges
 from bot.storage.storage import Storage
-from bot.types import Lane, RunId
 
 
 async def test_a_nudge_is_kept_as_arq_itself_would_keep_it(storage: Storage, redis: Redis) -> None:

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from bot.data.run import now
 from bot.queue.position import estimate_waits
-from bot.types import now, replace
+from sandbox.frozen import replace
 from tests.support.data.publishing import a_run
 
 USUAL = (600.0, 900.0)

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.recorded.cache import TTL_SECONDS, PromptCache
-from bot.recorded.recording import Recording, RecordingError
-from bot.recorded.requests import PromptPart, ReceivedRequest
+from capuchin_demo.recorded.recording import PromptPart, ReceivedRequest, Recording, RecordingError
+from capuchin_demo.recorded.responses import TTL_SECONDS, PromptCache
+from pipeline.data.types import Usage
 from pipeline.models.base import Message
-from pipeline.types import Usage
 
 
 def asked(call: str, last: str = "Hello?", *, system: str = "", turn: int = 0) -> ReceivedRequest:

@@ -8,8 +8,7 @@ from typing import Final
 
 import pytest
 
-from bot.repo_config.layers import EffectiveConfig, list_settings
-from bot.repo_config.model import RepoConfig
+from bot.repo_config.model import EffectiveConfig, RepoConfig, list_settings
 
 TESTS: Final = Path(__file__).parents[3]
 OUTCOMES: Final = "e2e/publishing/test_outcomes.py::"

@@ -9,10 +9,16 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from bot.comments.config import render_config, render_config_lines
-from bot.repo_config.layers import EffectiveConfig, Layer, LayerProblem, list_settings, merge_layers
-from bot.repo_config.model import RepoConfig
-from bot.repo_config.schema import json_schema
+from bot.comments.settings_file import render_config, render_config_lines
+from bot.repo_config.model import (
+    EffectiveConfig,
+    Layer,
+    LayerProblem,
+    RepoConfig,
+    json_schema,
+    list_settings,
+    merge_layers,
+)
 from tests.support.snapshots import assert_snapshot
 
 ROOT = Path(__file__).parents[4]

@@ -16,7 +16,7 @@ from bot.repo_config.model import (
     parse_or_list_problems,
 )
 from bot.repo_config.untrusted import read_untrusted
-from pipeline.options import Options
+from pipeline.data.options import Options
 
 EXAMPLE = Path(__file__).parents[4] / "capuchin.example.yml"
 

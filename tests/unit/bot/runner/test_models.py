@@ -12,19 +12,18 @@ import pytest
 from pydantic import SecretStr
 
 from bot.comments.pull_request import price_notes, render_cost
-from bot.recorded.recording import Recording
-from bot.recorded.server import RecordedServer
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.models.base import Message, ModelMisconfigured, ModelRequest
-from pipeline.models.likelihood import ScoreUnavailable
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
-from pipeline.shown import Located
-from pipeline.solve import Models
+from bot.storage.workers import InFlightWork
+from capuchin_demo.recorded.recording import Recording
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.code_places import Located
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.models.base import Message, ModelMisconfigured, ModelRequest, ScoreUnavailable
+from pipeline.models.metering import Meter
 from pipeline.store import DirStore
-from pipeline.types import Issue
+from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
 
 NAME = "claude-haiku-4-5"

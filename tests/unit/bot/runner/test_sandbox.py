@@ -6,8 +6,8 @@ import pytest
 
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings, SettingsError
-from sandbox.docker.engine import DockerEngine
-from sandbox.kubernetes.engine import KubernetesEngine
+from sandbox.docker.docker_engine import DockerEngine
+from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 
 
 async def test_executions_run_in_docker_by_default() -> None:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.server.run_edits import (
-    ALL_CHARACTERS,
-    LEFT_OUT,
-    MAX_EDITS,
-    MAX_SCRIPTS,
-    build_edit_table,
-)
-from pipeline.types import Candidate, JudgedEdits, NoFix, Patch, Standing, TestScript, VoteTable
+from bot.server.run_edits import ALL_CHARACTERS, LEFT_OUT, MAX_EDITS, MAX_SCRIPTS, build_edit_table
+from pipeline.data.suite_reports import Standing
+from pipeline.data.types import Candidate, JudgedEdits, NoFix, Patch, TestScript, VoteTable
 from sandbox.frozen import replace
 from tests.support.data.publishing import BREAKS, FAILS, FIX, HANGS, PASSES, selection_of_three
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from bot.server.charts import HEIGHT, WIDTH, draw_days
-from bot.server.run_list import DAYS, PER_PAGE, RunFilter, list_runs, summarize_days
-from bot.types import Run, RunStatus, now
+from bot.data.run import Run, RunStatus, now
+from bot.server.run_list import (
+    DAYS,
+    HEIGHT,
+    PER_PAGE,
+    WIDTH,
+    RunFilter,
+    draw_days,
+    list_runs,
+    summarize_days,
+)
 from tests.support.data.publishing import a_run
 
 TODAY = date(2026, 3, 1)

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from bot.server.timeline import build_timeline
-from bot.storage.progress import Progress
-from bot.types import RunStatus
-from pipeline.types import Account, Usage
+from bot.data.progress import Progress
+from bot.data.run import RunStatus
+from bot.server.run_report import build_timeline
+from pipeline.data.types import Account, Usage
 from tests.support.data.publishing import a_run
 
 BEGUN = a_run().created_at

@@ -12,16 +12,10 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from bot.localhub.serve import serve_app
 from bot.server.app import create_app
+from bot.server.connections import serve_app
 from bot.settings import Settings
-from bot.storage.client import (
-    UNREACHABLE,
-    open_redis,
-    plain_client,
-    run_script,
-    waiting_client,
-)
+from bot.storage.client import UNREACHABLE, open_redis, plain_client, run_script, waiting_client
 from bot.storage.storage import Storage
 from tests.support.redis import RedisServer
 from tests.support.redis_topologies import run_one_node, run_one_sentinel

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
+from bot.data.run import Login, RepoRef, Run, RunId
 from bot.settings import Settings
 from bot.storage.day_budget import DayBudget
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Login, RepoRef, Run, RunId
 from pipeline.budget import Budget, CostBounds, Grant
 from pipeline.concurrency import gather_all
-from pipeline.errors import BudgetSpent
+from pipeline.run_errors import BudgetSpent
 
 SHOP = RepoRef(owner="acme", name="shop", installation=1)
 OTHER = RepoRef(owner="acme", name="Other", installation=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.storage.draining import InFlightWork
+from bot.storage.workers import InFlightWork
 
 
 async def test_with_nothing_under_way_it_is_drained() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import Redis
 
-from bot.queue.slots import Slots
+from bot.data.run import Lane, Login, Mode, RepoRef, RunId
+from bot.queue.worker import Slots
 from bot.storage.active_runs import BATCH
 from bot.storage.keys import Keys
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.types import Lane, Login, Mode, RepoRef, RunId, replace
 from pipeline.concurrency import gather_all
+from sandbox.frozen import replace
 from tests.support.redis_traffic import count_traffic
 
 MANY = 2 * BATCH

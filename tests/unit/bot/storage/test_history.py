@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from bot.data.run import Login, Mode, RepoRef, RunStatus, now
 from bot.errors import LeaseLost
 from bot.storage.history import HISTORY_SECONDS, RunHistory, RunHistoryEntry
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
-from bot.types import Login, Mode, RepoRef, RunStatus, now, replace
+from sandbox.frozen import replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import Redis
 
+from bot.data.request import StartOutcome
+from bot.data.run import Login, RepoRef, RunId, RunStatus
 from bot.errors import LeaseLost
 from bot.storage.lease import Lease
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
-from bot.triggers.requests import StartOutcome
-from bot.types import Login, RepoRef, RunId, RunStatus
 from pipeline.concurrency import gather_all
-from pipeline.records import encode_record
+from pipeline.store import encode_record
 from sandbox.frozen import replace
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)

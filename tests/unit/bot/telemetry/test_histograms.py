@@ -8,14 +8,21 @@ import time
 import pytest
 from redis.asyncio import Redis
 
+from bot.data.run import Lane
 from bot.server.metrics import Room, render_metrics
 from bot.storage.history import Totals
 from bot.storage.storage import Storage
 from bot.storage.workers import WorkerState
-from bot.telemetry.call_log import log_calls
-from bot.telemetry.gauges import DISK_FREE, DISK_SIZE, GITHUB_REMAINING, GitHubRate
-from bot.telemetry.histograms import MODEL_CALL, RECORDER, Recorder
-from bot.types import Lane
+from bot.telemetry.log import log_calls
+from bot.telemetry.measurements import (
+    DISK_FREE,
+    DISK_SIZE,
+    GITHUB_REMAINING,
+    MODEL_CALL,
+    RECORDER,
+    GitHubRate,
+    Recorder,
+)
 from sandbox.observation import Kind, add_observer, observe, remove_observer
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.triggers.command_text import Command, nearest_verb, parse_command
+from bot.data.request import Command
+from bot.webhooks.command_text import nearest_verb, parse_command
 
 
 @pytest.mark.parametrize(

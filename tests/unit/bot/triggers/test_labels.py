@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.triggers.labels import LabelSet, has_label
-from bot.types import Mode, replace
+from bot.data.run import Mode
+from bot.webhooks.labels import LabelSet, has_label
+from sandbox.frozen import replace
 from tests.support.data.publishing import a_run
 
 LABELS = LabelSet("Capuchin")

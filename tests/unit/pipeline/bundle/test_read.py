@@ -14,8 +14,7 @@ import zstandard
 
 from bot.cli import local_run
 from bot.cli import replay as cli_replay
-from pipeline.bundle.read import LARGEST_DOCUMENT, BadBundle, read_bundle
-from pipeline.bundle.write import write_bundle
+from pipeline.bundle import LARGEST_DOCUMENT, BadBundle, read_bundle, write_bundle
 
 
 def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:

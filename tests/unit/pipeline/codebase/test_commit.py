@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase
-from pipeline.codebase.conventions import detect_conventions
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.edits.patches import create_patch
-from pipeline.environment.packages import read_manifests
+from pipeline.languages.conventions import detect_conventions
+from pipeline.languages.python.packages import read_manifests
 from pipeline.regression.command import find_commands
-from sandbox.archive import Archive
+from sandbox.tree import Archive
 from tests.support.data.bombs import commit_bomb
 from tests.support.data.repositories import make_codebase, make_repository
 from tests.support.proc import read_processes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.conventions import Conventions, detect_conventions, is_test
+from pipeline.languages.conventions import Conventions, detect_conventions, is_test
 from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.codebase.commit import read_log
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.history import read_log
 from tests.support.data.repositories import make_codebase
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.codebase.commit import Codebase
-from sandbox.environment.recipe import read_manifests
+from pipeline.languages.detect import read_manifests
 from tests.support.data.repositories import make_repository
 
 LINKS = {

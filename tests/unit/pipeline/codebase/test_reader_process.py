@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.reader_process import ReaderProcess
+from pipeline.codebase.isolated import ReaderProcess
 from pipeline.context.outline import Outline, outline_of
-from pipeline.selection.normalise.canonical import normalise
-from pipeline.selection.normalise.lexing import lex, lex_in_process
-from pipeline.selection.normalise.plain_text import split_plain_text
+from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.lexing import lex, lex_in_process, split_plain_text
 from tests.support.data.diffs import diff_of
 
 BOMB = "a=>" * 2_500

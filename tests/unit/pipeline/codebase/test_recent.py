@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.codebase.recent import RecentBytes
+from pipeline.codebase.commit import RecentBytes
 
 
 def test_what_was_asked_for_longest_ago_makes_room() -> None:

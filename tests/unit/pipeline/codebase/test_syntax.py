@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.codebase.syntax import find_syntax_errors
+from pipeline.languages.python.source import find_syntax_errors
 
 
 async def test_an_error_is_reported_with_its_line() -> None:

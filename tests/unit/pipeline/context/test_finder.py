@@ -4,17 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.context.files.discover import find_sources
+from pipeline.context.files.sources import find_sources
 from pipeline.context.finder import CONTEXT_KEY, ContextFinder
 from pipeline.context.packing import FileBudget, pack
 from pipeline.context.ranking import merge, parse_order
-from pipeline.context.relevance.verdict import parse_verdict
-from pipeline.context.search.prefilter import prefilter
+from pipeline.context.retrieval.prefilter import prefilter
+from pipeline.context.scout import parse_verdict
 from pipeline.context.tokens import estimate_tokens
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.models.base import ContextTooLong, ModelRefused
-from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Context, Issue
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import Answer, ScriptedModel
 

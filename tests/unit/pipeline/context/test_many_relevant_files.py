@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.context.finder import ContextFinder
-from pipeline.context.search.search import MOST_RANKED
-from pipeline.options import Options
+from pipeline.context.retrieval.retrieve import MOST_RANKED
+from pipeline.data.code_places import Context
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from pipeline.store import DirStore
-from pipeline.types import Context, Issue
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_scout import NO, YES

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pipeline.context.packing import FileBudget, fit_file, pack
 from pipeline.context.tokens import estimate_tokens
-from pipeline.types import SourceFile
+from pipeline.data.code_places import SourceFile
 
 TOKENS = {"a.py": 500, "b.py": 300, "huge.py": 9000, "named.py": 700, "tests/t.py": 100}
 

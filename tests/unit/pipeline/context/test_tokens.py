@@ -8,16 +8,15 @@ import pytest
 
 from bot.runner.models import ModelContext, ModelFactory
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.context.files.discover import find_sources
+from bot.storage.workers import InFlightWork
+from pipeline.context.files.sources import find_sources
 from pipeline.context.finder import ContextFinder
-from pipeline.context.server_tokens import open_counter
-from pipeline.context.tokens import ESTIMATOR, estimate_tokens, weight, weight_for
+from pipeline.context.tokens import ESTIMATOR, estimate_tokens, open_counter, weight, weight_for
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
+from pipeline.models.metering import Meter
 from pipeline.models.spec import ModelSpec, parse_spec
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
 from pipeline.store import DirStore
-from pipeline.types import Issue
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.tokenizer import CountingServer, real_tokens

@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 
-from pipeline.edits.added_tests import find_added_tests
+from pipeline.languages.python.source import find_added_tests
 
 PATH = "tests/test_log.py"
 OLD = '''\

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.conventions import detect_conventions
 from pipeline.codebase.git import git
 from pipeline.edits.external import LARGEST, ExternalEdit, ImportedEdits, diff_commits, import_edits
-from pipeline.edits.external_tests import to_test_script
+from pipeline.languages.conventions import detect_conventions
+from pipeline.languages.python.source import to_test_script
 from tests.support.data import local_git
 from tests.support.data.bombs import commit_bomb
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.conventions import Conventions, detect_conventions
-from pipeline.edits.external_tests import build_failing_script, build_test_script
+from pipeline.languages.conventions import Conventions, detect_conventions
+from pipeline.languages.python.source import build_failing_script, build_test_script
 from tests.support.data.repositories import make_codebase
 from tests.support.forked_python import ENVIRONMENT, run_forked
 

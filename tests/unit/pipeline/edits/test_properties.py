@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.edits.blocks import Block, parse_blocks
 from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
-from pipeline.edits.read import ParsedEdit, read_edit
+from pipeline.edits.read import Block, ParsedEdit, parse_blocks, read_edit
 from pipeline.replies import Malformed
 from tests.support.data.repositories import applied, make_codebase
 

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import File
-from pipeline.codebase.conventions import read_test_files
-from pipeline.environment.check import HealthCheck
-from pipeline.environment.collection import parse_collection
+from pipeline.data.options import Options
+from pipeline.environment.check import HealthCheck, choose_sample, find_test_files
 from pipeline.environment.health import Grade, Health, ImportedPackage
-from pipeline.environment.machine import parse_commands
-from pipeline.environment.packages import find_packages
-from pipeline.environment.sample import choose_sample, find_test_files
-from pipeline.options import Options
+from pipeline.environment.setup_machine import parse_commands
+from pipeline.languages.conventions import read_test_files
+from pipeline.languages.python.packages import find_packages, parse_collection
 from pipeline.replies import Malformed
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase

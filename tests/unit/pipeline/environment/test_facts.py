@@ -8,7 +8,7 @@ from pipeline.environment.facts import facts_of
 from pipeline.environment.health import Health
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 from prompts.templates import render
-from sandbox.environment.installation import Installation
+from sandbox.environment.recipe import Installation
 
 INSTALLED = ("Sphinx_Docs==3.3.0.dev20201004", "pytest==6.1.1")
 

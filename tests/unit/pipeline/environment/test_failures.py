@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.environment.failures import LONGEST_ERROR, count_kinds, find_commonest_error
+from pipeline.environment.health import LONGEST_ERROR, count_kinds, find_commonest_error
 
 PYTEST = """\
 =================================== FAILURES ===================================

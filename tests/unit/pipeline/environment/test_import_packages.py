@@ -37,7 +37,7 @@ def install(python: Path, *, own: bool) -> None:
 
 
 def read_error(python: Path, seconds: float = 100, wall_factor: int = 4) -> str:
-    script = resources.files("pipeline.environment.guest") / "import_packages.py"
+    script = resources.files("pipeline.languages.python") / "import_check.py"
     text = script.read_text("utf-8").replace("WALL_FACTOR = 4\n", f"WALL_FACTOR = {wall_factor}\n")
     request = {"names": ["shop"], "mark": "mark", "seconds": seconds}
     told = subprocess.check_output(

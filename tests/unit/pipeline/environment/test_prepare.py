@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.options import Options
 from pipeline.environment.facts import InformedModel, facts_of
 from pipeline.environment.health import Grade
-from pipeline.environment.memory import load_working_setup
 from pipeline.environment.prepare import (
     FAILED_KEY,
     Environment,
     EnvironmentTask,
+    load_working_setup,
     open_environment,
 )
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.base import Message, ModelRequest
-from pipeline.options import Options
 from pipeline.store import DirStore
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import EnvironmentFailed
@@ -74,6 +74,7 @@ class Case:
         self.model = ScriptedModel(answers) if answers is not None else None
         task = EnvironmentTask(
             engine=self.engine,
+            plan=self.engine.plan,
             request=EnvironmentRequest(tree_of(GOOD), scope="acme/shop", run_id="r"),
             codebase=codebase,
             options=Options(),

@@ -12,7 +12,7 @@ from pipeline.environment.record import (
     state_day,
     state_python,
 )
-from pipeline.types import replace
+from sandbox.frozen import replace
 from sandbox.guest.image.choose_python import failure_sentence
 
 

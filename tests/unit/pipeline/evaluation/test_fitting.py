@@ -10,7 +10,7 @@ import pytest
 from tests.support.sources import ROOT, parse
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.fitting import Vector
+    from tests.benchmarks.fitting.fit_confidence import Vector
 
 # The tests import NumPy and SciPy: a process that only collects this file need not load them.
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> None:
     import numpy as np
 
-    from pipeline.evaluation.fitting import minimise
+    from tests.benchmarks.fitting.fit_confidence import minimise
 
     draw = np.random.default_rng(0)
     for _ in range(50):
@@ -43,7 +43,7 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
 def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     import numpy as np
 
-    from pipeline.evaluation.fitting import minimise
+    from tests.benchmarks.fitting.fit_confidence import minimise
 
     # w0^4 + (w0 - 1)^2 + (w1 - w0 - 2)^2, least without bounds at w1 > 0.
     def loss(w: Vector) -> tuple[float, Vector]:
@@ -61,7 +61,7 @@ def test_weights_keep_their_sign_and_the_others_are_found() -> None:
 def test_a_fit_that_does_not_converge_is_refused() -> None:
     import numpy as np
 
-    from pipeline.evaluation.fitting import minimise
+    from tests.benchmarks.fitting.fit_confidence import minimise
 
     def endless(w: Vector) -> tuple[float, Vector]:
         return -float(w.sum()), -np.ones(len(w))
@@ -72,7 +72,9 @@ def test_a_fit_that_does_not_converge_is_refused() -> None:
 
 @pytest.mark.slow
 def test_without_scipy_the_command_says_what_to_install() -> None:
-    program = "import sys; sys.modules['scipy'] = None; import pipeline.evaluation.fitting"
+    program = (
+        "import sys; sys.modules['scipy'] = None; import tests.benchmarks.fitting.fit_confidence"
+    )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.returncode == 1
     assert ended.stderr.startswith("Fitting needs scipy")
@@ -81,13 +83,13 @@ def test_without_scipy_the_command_says_what_to_install() -> None:
 
 
 def test_the_command_runs_after_all_it_uses_is_defined() -> None:
-    last = parse(ROOT / "pipeline/evaluation/fitting.py").body[-1]
+    last = parse(ROOT / "tests/benchmarks/fitting/fit_confidence.py").body[-1]
     assert isinstance(last, ast.If)
     assert ast.unparse(last.test) == "__name__ == '__main__'"
 
 
 def test_a_number_of_which_no_direction_is_known_is_refused() -> None:
-    from pipeline.evaluation.fitting import weight_sign
+    from tests.benchmarks.fitting.fit_confidence import weight_sign
 
     assert (weight_sign("chosen_added"), weight_sign("margin"), weight_sign("record_best")) == (
         -1,

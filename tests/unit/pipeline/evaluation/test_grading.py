@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.dataset import BadData
-from pipeline.evaluation.executions.names import normalise_name
-from pipeline.evaluation.grading import (
+from pipeline.data.options import Options
+from pipeline.lab.dataset import BadData, normalise_name
+from pipeline.lab.grading import (
     GradedInstance,
     Grader,
     InstanceGrade,
@@ -17,7 +17,6 @@ from pipeline.evaluation.grading import (
     drop_files,
     read_graded,
 )
-from pipeline.options import Options
 from pipeline.store import DirStore
 from tests.support.data.solver_shop import Shop, open_shop
 

@@ -5,19 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.calibration import (
+from pipeline.lab.dataset import Dataset, read_dataset
+from pipeline.lab.lab_report import render_figures, render_markdown, write_report
+from pipeline.lab.predictions import (
+    METHODS,
+    cases,
+    chance_of_right,
+    evaluate,
+    log_odds_of_right,
+    majority,
+    record,
+    shortest,
+)
+from pipeline.lab.scoring import (
+    assemble,
     brier_score,
     calibration_error,
     chance_error,
+    coverage_at_k,
+    gap_closed,
+    gap_interval,
+    interval,
     reliability_curve,
 )
-from pipeline.evaluation.cases import cases, log_odds_of_right
-from pipeline.evaluation.dataset import Dataset, read_dataset
-from pipeline.evaluation.methods import METHODS, chance_of_right, majority, record, shortest
-from pipeline.evaluation.predictions import evaluate
-from pipeline.evaluation.report import render_figures, render_markdown, write_report
-from pipeline.evaluation.scoring import assemble
-from pipeline.evaluation.statistics import coverage_at_k, gap_closed, gap_interval, interval
 from tests.support.data.evaluation import RIGHT, Files
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.evaluation.spending import cost_table, render_table
+from pipeline.data.types import Account, Usage
+from pipeline.lab.solving import cost_table, render_table
 from pipeline.models.base import Price
-from pipeline.types import Account, Usage
 
 SONNET = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
 MILLION = 1_000_000

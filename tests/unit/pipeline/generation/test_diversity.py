@@ -9,7 +9,7 @@ from pipeline.generation.diversity import (
     samples_agree,
     to_tried_edits,
 )
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 from tests.support.data.diffs import diff_of
 
 

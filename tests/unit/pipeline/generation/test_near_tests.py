@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.generation.near_tests import describe_near_tests
-from pipeline.outcomes import CutShort
-from pipeline.types import SuiteReport, SuiteRun, replace
-from sandbox.base import Execution
+from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
+from pipeline.generation.editing import describe_near_tests
+from sandbox.frozen import replace
+from sandbox.program import Execution
 from tests.support.data.solver_shop import APPROVE, GOOD_EDIT, ISSUE, open_shop, simple
 from tests.support.fakes import ScriptedModel
 

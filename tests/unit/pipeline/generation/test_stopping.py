@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.generation.stopping import agreeing_candidates, is_enough, waves
+from pipeline.workflows.sampling import agreeing_candidates, is_enough, waves
 from tests.support.data.votes import vote_table
 
 AGREE = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from pipeline.learning.checks import check_attempt
-from pipeline.learning.filtering import count_leaks, filter_data, read_filtered
-from pipeline.learning.locations import hits_places
-from pipeline.learning.records import Attempt, LearningData, SolvedIssue, read_data
-from pipeline.learning.rows import outcome_rows
-from pipeline.learning.splits import split_issues
-from pipeline.types import replace
+from pipeline.lab.learning.filtering import check_attempt, count_leaks, filter_data, read_filtered
+from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue, read_data
+from pipeline.lab.learning.training_rows import hits_places, outcome_rows, split_issues
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 BEFORE = "".join(f"line {n} of the module\n" for n in range(40))

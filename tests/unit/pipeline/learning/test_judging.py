@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from pipeline.learning.filtering import CandidateRow, FilteredData
-from pipeline.learning.judging import judge, list_score_requests, render_gains, score_key
-from pipeline.learning.records import SolvedIssue
+from pipeline.lab.learning.filtering import CandidateRow, FilteredData
+from pipeline.lab.learning.judging import judge, list_score_requests, render_gains, score_key
+from pipeline.lab.learning.records import SolvedIssue
 from tests.support.data.diffs import diff_of
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.learning.locations import ChangedLines
-from pipeline.learning.process import render_step
-from pipeline.search.judging import render_judgement
-from pipeline.shown import Located, Place, SuspectFile
-from pipeline.types import Issue
+from pipeline.data.code_places import Located, Place, SuspectFile
+from pipeline.data.types import Issue
+from pipeline.lab.learning.training_rows import ChangedLines, render_step
+from pipeline.localisation.process_reward import render_judgement
 
 ISSUE = Issue(repository="shop", title="total() subtracts", body="It should add.")
 

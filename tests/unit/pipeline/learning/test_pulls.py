@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.cli import main
-from pipeline.edits.unified_diff import parse_diff
-from pipeline.learning.pulls import explain_exclusion, identify_licence, read_history
-from pipeline.learning.records import read_data
+from pipeline.codebase.unified_diff import parse_diff
+from pipeline.lab.learning.collect import explain_exclusion, identify_licence, read_history
+from pipeline.lab.learning.records import read_data
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import add_commit, make_repository
 

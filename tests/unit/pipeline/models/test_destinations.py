@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.destinations import UNKNOWN_HOST, destinations, is_own
+from pipeline.models.spec import UNKNOWN_HOST, destinations, is_own
 
 
 @pytest.fixture(autouse=True)

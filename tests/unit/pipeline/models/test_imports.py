@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pipeline.models.imports import pause_collection
+from pipeline.models.factory import pause_collection
 
 
 def test_collection_goes_on_after_an_import_also_where_it_fails() -> None:

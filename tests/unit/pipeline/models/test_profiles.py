@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.types import Usage
 from pipeline.models.base import ModelMisconfigured, Price
 from pipeline.models.factory import ModelOptions, build_model
-from pipeline.models.profiles import PricesInvalid, look_up, price_table, read_prices
-from pipeline.models.spec import parse_spec
-from pipeline.types import Usage
+from pipeline.models.spec import PricesInvalid, look_up, parse_spec, price_table, read_prices
 
 MILLION = Usage(input=1_000_000, output=1_000_000, cache_read=1_000_000, cache_write=1_000_000)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.regression.console_output import parse_console_output
+from pipeline.languages.readers import parse_console_output
 
 
 def report(*lines: str, passed: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
-from pipeline.regression.near_files import (
+from pipeline.regression.near_tests import (
     MOST_FILES,
     NearFiles,
     Nearness,

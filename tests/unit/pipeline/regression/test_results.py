@@ -10,13 +10,13 @@ import zlib
 
 import pytest
 
-from pipeline.outcomes import CutShort
+from pipeline.data.suite_reports import CutShort
+from pipeline.languages.readers import parse_junit
 from pipeline.regression.command import TestCommand
-from pipeline.regression.junit import parse_junit
 from pipeline.regression.results import TestRun, unpack
 from pipeline.regression.runner import parse_execution, parse_in_process, parse_untrusted_execution
-from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 from tests.support.fakes import format_section
 
 MARK = "capuchin-0123"

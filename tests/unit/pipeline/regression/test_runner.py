@@ -10,8 +10,7 @@ import pytest
 from pipeline.regression.command import TestCommand
 from pipeline.regression.runner import GRACE_SECONDS, TestRunner
 from pipeline.store import DirStore, Store
-from sandbox.base import Execution
-from sandbox.program import Program
+from sandbox.program import Execution, Program
 from tests.support.fakes import format_section
 from tests.support.sandboxes import WithoutCommands
 

@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
-from pipeline.generation.near_tests import describe_near_tests
-from pipeline.options import Options
-from pipeline.outcomes import CutShort, SuiteReport, SuiteRun
+from pipeline.generation.editing import describe_near_tests
 from pipeline.reasons import describe_cut
-from pipeline.regression.compare import choose_told
-from pipeline.regression.control import list_quick_files
-from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.compare import choose_told, list_quick_files
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.store import DirStore
-from pipeline.types import replace
-from sandbox.base import Ending, Execution
+from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 from tests.support.data.solver_shop import FILES, open_shop
 from tests.support.fakes import asked_for
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.regression.imports import ImportGraph, scan_code
+from pipeline.data.suite_reports import SuiteRun
+from pipeline.languages.python.import_graph import ImportGraph, scan_code
 from pipeline.regression.results import TestRun
-from pipeline.regression.select_tests import choose_tests
-from pipeline.regression.touched import TouchedCode, find_touched
-from pipeline.types import SuiteRun
-from sandbox.base import Execution
+from pipeline.regression.select_tests import TouchedCode, choose_tests, find_touched
 from sandbox.frozen import replace
+from sandbox.program import Execution
 
 NAMES = ("far::a", "near::b", "near::c", "ran::d")
 

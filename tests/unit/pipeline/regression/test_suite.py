@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models.wrappers.timed import RunClock, TimedStage
-from pipeline.options import Options
-from pipeline.outcomes import CutShort
+from pipeline.data.options import Options
+from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
+from pipeline.models.wrappers import RunClock, TimedStage
 from pipeline.reasons import describe_base, describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import join_reports
-from pipeline.regression.control import CONTROL
-from pipeline.regression.nearby import NearbyTests
+from pipeline.regression.compare import CONTROL, join_reports
+from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.suite import RegressionSuite, describe_count
 from pipeline.store import DirStore, SharingStore
-from pipeline.types import SuiteReport, SuiteRun, replace
-from sandbox.base import Execution
+from sandbox.frozen import replace
+from sandbox.program import Execution
 from tests.support.data.solver_shop import FILES, Shop, open_shop
 from tests.support.fakes import asked_for
 

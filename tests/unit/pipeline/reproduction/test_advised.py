@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.reproduction.advised import advise_command, show_command
-from pipeline.reproduction.runners import QUIET
-from pipeline.types import Reproduction, Rung, replace
-from sandbox.base import Execution
+from pipeline.data.types import Reproduction, Rung
+from pipeline.reproduction.red_green import QUIET, advise_command, show_command
+from sandbox.frozen import replace
+from sandbox.program import Execution
 
 PATH = "tests/test_till.py"
 ADDED = "+\n+\n+def test_nothing():\n+    assert not total([])\n"

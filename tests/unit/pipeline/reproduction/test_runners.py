@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.reproduction.runners import FileRunner
+from pipeline.reproduction.red_green import FileRunner
 
 UNITTEST = FileRunner(kind="unittest", argv=("python", "-m", "unittest"))
 MANY = "9" * 5_000

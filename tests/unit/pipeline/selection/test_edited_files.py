@@ -3,12 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.edits.patches import create_patch
-from pipeline.selection.edited_files import (
-    AROUND,
-    AROUND_BESIDE,
-    MAX_CHARACTERS,
-    read_edited_files,
-)
+from pipeline.selection.decide import AROUND, AROUND_BESIDE, MAX_CHARACTERS, read_edited_files
 from tests.support.data.repositories import make_codebase
 
 LINES = [f"value_{number} = {number}\n" for number in range(5000)]

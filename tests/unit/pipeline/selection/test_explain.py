@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from pipeline.data.suite_reports import FurtherScript
+from pipeline.data.types import Candidate, Patch, VoteTable
 from pipeline.selection.explain import explain_choice
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.verdict import Verdict
-from pipeline.types import Candidate, FurtherScript, Patch, VoteTable
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 from tests.support.data.diffs import diff_of
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from pipeline.data.suite_reports import Reason
+from pipeline.data.types import VoteTable
+from pipeline.selection.discriminate import DiscriminatingState, Round
 from pipeline.selection.finalists import DecidingScript, Finalists
 from pipeline.selection.knockout import Settled, settle
-from pipeline.selection.machines.discriminate import DiscriminatingState, Round
 from pipeline.state import Phase
-from pipeline.types import Reason, VoteTable
-from sandbox.base import Ending, Execution
+from sandbox.program import Ending, Execution
 
 Talk = tuple[str | None, Sequence[str]]
 """The letter chosen (None: none was named), and by script the letters that pass it."""

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from pipeline.selection.letters import assign_letters, rank_edits, to_letter, to_rank
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Ending, Execution
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
+from pipeline.selection.verdict import assign_letters, rank_edits, to_letter, to_rank
+from sandbox.program import Ending, Execution
 
 
 def run(code: int) -> Execution:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from pipeline.data.types import Patch
 from pipeline.selection.methods import rank_candidates
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.types import Patch, replace
+from sandbox.frozen import replace
 from tests.support.data.votes import vote_table
 
 CODE = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a\n+b\n"

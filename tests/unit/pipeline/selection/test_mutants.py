@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.selection.mutants import MOST_MUTANTS, spoil
+from pipeline.languages.python.source import MOST_MUTANTS, spoil
 
 HEAD = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
 ONE = "@@ -1,2 +1,2 @@\n def f(a):\n-    return a\n+    return a == 1\n"

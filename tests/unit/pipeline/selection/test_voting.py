@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.methods import rank_candidates, shortlist
 from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.voting import reproducing_tests, vote
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
 from tests.support.sandboxes import TableSandbox
 
 

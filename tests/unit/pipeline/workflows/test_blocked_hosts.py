@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.workflows.blocked_hosts import MOST_HOSTS, find_blocked_hosts
+from pipeline.reasons import MOST_HOSTS, find_blocked_hosts
 
 SAYS = {
     "curl: (6) Could not resolve host: api.example.org": "api.example.org",

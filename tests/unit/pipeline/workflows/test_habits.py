@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.shown import Habits
-from pipeline.types import Context, Issue, SourceFile, replace
+from pipeline.data.code_places import Context, Habits, SourceFile
+from pipeline.data.types import Issue
 from pipeline.workflows.habits import note_numbered_entries, read_habits
+from sandbox.frozen import replace
 from tests.support.data.local_git import committed, repository
 
 TEST = b"def test_total():\n    assert total() == 1\n"

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.models.profiles import look_up
-from pipeline.models.spec import ModelSpec
-from pipeline.options import Generator, Options
-from pipeline.types import Context, SourceFile
+from pipeline.data.code_places import Context, SourceFile
+from pipeline.data.options import Generator, Options
+from pipeline.models.spec import ModelSpec, look_up
 from pipeline.workflows.plan import estimate_cost, samples_sentence
 
 CONTEXT = Context(files=(SourceFile(path="a.py", text="x", tokens=59_000),))

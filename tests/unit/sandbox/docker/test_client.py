@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from docker.errors import APIError
 
-from sandbox.docker.client import connect, translate_docker_errors
+from sandbox.docker.docker_client import connect, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
 
 

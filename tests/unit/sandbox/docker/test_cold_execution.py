@@ -8,13 +8,12 @@ from typing import cast
 import docker
 import pytest
 
-from sandbox.base import Ending, Execution
 from sandbox.docker import cold_execution
-from sandbox.docker.cold_execution import ColdExecution
-from sandbox.docker.cold_protocol import ColdProtocol
+from sandbox.docker.cold_execution import ColdExecution, ColdProtocol
 from sandbox.docker.container import Runtime
-from sandbox.execution.job import Job
+from sandbox.execution.jobs import Job
 from sandbox.limits import Limits
+from sandbox.program import Ending, Execution
 
 KILLED = {"signal": 9, "limit": "idle", "seconds": 3.0124, "cpu_seconds": 0.04, "oom": 0}
 

@@ -8,7 +8,7 @@ import docker
 from docker.errors import APIError
 from requests import ReadTimeout
 
-from sandbox.docker.attach import AttachedStream
+from sandbox.docker.container import AttachedStream
 from sandbox.docker.warm_container import end_container
 
 

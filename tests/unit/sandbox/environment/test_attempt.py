@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from pipeline.environment.record import NO_INDEX, TriedAttempt
-from sandbox.environment.attempt import UV_STEP, Attempt, make_plan
-from sandbox.environment.python_version import find_python_at
-from sandbox.environment.test_needs import find_test_needs
+from pipeline.languages.detect import make_plan
+from pipeline.languages.python.install import UV_STEP
+from pipeline.languages.python.interpreter import find_python_at
+from pipeline.languages.python.requirements import find_test_needs
+from sandbox.environment.recipe import Attempt
 from tests.support.docker import make_tree
 
 TOX = """\
@@ -97,7 +99,7 @@ def test_a_lock_file_that_is_too_large_is_reported_and_not_read(tmp_path: Path) 
 def test_a_lock_file_that_only_the_limit_of_all_leaves_out_is_not_called_larger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sandbox.environment.recipe.MAX_ALL_BYTES", 1000)
+    monkeypatch.setattr("pipeline.languages.detect.MAX_ALL_BYTES", 1000)
     tree = make_tree(tmp_path, {"a.py": "", "poetry.lock": "#" * 1001})
     plan = make_plan(tree)
     assert "poetry.lock is too large to be read" in plan[0].summary

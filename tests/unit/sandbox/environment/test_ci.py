@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from sandbox.environment.ci import find_ci_recipe
-from sandbox.environment.plain_yaml import entries, parse_yaml, walk_scalars
+from pipeline.languages.manifests import entries, parse_yaml, walk_scalars
+from pipeline.languages.python.ci import find_ci_recipe
 
 WORKFLOW = """\
 on: push

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.environment.recipe import Recipe, read_manifests
-from sandbox.environment.recipe import detect_recipe as detect
-from sandbox.environment.tox_nox import expand_environments, nox_routine, tox_routine
+from pipeline.languages.detect import detect_recipe as detect
+from pipeline.languages.detect import read_manifests
+from pipeline.languages.python.tox_nox import expand_environments, nox_routine, tox_routine
+from sandbox.environment.recipe import Recipe
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
 

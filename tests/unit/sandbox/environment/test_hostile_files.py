@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.regression.routines import tox_lines
+from pipeline.languages.detect import MAX_ALL_BYTES, MAX_ALL_CI_BYTES, read_manifests
+from pipeline.languages.manifests import parse_ini, parse_toml
+from pipeline.languages.python.requirements import find_test_needs
+from pipeline.languages.python.tox_nox import NO_ROUTINE, nox_routine, tox_lines, tox_routine
 from sandbox.environment.dockerfile import check_dockerfile
-from sandbox.environment.manifests import parse_ini, parse_toml
-from sandbox.environment.recipe import MAX_ALL_BYTES, MAX_ALL_CI_BYTES, read_manifests
-from sandbox.environment.test_needs import find_test_needs
-from sandbox.environment.tox_nox import NO_ROUTINE, nox_routine, tox_routine
 from sandbox.errors import EnvironmentFailed
 from tests.support.docker import make_tree
 

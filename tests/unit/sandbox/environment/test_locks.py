@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sandbox.environment.locks import read_lock
-from sandbox.environment.recipe import read_manifests
+from pipeline.languages.detect import read_manifests
+from pipeline.languages.python.locks import read_lock
 from tests.support.docker import make_tree
 
 PROJECT = "[project]\nname = 'x'\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.environment.python_version import find_python_requirement
+from pipeline.languages.python.interpreter import find_python_requirement
 
 PYPROJECT = "pyproject.toml"
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.environment.manifests import scm_versions
-from sandbox.environment.recipe import Recipe, read_manifests
-from sandbox.environment.recipe import detect_recipe as detect
+from pipeline.languages.detect import detect_recipe as detect
+from pipeline.languages.detect import read_manifests
+from sandbox.environment.build_options import scm_versions
+from sandbox.environment.recipe import Recipe
 from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 from tests.support.docker import make_tree

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.environment.system_packages import CARGO, COMPILER, find_system_packages
+from pipeline.languages.python.install import CARGO, COMPILER, find_system_packages
 
 WRAPPED = {"build-system": {"build-backend": "ours.hooks", "backend-path": ["packaging"]}}
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.base import Ending
 from sandbox.execution.cancellation import Stopped
-from sandbox.execution.job import Job
+from sandbox.execution.jobs import Job
 from sandbox.execution.warm_pool import WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied
 from sandbox.limits import Limits
+from sandbox.program import Ending
 
 
 class NoStream:

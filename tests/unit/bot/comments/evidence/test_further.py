@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.comments.evidence.further import render_further
-from pipeline.types import FurtherScript
-from sandbox.base import Execution
+from bot.comments.evidence_details import render_further
+from pipeline.data.suite_reports import FurtherScript
+from sandbox.program import Execution
 from tests.support.data.publishing import a_selection
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.comments.evidence.test_output import drop_progress, shorten_failures, show_end
+from bot.comments.evidence import drop_progress, shorten_failures, show_end
 
 OUTPUT = """\
 tests/test_a.py ...F                                                    [ 80%]

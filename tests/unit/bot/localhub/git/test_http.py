@@ -9,8 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.localhub import LocalHub, Repo
-from bot.localhub.actions import pulls
+from capuchin_demo.hub import pull_actions as pulls
+from capuchin_demo.hub.hub import LocalHub
+from capuchin_demo.hub.state import Repo
 from tests.support.git_client import git
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.localhub.errors import GitCommandFailed
-from bot.localhub.git.repo import GitRepo
-from bot.localhub.git.run import run_git
-from bot.localhub.git.types import Signature
+from capuchin_demo.hub.faults import GitCommandFailed
+from capuchin_demo.hub.git_repository import GitRepo, Signature, run_git
 
 AUTHOR = Signature("Alice", "alice@example.org", datetime(2026, 1, 1, tzinfo=UTC))
 

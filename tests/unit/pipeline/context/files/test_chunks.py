@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.context.files.chunks import Piece, split_file
-from pipeline.context.files.discover import find_sources
+from pipeline.context.files.sources import find_sources
 from pipeline.context.tokens import estimate_tokens
-from pipeline.types import SourceFile
+from pipeline.data.code_places import SourceFile
 from tests.support.data.repositories import make_codebase
 
 

@@ -10,10 +10,9 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.concurrency import gather_all
 from pipeline.context.files.cache import cache_path
-from pipeline.context.files.discover import MAX_BYTES, Rules, find_sources
-from pipeline.context.files.sources import Sources
-from pipeline.context.search.prefilter import prefilter
-from pipeline.types import Issue
+from pipeline.context.files.sources import MAX_BYTES, Rules, Sources, find_sources
+from pipeline.context.retrieval.prefilter import prefilter
+from pipeline.data.types import Issue
 from tests.support.data.large_repositories import stream_repository
 from tests.support.data.repositories import make_codebase, make_repository
 

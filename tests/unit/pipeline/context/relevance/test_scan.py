@@ -9,12 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline.context.relevance.reader import SCHEMA, RelevanceReader
-from pipeline.context.server_tokens import open_counter
-from pipeline.context.tokens import ESTIMATOR, estimate_tokens
+from pipeline.context.scout import SCHEMA, RelevanceReader
+from pipeline.context.tokens import ESTIMATOR, estimate_tokens, open_counter
 from pipeline.models.base import ModelRequest, ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
 from pipeline.store import DirStore
 from tests.support.fakes import DyingStore, Killed
 from tests.support.recorded_scout import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix

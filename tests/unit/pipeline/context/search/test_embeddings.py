@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from bot.recorded.embeddings import DIMENSIONS
-from bot.recorded.server import RecordedServer
 from bot.runner.models import ModelContext, ModelFactory, build_ranker
 from bot.settings import Settings
-from bot.storage.draining import InFlightWork
-from pipeline.context.files.discover import find_sources
-from pipeline.context.files.sources import Sources
-from pipeline.context.search.embeddings import split_parts
-from pipeline.context.search.prefilter import prefilter
-from pipeline.errors import BudgetSpent
+from bot.storage.workers import InFlightWork
+from capuchin_demo.recorded.openai_api import DIMENSIONS
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.context.files.sources import Sources, find_sources
+from pipeline.context.retrieval.embeddings import split_parts
+from pipeline.context.retrieval.prefilter import prefilter
+from pipeline.data.options import Options
+from pipeline.data.types import Issue, Usage
 from pipeline.models.base import ModelMisconfigured
-from pipeline.models.wrappers.metered import Meter
-from pipeline.options import Options
+from pipeline.models.metering import Meter
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
-from pipeline.types import Issue, Usage
 from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 from tests.support.recorded_embeddings import served

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.context.search.mentions import find_mentions
-from pipeline.types import Issue
+from pipeline.context.retrieval.mentions import find_mentions
+from pipeline.data.types import Issue
 
 
 def mentions(text: str, paths: list[str]) -> tuple[list[str], list[str]]:

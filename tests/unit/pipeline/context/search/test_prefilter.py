@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from pipeline.codebase.commit import Codebase
-from pipeline.context.files.discover import find_sources
-from pipeline.context.search.prefilter import prefilter
-from pipeline.context.search.reading_list import build_reading_list
-from pipeline.context.search.words import count_words
-from pipeline.options import Options
-from pipeline.types import Issue
+from pipeline.context.files.sources import find_sources
+from pipeline.context.retrieval.bm25 import count_words
+from pipeline.context.retrieval.prefilter import prefilter
+from pipeline.context.retrieval.retrieve import build_reading_list
+from pipeline.data.options import Options
+from pipeline.data.types import Issue
 from tests.support.data.repositories import make_codebase
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.context.files.discover import find_sources
-from pipeline.context.search.prefilter import prefilter
-from pipeline.context.search.words import count_words
-from pipeline.types import Issue
+from pipeline.context.files.sources import find_sources
+from pipeline.context.retrieval.bm25 import count_words
+from pipeline.context.retrieval.prefilter import prefilter
+from pipeline.data.types import Issue
 from tests.support.data.repositories import make_codebase
 
 BODY = """

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.calibration import calibration_error
-from pipeline.evaluation.executions import fit
-from pipeline.evaluation.executions.record import ExecutedEdit
-from pipeline.selection.scoring.ratios import ASSUMED, FittedRatios, load_shipped_ratios
+from pipeline.lab.grading import ExecutedEdit
+from pipeline.lab.scoring import calibration_error
+from pipeline.selection.scoring.standings import ASSUMED, FittedRatios, load_shipped_ratios
+from tests.benchmarks.fitting import fit_ratios as fit
 
 
 def row(
@@ -93,7 +93,7 @@ def test_the_command_reads_executions_and_writes_the_file(
 def test_the_shipped_ratios_say_what_stands_behind_them() -> None:
     shipped = load_shipped_ratios()
     assert str(shipped.edits) in shipped.data
-    assert "pipeline.evaluation.executions.fit" in shipped.command
+    assert "tests.benchmarks.fitting.fit_ratios" in shipped.command
     assert shipped.fitted or shipped.ratios == ASSUMED
     stated = shipped.errors.get("near tests and halves, fitted", 0.0)
     assert stated == pytest.approx(calibration_error(shipped.curve), abs=1e-3)

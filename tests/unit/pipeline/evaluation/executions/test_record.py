@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.dataset import BadData, Dataset, Instance
-from pipeline.evaluation.executions.record import ExecutedEdit, draw_edits, read_executions
-from pipeline.types import replace
+from pipeline.lab.dataset import BadData, Dataset, Instance
+from pipeline.lab.grading import ExecutedEdit, draw_edits, read_executions
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 SOURCE = "def f(a):\n    return a\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
-from pipeline.evaluation.search.difficulty import (
+from pipeline.lab.strategies import (
+    StrategyCase,
     find_levels,
     render_difficulty,
     render_difficulty_figures,
     score_by_difficulty,
 )
-from pipeline.evaluation.search.strategies import StrategyCase
 from tests.support.data.strategy_cases import strategy_case
 
 

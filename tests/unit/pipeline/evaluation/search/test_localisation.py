@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.bundles import FinishedRun
-from pipeline.evaluation.dataset import Dataset, Instance, LocatedInstance
-from pipeline.evaluation.scoring import LocationScore
-from pipeline.evaluation.search.localisation import (
+from pipeline.data.code_places import Context, Located, Place, SearchRecord, SuspectFile
+from pipeline.data.types import VoteTable
+from pipeline.lab.bundles import FinishedRun
+from pipeline.lab.dataset import Dataset, Instance, LocatedInstance
+from pipeline.lab.recall import (
     ANY,
     BEST,
     RIGHT,
@@ -20,7 +21,7 @@ from pipeline.evaluation.search.localisation import (
     score_localisation,
     score_predictions,
 )
-from pipeline.types import Context, Located, Place, SearchRecord, SuspectFile, VoteTable
+from pipeline.lab.scoring import LocationScore
 from tests.support.data.diffs import diff_of
 from tests.support.data.repositories import make_repository
 

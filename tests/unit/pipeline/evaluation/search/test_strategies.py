@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.evaluation.search.strategies import (
+from pipeline.lab.strategies import (
     StrategyCase,
     render_strategies,
     render_strategies_figure,

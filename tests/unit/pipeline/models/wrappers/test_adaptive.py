@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from pipeline.concurrency import gather_all
+from pipeline.data.types import Usage
 from pipeline.models.base import Model, ModelProfile, ModelRequest, ModelUnavailable, Price, Reply
-from pipeline.models.wrappers.adaptive import AdaptiveModel, ConcurrencyWindow
-from pipeline.types import Usage
+from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
 
 
 class BusyModel(Model):

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from pipeline.concurrency import gather_bounded
+from pipeline.data.types import Usage
 from pipeline.models.base import Model, ModelProfile, ModelRequest, ModelUnavailable, Price, Reply
-from pipeline.models.wrappers.cache_warmup import CacheWarmup
-from pipeline.types import Usage
+from pipeline.models.wrappers import CacheWarmup
 
 
 class SlowModel(Model):

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from pipeline.concurrency import gather_all
-from pipeline.errors import BudgetSpent
+from pipeline.data.types import Account, Usage
 from pipeline.models.base import (
     Message,
     Model,
@@ -18,11 +18,11 @@ from pipeline.models.base import (
     Price,
     Reply,
 )
-from pipeline.models.destinations import UNKNOWN_HOST
-from pipeline.models.wrappers.metered import LEDGER_KEY, Ledger, Meter, MeteredModel
-from pipeline.models.wrappers.throttled import ThrottledModel
+from pipeline.models.metering import LEDGER_KEY, Ledger, Meter, MeteredModel
+from pipeline.models.spec import UNKNOWN_HOST
+from pipeline.models.wrappers import ThrottledModel
+from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
-from pipeline.types import Account, Usage
 from sandbox.frozen import replace
 
 SAID = (Message(role="user", text="Hello?"),)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.options import Options
+from pipeline.data.options import Options
+from pipeline.data.types import Candidate, Issue, Patch, TestScript
+from pipeline.selection.discriminate import DiscriminatingMachine
 from pipeline.selection.finalists import Finalists
-from pipeline.selection.machines.discriminate import DiscriminatingMachine
 from pipeline.selection.voting import vote
 from pipeline.store import DirStore
-from pipeline.types import Candidate, Issue, Patch, TestScript
 from tests.support.fakes import ScriptedModel
 from tests.support.sandboxes import TableSandbox
 

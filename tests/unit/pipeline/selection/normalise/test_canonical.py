@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pipeline.selection.normalise.canonical import normalise
+from pipeline.selection.scoring.canonical import normalise
 from tests.support.data.diffs import diff_of
 
 BASE = '''\

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pipeline.codebase.grammars import grammar_of, parse_code
-from pipeline.selection.normalise.captures import Capture, find_captures
+from pipeline.selection.scoring.lexing import Capture, find_captures
 
 CODE = """\
 def f(a, b=1, *, c: int = 2):

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
-from pipeline.selection.scoring.clusters import (
+from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
+from pipeline.selection.scoring.features import (
     Cluster,
     best,
     clusters,
+    compute_text_evidence,
     edit_profile,
     means,
     medoid,
     similarities,
 )
-from pipeline.selection.scoring.features import compute_text_evidence
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 
-from pipeline.evaluation.calibration import calibration_error
-from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
+from pipeline.lab.scoring import calibration_error
+from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import (
     Weights,
     choose,
@@ -68,7 +68,7 @@ def test_the_shipped_weights_say_where_they_come_from_and_are_calibrated() -> No
     assert fitted.date
     assert fitted.data
     assert fitted.method
-    assert "pipeline.evaluation.fitting" in fitted.command
+    assert "tests.benchmarks.fitting.fit_confidence" in fitted.command
     for kind in ("anonymous", "record"):
         assert calibration_error(fitted.curves[kind]) < 0.05
 

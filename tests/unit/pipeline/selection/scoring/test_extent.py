@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.selection.scoring.extent import measure_extent
+from pipeline.selection.scoring.features import measure_extent
 
 CODE = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a\n+b\n"
 TEST = "--- a/tests/test_shop.py\n+++ b/tests/test_shop.py\n@@ -1 +1,2 @@\n a\n+assert b\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.generation.stopping import is_enough
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.scoring.standings import build_standings
-from pipeline.types import Candidate, Patch, TestScript, VoteTable
-from sandbox.base import Execution
+from pipeline.workflows.sampling import is_enough
+from sandbox.program import Execution
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"

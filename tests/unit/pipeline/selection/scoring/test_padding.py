@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from pipeline.selection.normalise.canonical import CanonicalEdit, normalise
+from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import (
     Weights,
     choose,
@@ -141,7 +141,9 @@ def test_many_left_scripts_speak_for_an_edit_no_more_than_one() -> None:
 
 @pytest.mark.slow
 def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
-    from pipeline.evaluation.fitting import weight_sign  # loads SciPy: not while collecting
+    from tests.benchmarks.fitting.fit_confidence import (
+        weight_sign,  # loads SciPy: not while collecting
+    )
 
     for weights in list_fits():
         for name, weight in (*weights.rank.items(), *weights.probability.items()):

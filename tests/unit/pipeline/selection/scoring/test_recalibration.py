@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.selection.scoring.recalibration import (
+from pipeline.selection.scoring.confidence import (
     MIN_OUTCOMES,
     fit_recalibration,
     undo_recalibration,

@@ -8,7 +8,9 @@ from typing import get_args
 
 import pytest
 
-from pipeline.options import SelectionMethod
+from pipeline.data.options import SelectionMethod
+from pipeline.data.suite_reports import SuiteReport, SuiteRun
+from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.explain import explain_skipped
 from pipeline.selection.finalists import describe_finalists
 from pipeline.selection.methods import (
@@ -18,18 +20,18 @@ from pipeline.selection.methods import (
     rank_candidates,
     shortlist,
 )
-from pipeline.selection.scoring.execution import (
+from pipeline.selection.scoring.standings import (
+    Standings,
+    build_standings,
+    load_shipped_ratios,
     script_odds,
     suite_odds,
     vote_weights,
     voting_tests,
 )
-from pipeline.selection.scoring.ratios import load_shipped_ratios
-from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.verdict import SavedSuiteReport
-from pipeline.types import Candidate, Patch, SuiteReport, SuiteRun, TestScript, VoteTable
-from sandbox.base import Ending, Execution
 from sandbox.frozen import replace
+from sandbox.program import Ending, Execution
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"

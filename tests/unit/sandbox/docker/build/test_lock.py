@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
 
-from sandbox.docker.build.lock import BuildLock
+from sandbox.docker.build_lock import BuildLock
 
 HOLD: Final = """\
 import sys
-from sandbox.docker.build.lock import BuildLock
+from sandbox.docker.build_lock import BuildLock
 assert BuildLock(sys.argv[1]).acquire(timeout=120)
 print("held", flush=True)
 sys.stdin.read()

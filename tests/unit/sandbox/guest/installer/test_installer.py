@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enough
-from sandbox.guest.installer import index, package, resolve
-from sandbox.guest.installer.cython import LARGEST, find_untranslated
-from sandbox.guest.installer.failures import FILTERED, find_culprits, find_lacking, last_line
-from sandbox.guest.installer.index import version_in
+from sandbox.guest.installer import package, resolve
+from sandbox.guest.installer import requirements as index
 from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
+from sandbox.guest.installer.package import LARGEST, expand_keywords, find_untranslated
 from sandbox.guest.installer.plan import Plan, latest_day, nearest_day
-from sandbox.guest.installer.requirements import flatten, without
+from sandbox.guest.installer.requirements import flatten, version_in, without
+from sandbox.guest.installer.resolve import FILTERED, find_culprits, find_lacking, last_line
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
-from sandbox.guest.installer.versioneer import expand_keywords
 
 BUILD = """\
   × Failed to build `pylibmc==1.6.3`

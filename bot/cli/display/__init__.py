@@ -1,1 +1,0 @@
-"""What a command shows on standard error while it works. Start at `open.py`."""

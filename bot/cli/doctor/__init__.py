@@ -1,3 +1,0 @@
-"""`capuchin doctor`: checks that everything Capuchin needs exists and works."""
-
-from __future__ import annotations

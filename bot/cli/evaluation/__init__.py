@@ -1,1 +1,0 @@
-"""What `capuchin evaluate --trees` does: measures the context, or grades predictions."""

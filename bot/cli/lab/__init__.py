@@ -1,0 +1,1 @@
+"""`capuchin evaluate` and `capuchin learn`; the only importer of `pipeline.lab`."""

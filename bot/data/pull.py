@@ -1,0 +1,117 @@
+"""What we remember of an open pull request of ours."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from bot.data.run import Login, RepoRef, RunId
+from pipeline.data.types import CommitSha, Issue
+from sandbox.frozen import Frozen
+
+if TYPE_CHECKING:
+    from bot.data.github_facts import Identity
+
+
+CONVENTIONAL = re.compile(
+    r"(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^)\n]{1,40}\))?!?: \S"
+)
+
+
+class CommitStyle(Frozen):
+    """How our commits follow those of the repository."""
+
+    signed_off: bool = False
+    conventional: bool = False
+
+    def format_title(self, kind: str, title: str) -> str:
+        """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
+        if not self.conventional or CONVENTIONAL.match(title):
+            return title
+        return (
+            f"{kind}: {title[:1].lower()}{title[1:]}"
+            if starts_with_plain_word(title)
+            else f"{kind}: {title}"
+        )
+
+    def format_message(
+        self, title: str, body: str, identity: Identity, asked_by: Login, host: str
+    ) -> str:
+        """A whole commit message with its trailers."""
+        trailers = [f"Co-authored-by: {asked_by} <{asked_by}@users.noreply.{host}>"]
+        if self.signed_off:
+            trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
+        parts = [title, body, "\n".join(trailers)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def starts_with_plain_word(title: str) -> bool:
+    """Whether the first word is neither a name nor an acronym: it may begin in lower case."""
+    word = title.split(" ", 1)[0]
+    return word.isalpha() and word[1:].islower()
+
+
+class PullRecord(Frozen):
+    """One pull request of ours. Only the holder of the lease of a run on it writes it."""
+
+    repo: RepoRef
+    pull: int
+    issue: int
+    """What it fixes."""
+    source_issue: Issue
+    """The same as text, as it was when the fix was asked for. Untrusted."""
+    asked_by: Login
+    """Who asked for the fix."""
+    commit_style: CommitStyle = CommitStyle()
+    """How commits are written in this repository."""
+    branch: str
+    base: CommitSha
+    """Full SHA that our commits stand on."""
+    head: CommitSha
+    """Full SHA that we last pushed to the branch; another one there is a person's."""
+    pending_head: CommitSha = CommitSha("")
+    """Full SHA that a worker was about to push; empty when the push is done."""
+    test_path: str
+    """The reproduction test's; empty when none is committed."""
+    test_files: tuple[str, ...] = ()
+    """All files that the test's commit changes."""
+    proven: bool = True
+    """False: the pull request stays a draft, and the command runs the script."""
+    command: tuple[str, ...]
+    """Runs it."""
+    ready_when_green: bool = False
+    """It is a draft until the repository's own checks pass."""
+    handed_over: bool = False
+    """A person pushed to the branch: it is theirs, and we push no more."""
+    verified: str = ""
+    """The base and head that the evidence was last gathered on."""
+    evidence_confirmed: bool = False
+    """Whether it was then as evidence should be."""
+    unresolved_head: CommitSha = CommitSha("")
+    """The head for which we gave up mending a conflict."""
+    paused_on: str = ""
+    """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
+    answered_ids: tuple[str, ...] = Field(default=())
+    """Ids of what people wrote that needs no answer any more; the latest `MAX_ANSWERED`."""
+
+    @property
+    def evidence_files(self) -> tuple[str, ...]:
+        """The files that no later commit of ours may change: the reproduction test's."""
+        return self.test_files or tuple(filter(None, (self.test_path,)))
+
+    def is_ours(self, sha: CommitSha) -> bool:
+        """Whether a head of the branch is what we pushed, or were about to."""
+        return sha in (self.head, self.pending_head)
+
+
+class BranchState(Frozen):
+    """One state of the branch."""
+
+    head: CommitSha
+    """Full SHA of the last commit."""
+    candidate: int
+    """The rank of the edit, from 1: 1 is A, the one that was chosen, 2 is B."""
+    run: RunId
+    """The id of the run that pushed it."""

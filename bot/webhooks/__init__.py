@@ -1,0 +1,1 @@
+"""From a delivery to the request that it makes."""

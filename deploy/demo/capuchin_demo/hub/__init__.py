@@ -1,0 +1,1 @@
+"""A GitHub Enterprise Server in one process."""

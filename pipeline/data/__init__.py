@@ -1,0 +1,1 @@
+"""Plain frozen data of the algorithm."""

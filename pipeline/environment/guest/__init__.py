@@ -1,1 +1,0 @@
-"""Runs inside the sandbox: the standard library alone, Python 3.6 and newer."""

@@ -1,0 +1,1 @@
+"""What a language needs to be installed, built and tested. Start at `detect.py`."""

@@ -1,0 +1,1 @@
+"""JavaScript and TypeScript. Start at `install.py`."""

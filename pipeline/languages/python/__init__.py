@@ -1,0 +1,1 @@
+"""Python. Start at `install.py`."""

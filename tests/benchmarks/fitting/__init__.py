@@ -1,0 +1,1 @@
+"""Offline fits of the weights that the product ships (scipy)."""
