@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-fast check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-fast count check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -32,11 +32,14 @@ test-fast: prepare ## unit tests and state machines, without the slow ones
 
 check: lint supply test ## what CI asks of a change: lint, types, arrows, supply chain, tests
 
+count: ## lines, modules, constants, floors and circles (ARGS=--parts)
+	@$(BIN)/python deploy/count.py $(ARGS)
+
 lint: packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/lint-imports
+	PYTHONPATH=deploy/demo $(BIN)/lint-imports
 
 supply: packages ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerfiles, workflows
 	@$(BIN)/python deploy/check_supply.py

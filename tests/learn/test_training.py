@@ -81,7 +81,9 @@ SERVED = """
 import json, sys
 sys.path.append(sys.argv[1])
 from transformers import AutoTokenizer
-from pipeline.lab.learning.trainer.train_tokens import completion_example, preference_example, read_rows
+from pipeline.lab.learning.trainer import train_tokens
+from pipeline.lab.learning.trainer.train_tokens import completion_example, preference_example
+read_rows = train_tokens.read_rows
 from pathlib import Path
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
 found = []

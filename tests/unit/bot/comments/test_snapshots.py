@@ -327,7 +327,7 @@ INNER = {
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
     # A file with a test of its own.
-    "render_file", "proposal_marker",
+    "render_file", "proposal_marker", "fill_template",
 }  # fmt: skip
 """Functions whose results are only parts of other texts."""
 
