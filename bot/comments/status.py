@@ -274,9 +274,9 @@ def render_no_worker(run: Run) -> str:
     """The status comment of a run while no worker lives."""
     return render_status(
         run,
-        f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at the"
-        " moment. I start by myself as soon as one is back. My operator finds the reason in the"
-        " log.",
+        f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at "
+        "the moment. The run starts as soon as one is back. My operator can find the reason in "
+        "the log.",
     )
 
 

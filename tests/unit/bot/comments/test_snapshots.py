@@ -10,15 +10,10 @@ from types import ModuleType
 import pytest
 
 from bot.commands.dispatch import VERBS
-from bot.comments import candidates, followup, replies
-from bot.comments import candidates as verdict
-from bot.comments import pull_request as evidence
-from bot.comments import settings_file as config
-from bot.comments import settings_file as config_proposal
+from bot.comments import candidates, followup, pull_request, replies, settings_file
 from bot.comments import statistics as stats
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
-from bot.comments.status import render_queued
 from bot.data.github_facts import ExistingWork, LinkedPull
 from bot.data.progress import Progress
 from bot.data.run import (
@@ -81,7 +76,8 @@ def effective(organisation: str, repository: str) -> EffectiveConfig:
 
 
 STATUS: Bodies = {
-    "queued": render_queued(RUN, QueuePosition(position=3, expected_seconds=(1200, 1800))),
+    "queued": comments.render_queued(RUN, QueuePosition(position=3, expected_seconds=(1200, 1800))),
+    "queued, no worker": comments.render_no_worker(RUN),
     "started": comments.render_started(RUN),
     "working": comments.render_progress(
         RUN, Progress(doing="Writing 10 tests.", files=12, tests=1, edits=3, dollars=0.5)
@@ -172,7 +168,7 @@ ANSWERS: Bodies = {
     "explain: failed": replies.run_explanation(
         replace(RUN, status=RunStatus.FAILED, failure=Failure.MODEL_UNAVAILABLE), None
     ),
-    "config": config.render_config(effective("samples: 3", "draft: true")),
+    "config": settings_file.render_config(effective("samples: 3", "draft: true")),
     "stats": stats.render_stats(STATS),
     "stats: the records do not reach": stats.render_stats(BIG),
     "stats: nothing": stats.render_stats(
@@ -189,10 +185,10 @@ ANSWERS: Bodies = {
         STATS._replace(period="in October 2026"), stats.summary_marker("2026-10")
     ),
     "stats: what days": stats.how_many_days("capuchin", 365),
-    "config: no file": config.render_config(effective("", "")),
-    "config propose: done": config_proposal.proposal_opened(12),
-    "config propose: there is one": config_proposal.file_exists(CONFIG_PATHS[0]),
-    "config propose: no branch": config_proposal.cannot_propose(),
+    "config: no file": settings_file.render_config(effective("", "")),
+    "config propose: done": settings_file.proposal_opened(12),
+    "config propose: there is one": settings_file.file_exists(CONFIG_PATHS[0]),
+    "config propose: no branch": settings_file.cannot_propose(),
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
@@ -272,10 +268,10 @@ CHECKS: Bodies = {
     "no verdict": check(replace(FOUND, after=(NOT_RUN, NOT_RUN))),
     "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
     "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
-    "settings: valid": f"{config.check_title([0])}\n\n"
-    + config.check_summary({".github/capuchin.yml": []}),
-    "settings: a mistake": f"{config.check_title([1])}\n\n"
-    + config.check_summary(
+    "settings: valid": f"{settings_file.check_title([0])}\n\n"
+    + settings_file.check_summary({".github/capuchin.yml": []}),
+    "settings: a mistake": f"{settings_file.check_title([1])}\n\n"
+    + settings_file.check_summary(
         {".github/capuchin.yml": [ConfigProblem(line=3, column=1, message="There is no such.")]}
     ),
 }
@@ -323,7 +319,8 @@ INNER = {
     "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
     "quota_sentence", "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
-    "price_notes",
+    "price_notes", "render_checklist", "describe_counts", "measure_stage", "turn_words",
+    "start_words", "describe_wait",
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
     # A file with a test of its own.
@@ -333,18 +330,7 @@ INNER = {
 
 
 @pytest.mark.parametrize(
-    "module",
-    [
-        comments,
-        replies,
-        candidates,
-        followup,
-        verdict,
-        evidence,
-        config,
-        config_proposal,
-        stats,
-    ],
+    "module", [comments, replies, candidates, followup, pull_request, settings_file, stats]
 )
 def test_no_text_is_left_out_above(module: ModuleType) -> None:
     here = inspect.getmodule(test_no_text_is_left_out_above) or module
