@@ -26,8 +26,7 @@ from sandbox.docker.base_image import recipe_files
 from sandbox.docker.docker_client import connect
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.environment.build_options import BuildOptions
-from tests.safety.mutation import Protection
-from tests.safety.mutations import PROTECTIONS
+from tests.safety.mutations import PROTECTIONS, Protection
 from tests.support.docker import prepare_package_image
 
 ROOT: Final = Path(__file__).resolve().parents[2]

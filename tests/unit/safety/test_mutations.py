@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from tests.safety.mutation import Protection
-from tests.safety.mutations import PROTECTIONS
+from tests.safety.mutations import PROTECTIONS, Protection
 from tests.safety.run_mutations import ROOT
 
 SAFETY = ROOT / "tests/safety"
