@@ -58,6 +58,17 @@ def test_every_target_the_readme_shows_is_in_the_makefile() -> None:
     assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", README)) <= targets
 
 
+def test_every_file_and_test_that_a_document_names_exists() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in documents)
+    paths = set(re.findall(r"\b(?:bot|pipeline|sandbox|prompts|deploy|tests)/[\w./-]*\.\w+", text))
+    examples = {"deploy/.env", "tests/test_total.py"}
+    assert {path for path in paths - examples if not (ROOT / path).exists()} == set()
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
+    named = set(re.findall(r"\b(test_\w+)(?:`|, )", text)) - {"test_patch"}
+    assert {name for name in named if not re.search(rf"def {name}\b", sources)} == set()
+
+
 def test_operators_are_told_the_number_of_the_format() -> None:
     text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
     assert f"carries the number of its format, now {FORMAT}." in text
