@@ -20,7 +20,7 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from sandbox.docker import mmdebstrap
-from sandbox.docker.build_lock import BuildLock
+from sandbox.docker.build_lock import hold_build_lock
 from sandbox.docker.docker_client import DockerAddress, translate_docker_errors
 from sandbox.docker.images import touch_image
 from sandbox.errors import SandboxUnavailable
@@ -95,7 +95,7 @@ def ensure_base_image(
     if image_exists(client, reference):
         touch_image(client, reference)
         return reference
-    with BuildLock("base image").hold():
+    with hold_build_lock("base image"):
         if not image_exists(client, reference):
             on_progress("The sandbox base image is missing; making it once.")
             found = obtain_root(client, address or DockerAddress(), on_progress, root)

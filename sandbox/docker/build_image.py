@@ -19,6 +19,7 @@ import docker
 
 from sandbox.docker.base_image import image_exists
 from sandbox.docker.build_dockerfile import DockerfileBuild
+from sandbox.docker.build_lock import hold_build_lock
 from sandbox.docker.build_network import BuildNetwork, open_build_network, read_ca_bundle
 from sandbox.docker.build_steps import (
     BUILD_LIMITS,
@@ -179,14 +180,15 @@ class EnvironmentBuild:
             EnvironmentFailed: a step failed, took too long or used too much.
             SandboxUnavailable: Docker failed.
         """
-        if image_exists(self._client, self.image):
-            touch_image(self._client, self.image)
-            return self.image
-        with (
-            translate_docker_errors("Docker could not build the environment"),
-            self._open_network() as network,
-        ):
-            self._build_images(network)
+        with hold_build_lock(self.dependencies, self._stop):
+            if image_exists(self._client, self.image):
+                touch_image(self._client, self.image)
+                return self.image
+            with (
+                translate_docker_errors("Docker could not build the environment"),
+                self._open_network() as network,
+            ):
+                self._build_images(network)
         return self.image
 
     def _build_images(self, network: BuildNetwork) -> None:

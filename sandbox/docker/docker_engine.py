@@ -20,7 +20,6 @@ import docker
 
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build_image import EnvironmentBuild
-from sandbox.docker.build_lock import BuildLock
 from sandbox.docker.cold_execution import ColdExecution
 from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
 from sandbox.docker.docker_client import DockerAddress, check_daemon, translate_docker_errors
@@ -39,7 +38,7 @@ from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
 from sandbox.environment.build_options import BuildOptions
 from sandbox.environment.recipe import Attempt, Installation
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.cancellation import ExclusiveWork, run_stoppable, wait_until_done
+from sandbox.execution.cancellation import run_stoppable, wait_until_done
 from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmExecution, WarmPool
@@ -208,8 +207,7 @@ class DockerEngine:
             labels=self._labels(request.run_id),
             on_progress=report_progress,
         )
-        lock = BuildLock(f"{self._options.address.url} {build.dependencies}")
-        return await run_stoppable(self._builds, ExclusiveWork(build, lock))
+        return await run_stoppable(self._builds, build)
 
     async def read_installation(self, image: str) -> Installation | None:
         """What the installer recorded in a prepared image; None for an image without a record.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +11,6 @@ from sandbox.program import Execution
 
 T = TypeVar("T")
 Result = TypeVar("Result", covariant=True)
-POLL_SECONDS = 0.2
 
 
 class Stoppable(Protocol[Result]):
@@ -23,36 +21,6 @@ class Stoppable(Protocol[Result]):
     def stop(self) -> None:
         """Ask for the end; does not block."""
         ...
-
-
-class TimedLock(Protocol):
-    """As `threading.Lock`."""
-
-    def acquire(self, *, timeout: float) -> bool: ...
-
-    def release(self) -> None: ...
-
-
-class ExclusiveWork(Stoppable[Result]):
-    """`work`, done while nobody else holds `lock`."""
-
-    def __init__(self, work: Stoppable[Result], lock: TimedLock) -> None:
-        self._work = work
-        self._lock = lock
-        self._stopped = threading.Event()
-
-    def run(self) -> Result:
-        while not self._lock.acquire(timeout=POLL_SECONDS):
-            if self._stopped.is_set():
-                raise Stopped
-        try:
-            return self._work.run()
-        finally:
-            self._lock.release()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._work.stop()
 
 
 class SharedExecution:

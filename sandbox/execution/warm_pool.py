@@ -14,13 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, Literal, TypeVar
 
 from sandbox.errors import PatchRejected, SandboxUnavailable
-from sandbox.execution.cancellation import (
-    ExclusiveWork,
-    Stoppable,
-    Stopped,
-    run_stoppable,
-    wait_or_stop,
-)
+from sandbox.execution.cancellation import Stoppable, Stopped, run_stoppable, wait_or_stop
 from sandbox.execution.jobs import Job, with_changes
 from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
 from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
@@ -329,13 +323,13 @@ class ExecutionMode:
     def __init__(self, mode: ConfiguredMode) -> None:
         self.cold_reason = "the settings ask for it" if mode == "cold" else None
         """Why each execution gets a container of its own; empty: none does; None: not tried."""
+        self.probing = threading.Lock()
         self._configured = mode
-        self._lock = threading.Lock()
 
     async def is_warm(self, pool: ThreadPoolExecutor, warm_pool: WarmPool) -> bool:
         """Raises `SandboxUnavailable` if Docker fails or the host lacks required support."""
         if self.cold_reason is None:
-            await run_stoppable(pool, ExclusiveWork(Probe(self, warm_pool), self._lock))
+            await run_stoppable(pool, Probe(self, warm_pool))
         if self.cold_reason and self._configured == "warm":
             raise SandboxUnavailable(
                 f"This host does not support warm sandboxes: {self.cold_reason}"
@@ -363,18 +357,24 @@ class Probe:
         )
         self._mode = mode
         self._execution = WarmExecution(warm_pool, job, limits=Limits(seconds=30))
+        self._stopped = False
 
     def stop(self) -> None:
+        self._stopped = True
         self._execution.stop()
 
     def run(self) -> None:
         """Raises `SandboxUnavailable`, and `Stopped` after `stop`."""
-        if self._mode.cold_reason is not None:
-            return  # another thread was faster
+        while not self._mode.probing.acquire(timeout=0.2):
+            if self._stopped:
+                raise Stopped
         try:
-            self._mode.cold_reason = probe_problem(self._execution.run())
+            if self._mode.cold_reason is None:  # else another thread was faster
+                self._mode.cold_reason = probe_problem(self._execution.run())
         except (PatchRejected, NoWarmContainer) as error:
             self._mode.cold_reason = str(error)
+        finally:
+            self._mode.probing.release()
 
 
 def probe_problem(found: Execution) -> str:
