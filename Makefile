@@ -39,7 +39,7 @@ lint: packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	PYTHONPATH=deploy/demo $(BIN)/lint-imports
+	$(BIN)/lint-imports
 
 supply: packages ## SBOM, known vulnerabilities, secrets; shell scripts, Dockerfiles, workflows
 	@$(BIN)/python deploy/check_supply.py

@@ -23,6 +23,7 @@ mkdir -p "$out"
 
 uv=$(command -v uv || echo build/uv/bin/uv)
 "$uv" build --quiet --out-dir "$out"
+"$uv" build --quiet --out-dir "$out" deploy/demo
 rm -f "$out/.gitignore"
 .venv/bin/python deploy/check_supply.py
 cp build/sbom.cdx.json "$out/"

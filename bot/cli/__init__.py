@@ -6,16 +6,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time.
 from __future__ import annotations
 
 import argparse
-import atexit
-import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from typing import Final, NamedTuple, TypeAlias
-
-from pipeline.models.factory import pause_collection
 
 
 class CliCommand(NamedTuple):
@@ -36,8 +32,8 @@ COMMANDS: Final[Mapping[str, CliCommand]] = {
     "replay": CliCommand("bot.cli.replay", "repeat the votes and the selection of a run"),
     "evaluate": CliCommand("bot.cli.lab.evaluate", "score the methods that choose among edits"),
     "learn": CliCommand("bot.cli.lab.learn", "train models on solved issues"),
-    "prices": CliCommand("bot.cli.prices", "what each model that is set is counted at"),
-    "config": CliCommand("bot.cli.config", "a repository's settings file"),
+    "prices": CliCommand("bot.cli.prices", "show the price of each configured model"),
+    "config": CliCommand("bot.cli.config", "check, show or describe a repository's settings file"),
     "setup": CliCommand("bot.cli.setup", "create the GitHub App in the browser"),
     "doctor": CliCommand("bot.cli.doctor", "check the requirements and suggest corrections"),
 }
@@ -59,10 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: from argparse, on wrong usage (2) or after printing help (0).
     """
-    if argv is None:
-        atexit.register(gc.freeze)  # a process that ends need not look for garbage
     words = list(sys.argv[1:] if argv is None else argv)
-    args = _build_parser(words[0] if words else "").parse_args(words)
+    try:
+        args = _build_parser(words[0] if words else "").parse_args(words)
+    except ModuleNotFoundError as error:
+        if error.name != "capuchin_demo":
+            raise
+        return _print_error(
+            "The demo is not installed. Install it with: pip install 'capuchin-bot[demo]'", FAILED
+        )
     from bot.settings import SettingsError  # pydantic takes longer to import than --help may
 
     try:
@@ -105,9 +106,7 @@ def _build_parser(command: str) -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     if command in COMMANDS:
-        with pause_collection():
-            module = import_module(COMMANDS[command].module)
-        module.register(subparsers)
+        import_module(COMMANDS[command].module).register(subparsers)
     else:
         for name, listed in COMMANDS.items():
             subparsers.add_parser(name, help=listed.summary)

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from bot.cli import Subparsers, parse_port
 from bot.settings import Settings, find_unknown_variables
 from bot.telemetry.log import configure_logging, watch_loop
-from pipeline.models.factory import pause_collection
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +46,8 @@ def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socke
 
 
 async def _serve(settings: Settings, host: str, number: int) -> int:
-    with pause_collection():
-        from bot.server.app import create_app
-        from bot.server.connections import build_server
+    from bot.server.app import create_app
+    from bot.server.connections import build_server
 
     for sentence in find_unknown_variables():
         logger.warning("%s", sentence)

@@ -13,7 +13,6 @@ from bot.cli import Subparsers
 from bot.settings import Settings, SettingsError
 from bot.telemetry.log import configure_logging, watch_loop
 from bot.telemetry.tracing import tracing
-from pipeline.models.factory import pause_collection
 
 MIN_POLL: Final = 5
 MAX_POLL: Final = 600
@@ -56,8 +55,7 @@ def _run(args: argparse.Namespace) -> int:
     configure_logging(settings)
     with tracing(settings):
         if args.issue:
-            with pause_collection():
-                from bot.cli.one_issue import run_command
+            from bot.cli.one_issue import run_command
 
             return asyncio.run(run_command(settings, args.issue))
         give_way()
@@ -79,8 +77,7 @@ def give_way() -> None:
 
 async def _run_worker(settings: Settings, poll: float) -> None:
     # Imported here: it costs seconds and 150 MB that no other command needs.
-    with pause_collection():
-        from bot.bootstrap import build_worker
+    from bot.bootstrap import build_worker
 
     async with watch_loop(), build_worker(settings, poll=poll) as worker:
         await worker.run_until_signalled()

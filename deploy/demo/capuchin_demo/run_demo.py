@@ -13,7 +13,6 @@ from bot.cli.options import run_interruptible
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.package import DemoFailed, fetch_release, unpack
-from pipeline.models.factory import pause_collection
 from sandbox.errors import SandboxError
 
 PLAN: Final = (
@@ -51,8 +50,7 @@ async def _run_demo(keep: bool, number: int) -> int:
     try:
         await build_engine(settings).check()
         package = unpack(fetch_release(settings.data_dir / "cache"))
-        with pause_collection():  # takes seconds to import: first say what is missing
-            from capuchin_demo.show import show_demo
+        from capuchin_demo.show import show_demo  # takes seconds: first say what is missing
 
         return await show_demo(settings, package, number, keep=keep, began=began)
     except (DemoFailed, SandboxError) as error:

@@ -102,6 +102,22 @@ def test_an_invalid_port_is_wrong_usage(command: tuple[str]) -> None:
         assert "is not a port" in err
 
 
+def test_a_missing_demo_is_one_sentence_that_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class WithoutDemo:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "capuchin_demo":
+                raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(sys, "meta_path", [WithoutDemo(), *sys.meta_path])
+    for name in ("capuchin_demo", "capuchin_demo.run_demo"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    code, out, err = here("demo", "--help")
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert "pip install 'capuchin-bot[demo]'" in err
+
+
 @pytest.mark.slow
 def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     """The exit code is not 3, which means that no edit was chosen."""
