@@ -28,7 +28,7 @@ from bot.solve_issue import SolveIssue
 from bot.storage.quota import HourlyWrites
 from bot.storage.storage import Storage
 from bot.storage.workers import Cursors, DiskUse, Housekeeping
-from bot.webhooks.decide import BotNames
+from bot.webhooks.labels import BotNames
 from pipeline.models.wrappers import RETRY_WAITS
 from sandbox.frozen import replace
 

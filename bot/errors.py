@@ -18,7 +18,7 @@ BotError
 ├── GitHubError          a call to GitHub failed; its own tree is in `bot.errors`
 ├── SettingsError        the operator, in `bot.settings`
 ├── InvalidSignature, MalformedPayload, BodyTooLarge, BodyTooSlow, TooMuchAtOnce
-│                        the sender of a webhook, in `bot.webhooks.decide` and `bot.server`
+│                        the sender of a webhook, in `bot.webhooks.payload` and `bot.server`
 ├── ArchiveUnavailable   the operator, whose object store fails, in `bot`
 ├── BundleTooLarge       who downloads a run's bundle, in `bot`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`

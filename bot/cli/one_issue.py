@@ -19,7 +19,7 @@ from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
-from bot.webhooks.decide import BotNames
+from bot.webhooks.labels import BotNames
 
 POLL_SECONDS: Final = 0.5
 EXIT_CODES: Final = {

@@ -157,7 +157,7 @@ class PullUpdate(Frozen):
     @property
     def id(self) -> str:
         """The same however often its event is delivered."""
-        return f"tend-{self.target}-{self.delivery}"
+        return f"follow-up-{self.target}-{self.delivery}"
 
 
 AnyRequest = RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate

@@ -72,7 +72,7 @@ class Mode(StrEnum):
     """As FIX, but without asking for confirmation, and never as a draft."""
     PLAN = "plan"
     """A dry run: the suspected cause, a reproduction test and a cost estimate; opens nothing."""
-    FOLLOW_UP = "tend"
+    FOLLOW_UP = "follow-up"
     """Do what is due on a pull request of ours."""
     VERIFY = "verify"
     """As FOLLOW_UP, and verify the evidence again even if nothing has changed."""

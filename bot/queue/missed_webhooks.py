@@ -15,7 +15,7 @@ from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.storage.workers import Cursors
 from bot.webhooks.command_text import parse_command
-from bot.webhooks.decide import BotNames
+from bot.webhooks.labels import BotNames
 
 CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""

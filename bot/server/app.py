@@ -38,10 +38,16 @@ from bot.settings import Settings, SettingsError
 from bot.storage.client import REDIS_ERRORS, UNREACHABLE
 from bot.storage.storage import Storage
 from bot.storage.workers import Measurements
-from bot.webhooks import decide as decide_module
-from bot.webhooks import payload
-from bot.webhooks.decide import BotNames, companion_update, decide
-from bot.webhooks.payload import Ignored, InvalidSignature, MalformedPayload
+from bot.webhooks.decide import companion_update, read_request
+from bot.webhooks.labels import BotNames
+from bot.webhooks.payload import (
+    MAX_BODY_BYTES,
+    Delivery,
+    InvalidSignature,
+    MalformedPayload,
+    SignatureCheck,
+    check_form,
+)
 
 if TYPE_CHECKING:
     from bot.queue.position import QueueAnnouncer
@@ -171,7 +177,7 @@ class Intake:
         self.nudges = Nudges(self.storage)
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
-        self._bodies = BodyReader(payload.MAX_BODY_BYTES)
+        self._bodies = BodyReader(MAX_BODY_BYTES)
         self._refusals = RefusalLog()
 
     async def accept(self, request: AnyRequest) -> Response:
@@ -236,16 +242,14 @@ class Intake:
     async def _process(self, request: Request) -> Response:
         try:
             signature = request.headers.get("x-hub-signature-256", "").encode("latin-1")
-            payload.check_form(signature)
+            check_form(signature)
             declared = request.headers.get("content-length", "0")
-            check = payload.SignatureCheck(self.secret)
+            check = SignatureCheck(self.secret)
             body = await self._bodies.read(declared, request.stream(), check.add)
             check.finish(signature)
-            event = decide_module.parse(
-                request.headers.get("x-github-event", ""),
-                request.headers.get("x-github-delivery", ""),
-                bytes(body),
-            )
+            event = request.headers.get("x-github-event", "")
+            delivery = Delivery(request.headers.get("x-github-delivery", ""), self._names)
+            wanted = read_request(event, delivery, bytes(body))
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
         except BodyTooLarge:
             return _error_response(413, "Larger than any payload that GitHub sends.")
@@ -259,8 +263,7 @@ class Intake:
             return _error_response(400, "The body broke off.")
         except MalformedPayload as error:
             return _error_response(400, str(error))
-        wanted = decide(event, self._names)
-        if isinstance(wanted, Ignored):
+        if wanted is None:
             return Response(status_code=204)
         with bound_contextvars(delivery=wanted.delivery, repository=wanted.repo.full_name):
             return await self.accept(wanted)

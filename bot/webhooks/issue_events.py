@@ -1,6 +1,6 @@
-"""Issues, their labels, and comments.
+"""What labels, assignments and comments on issues ask for, and comments on pull requests.
 
-Only new ones are read. One that is edited or deleted later has been acted on, and is not again.
+Only new ones are read: what is edited or deleted later has been acted on already.
 """
 
 from __future__ import annotations
@@ -11,230 +11,178 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from bot.data.run import CommentLocation, IssueVersion
-from bot.webhooks.payload import (
-    AccountPayload,
-    Event,
-    Ignored,
-    LabelPayload,
-    Payload,
-    Reader,
-    RepositoryEvent,
-    read_payload,
-)
-
-EVENT_NAME: Final = "issues"
+from bot.data.request import AnyRequest, CommandRequest, Delay, PullUpdate, RunRequest, StopRequest
+from bot.data.run import CommentLocation, IssueVersion, Mode, StopReason
+from bot.webhooks.command_text import parse_command
+from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload
 
 
-class IssueLabeled(RepositoryEvent):
-    """Somebody put a label on an issue."""
-
-    issue: int
-    label: str
-    version: IssueVersion
-    """The issue's text at that moment, which is what the actor had read."""
-
-
-class IssueUnlabeled(RepositoryEvent):
-    """Somebody took a label off an issue."""
-
-    issue: int
-    label: str
-    at: datetime | None
-    """When, by GitHub's clock."""
-
-
-class IssueClosed(RepositoryEvent):
-    issue: int
-    at: datetime | None
-
-
-class IssueGone(RepositoryEvent):
-    """Deleted, or transferred to another repository."""
-
-    issue: int
-    at: datetime | None
-
-
-class IssueAssigned(RepositoryEvent):
-    """Somebody assigned somebody."""
-
-    issue: int
-    assignee: str
-    version: IssueVersion
-
-
-class IssuePart(BaseModel):
-    """`issue` in a payload."""
-
+class _IssuePart(BaseModel):
     number: int = Field(gt=0)
     title: str = ""
     body: str | None = None
     updated_at: datetime | None = None
+    pull_request: dict[str, Any] | None = None
 
     @property
     def version(self) -> IssueVersion:
+        """The text at the time of the event, which is what its sender had read."""
         return IssueVersion(title=self.title, body=self.body or "", at=self.updated_at)
 
 
 class _IssuePayload(Payload):
-    issue: IssuePart
+    issue: _IssuePart
 
-
-class _IssueLabelPayload(LabelPayload, _IssuePayload):
-    pass
-
-
-class _AssigneePayload(_IssuePayload):
-    assignee: AccountPayload | None = None
-
-
-def _read_labeled(delivery: str, body: bytes) -> Event:
-    facts = read_payload(_IssueLabelPayload, EVENT_NAME, body)
-    if facts.label is None:
-        return Ignored(reason="no label")
-    return IssueLabeled(
-        **facts.event_fields(delivery),
-        issue=facts.issue.number,
-        label=facts.label.name,
-        version=facts.issue.version,
-    )
-
-
-def _read_unlabeled(delivery: str, body: bytes) -> Event:
-    facts = read_payload(_IssueLabelPayload, EVENT_NAME, body)
-    if facts.label is None:
-        return Ignored(reason="no label")
-    return IssueUnlabeled(
-        **facts.event_fields(delivery),
-        issue=facts.issue.number,
-        label=facts.label.name,
-        at=facts.issue.updated_at,
-    )
-
-
-def _read_assigned(delivery: str, body: bytes) -> Event:
-    facts = read_payload(_AssigneePayload, EVENT_NAME, body)
-    if facts.assignee is None:
-        return Ignored(reason="no assignee")
-    return IssueAssigned(
-        **facts.event_fields(delivery),
-        issue=facts.issue.number,
-        assignee=facts.assignee.login,
-        version=facts.issue.version,
-    )
-
-
-def _end_reader(kind: type[IssueClosed | IssueGone]) -> Reader:
-    def read_end(delivery: str, body: bytes) -> Event:
-        facts = read_payload(_IssuePayload, EVENT_NAME, body)
-        return kind(
-            **facts.event_fields(delivery),
-            issue=facts.issue.number,
-            at=facts.issue.updated_at,
+    def _to_run_request(
+        self, delivery: Delivery, mode: Mode = Mode.FIX, label: str = ""
+    ) -> RunRequest:
+        return RunRequest(
+            repo=self.repo,
+            issue=self.issue.number,
+            asked_by=self.sender.login,
+            delivery=delivery.id,
+            mode=mode,
+            label=label,
+            version=self.issue.version,
         )
 
-    return read_end
+    def _to_stop_request(self, delivery: Delivery, why: StopReason, label: str = "") -> StopRequest:
+        return StopRequest(
+            repo=self.repo,
+            issue=self.issue.number,
+            by=self.sender.login,
+            why=why,
+            label=label,
+            at=self.issue.updated_at,
+            delivery=delivery.id,
+        )
 
 
-READERS: Final[Mapping[str, Reader]] = {
-    "labeled": _read_labeled,
-    "unlabeled": _read_unlabeled,
-    "assigned": _read_assigned,
-    "closed": _end_reader(IssueClosed),
-    "deleted": _end_reader(IssueGone),
-    "transferred": _end_reader(IssueGone),
-}
+class _IssueLabeled(LabelPayload, _IssuePayload):
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        if opt_out := self.to_opt_out(delivery, self.issue.number):
+            return opt_out
+        mode = delivery.names.labels.mode_of(self.label_name)
+        if mode is None or self.sender.is_bot:
+            return None
+        return self._to_run_request(delivery, mode, self.label_name)
 
 
-class CommentCreated(RepositoryEvent):
-    """Somebody wrote a comment; `actor` is its author."""
+class _IssueUnlabeled(LabelPayload, _IssuePayload):
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        # The bot itself removes the label when a run is over.
+        if delivery.names.labels.mode_of(self.label_name) is None or self.sender.is_bot:
+            return None
+        return self._to_stop_request(delivery, StopReason.UNLABELED, self.label_name)
 
-    issue: int
-    """Number of the issue or pull request."""
-    location: CommentLocation
-    comment: int
-    """The comment's id; those of ISSUE and PULL are of one kind, those of REVIEW of another."""
-    text: str
-    at: datetime
-    """When it was written, by GitHub's clock."""
-    version: IssueVersion | None
-    """The issue's text at that moment; None for a pull request."""
+
+class _IssueAssigned(_IssuePayload):
+    assignee: AccountPart | None = None
+
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        assignee = self.assignee.login if self.assignee else ""
+        if self.sender.is_bot or not delivery.names.is_assignee(assignee):
+            return None
+        return self._to_run_request(delivery)
+
+
+class _IssueClosed(_IssuePayload):
+    def to_request(self, delivery: Delivery) -> AnyRequest:
+        return self._to_stop_request(delivery, StopReason.CLOSED)
+
+
+class _IssueGone(_IssuePayload):
+    """Deleted, or transferred to another repository."""
+
+    def to_request(self, delivery: Delivery) -> AnyRequest:
+        return self._to_stop_request(delivery, StopReason.GONE)
 
 
 class _CommentPart(BaseModel):
     id: int
     body: str | None = None
     created_at: datetime
-    user: AccountPayload | None = None
+    user: AccountPart | None = None
 
 
-class _IssueOrPull(IssuePart):
-    pull_request: dict[str, Any] | None = None
-
-
-class _IssueCommentPayload(Payload):
-    issue: _IssueOrPull
+class _CommentPayload(Payload):
     comment: _CommentPart
+
+    @property
+    def author(self) -> AccountPart:
+        return self.comment.user or self.sender
+
+    @property
+    def is_by_bot(self) -> bool:
+        return self.author.is_bot or self.sender.is_bot
+
+    def to_command(
+        self,
+        delivery: Delivery,
+        issue: int,
+        location: CommentLocation,
+        version: IssueVersion | None = None,
+    ) -> CommandRequest | None:
+        """The command that the comment begins with; None for none."""
+        command = parse_command(self.comment.body or "", delivery.names.app)
+        if command is None:
+            return None
+        return CommandRequest(
+            repo=self.repo,
+            issue=issue,
+            location=location,
+            comment=self.comment.id,
+            by=self.author.login,
+            at=self.comment.created_at,
+            command=command,
+            version=version,
+            delivery=delivery.id,
+        )
+
+
+class _IssueComment(_CommentPayload):
+    issue: _IssuePart
+
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        if self.is_by_bot:
+            return None
+        issue = self.issue
+        if issue.pull_request is not None:
+            return self.to_command(delivery, issue.number, CommentLocation.PULL)
+        return self.to_command(delivery, issue.number, CommentLocation.ISSUE, issue.version)
 
 
 class _ReviewPull(BaseModel):
     number: int = Field(gt=0)
 
 
-class _ReviewCommentPayload(Payload):
+class _ReviewComment(_CommentPayload):
+    """Somebody commented on a line of a pull request's diff."""
+
     pull_request: _ReviewPull
-    comment: _CommentPart
+
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        if self.is_by_bot:
+            return None
+        number = self.pull_request.number
+        return self.to_command(delivery, number, CommentLocation.REVIEW) or PullUpdate(
+            repo=self.repo,
+            target="pull",
+            number=number,
+            delay=Delay.DEBOUNCED,
+            by=self.author.login,
+            comment=self.comment.id,
+            delivery=delivery.id,
+        )
 
 
-def _read_issue_comment(delivery: str, body: bytes) -> Event:
-    facts = read_payload(_IssueCommentPayload, "issue_comment", body)
-    pull = facts.issue.pull_request is not None
-    return _comment_created(
-        facts,
-        facts.comment,
-        delivery,
-        issue=facts.issue.number,
-        location=CommentLocation.PULL if pull else CommentLocation.ISSUE,
-        version=None if pull else facts.issue.version,
-    )
-
-
-def _read_review_comment(delivery: str, body: bytes) -> Event:
-    facts = read_payload(_ReviewCommentPayload, "pull_request_review_comment", body)
-    return _comment_created(
-        facts,
-        facts.comment,
-        delivery,
-        issue=facts.pull_request.number,
-        location=CommentLocation.REVIEW,
-        version=None,
-    )
-
-
-def _comment_created(
-    facts: Payload,
-    comment: _CommentPart,
-    delivery: str,
-    *,
-    issue: int,
-    location: CommentLocation,
-    version: IssueVersion | None,
-) -> CommentCreated:
-    author = comment.user or facts.sender
-    return CommentCreated(
-        repo=facts.repo,
-        actor=author.login,
-        by_bot=author.is_bot or facts.sender.is_bot,
-        delivery=delivery,
-        issue=issue,
-        location=location,
-        comment=comment.id,
-        text=comment.body or "",
-        at=comment.created_at,
-        version=version,
-    )
-
-
-ISSUE_COMMENT_READERS: Final[Mapping[str, Reader]] = {"created": _read_issue_comment}
-REVIEW_COMMENT_READERS: Final[Mapping[str, Reader]] = {"created": _read_review_comment}
+ISSUES: Final[Mapping[str, type[Payload]]] = {
+    "labeled": _IssueLabeled,
+    "unlabeled": _IssueUnlabeled,
+    "assigned": _IssueAssigned,
+    "closed": _IssueClosed,
+    "deleted": _IssueGone,
+    "transferred": _IssueGone,
+}
+ISSUE_COMMENT: Final[Mapping[str, type[Payload]]] = {"created": _IssueComment}
+REVIEW_COMMENT: Final[Mapping[str, type[Payload]]] = {"created": _ReviewComment}

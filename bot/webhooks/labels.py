@@ -1,4 +1,4 @@
-"""The labels that request runs, the label that excludes an issue, and what a run removes."""
+"""What the bot is called, and the labels that request runs or exclude an issue."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bot.data.run import Mode, Run
+from bot.settings import Settings
 
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
 OPT_OUT_SUFFIX: Final = ":disabled"
@@ -52,6 +53,30 @@ class LabelSet:
         if run.label or run.mode not in SUFFIXES:
             return run.label
         return self.base + SUFFIXES[run.mode]
+
+
+@dataclass(frozen=True)
+class BotNames:
+    """What the bot is called. GitHub ignores case in all of it."""
+
+    label: str
+    app: str
+    """As in `/capuchin` and `@capuchin`."""
+    assignee: str = ""
+    """An account that issues are assigned to for the bot; empty: none."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> BotNames:
+        return cls(label=settings.label, app=settings.app_name, assignee=settings.assignee)
+
+    @property
+    def labels(self) -> LabelSet:
+        return LabelSet(self.label)
+
+    def is_assignee(self, login: str) -> bool:
+        """Whether an issue that is assigned to `login` is assigned to the bot."""
+        ours = (self.assignee, f"{self.app}[bot]")
+        return bool(login) and login.casefold() in map(str.casefold, ours)
 
 
 def has_label(labels: Iterable[str], label: str) -> bool:

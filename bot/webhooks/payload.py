@@ -1,18 +1,19 @@
-"""Verifies a delivery's signature and size, and reads what all events share."""
+"""Verifies the signature of a delivery, and holds what all payloads share."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
-from typing import Final, TypedDict, TypeVar
+from abc import abstractmethod
+from typing import Final, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from bot.data.run import Login, RepoRef
+from bot.data.request import AnyRequest, StopRequest
+from bot.data.run import Login, RepoRef, StopReason
 from bot.errors import BotError
-from sandbox.frozen import Frozen
+from bot.webhooks.labels import BotNames
 
 MAX_BODY_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
 
@@ -23,8 +24,12 @@ class InvalidSignature(BotError):
     """The signature is missing, of another kind, or not made with our secret over this body."""
 
 
+class MalformedPayload(BotError):
+    """An event that we handle is not as GitHub documents it; `str(error)` is a sentence."""
+
+
 def check_form(signature: bytes) -> None:
-    """Look at `X-Hub-Signature-256` before the body is read.
+    """Check the form of `X-Hub-Signature-256` before the body is read.
 
     Raises:
         InvalidSignature: it is missing or not of GitHub's form.
@@ -34,7 +39,7 @@ def check_form(signature: bytes) -> None:
 
 
 class SignatureCheck:
-    """Hashes a raw body piece by piece: a large one at once would block the event loop."""
+    """Hashes a raw body piece by piece: hashing a large one at once would block the event loop."""
 
     def __init__(self, secret: str) -> None:
         self._mac = hmac.new(secret.encode(), digestmod=hashlib.sha256)
@@ -52,63 +57,23 @@ class SignatureCheck:
             raise InvalidSignature
 
 
-M = TypeVar("M", bound=BaseModel)
-
-_DELIVERY_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
 
 
-class MalformedPayload(BotError):
-    """An event that we handle is not as GitHub documents it; `str(error)` is a sentence."""
-
-
-class RepositoryEvent(Frozen):
-    """Somebody did something in a repository."""
-
-    repo: RepoRef
-    actor: Login
-    """Login of who did it."""
-    by_bot: bool
-    """The actor is an App, not a person."""
-    delivery: str
-    """X-GitHub-Delivery: the same for every delivery of this event."""
-
-
-class EventFields(TypedDict):
-    """What every `RepositoryEvent` has, as keyword arguments."""
-
-    repo: RepoRef
-    actor: Login
-    by_bot: bool
-    delivery: str
-
-
-class Ignored(Frozen):
-    """Nothing that we act on."""
-
-    reason: str
-
-
-Event = RepositoryEvent | Ignored
-
-Reader = Callable[[str, bytes], Event]
-"""Reads a delivery's id and raw body. Raises Malformed."""
-
-
-class OwnerPayload(BaseModel):
+class OwnerPart(BaseModel):
     login: Login = Field(pattern=_NAME_PATTERN)
 
 
-class RepositoryPayload(BaseModel):
+class RepositoryPart(BaseModel):
     name: str = Field(pattern=_NAME_PATTERN)
-    owner: OwnerPayload
+    owner: OwnerPart
 
 
-class InstallationPayload(BaseModel):
+class InstallationPart(BaseModel):
     id: int
 
 
-class AccountPayload(BaseModel):
+class AccountPart(BaseModel):
     login: Login
     type: str = "User"
 
@@ -117,12 +82,24 @@ class AccountPayload(BaseModel):
         return self.type == "Bot"
 
 
-class Payload(BaseModel):
-    """What every payload about a repository has."""
+class _LabelPart(BaseModel):
+    name: str
 
-    repository: RepositoryPayload
-    installation: InstallationPayload
-    sender: AccountPayload
+
+class Delivery(NamedTuple):
+    """What a request takes from elsewhere than the payload."""
+
+    id: str
+    """`X-GitHub-Delivery`: the same for every delivery of one event."""
+    names: BotNames
+
+
+class Payload(BaseModel):
+    """One kind of event in a repository; `sender` caused it."""
+
+    repository: RepositoryPart
+    installation: InstallationPart
+    sender: AccountPart
 
     @property
     def repo(self) -> RepoRef:
@@ -132,55 +109,31 @@ class Payload(BaseModel):
             installation=self.installation.id,
         )
 
-    def event_fields(self, delivery: str) -> EventFields:
-        """The fields of a `RepositoryEvent`."""
-        return EventFields(
-            repo=self.repo,
-            actor=self.sender.login,
-            by_bot=self.sender.is_bot,
-            delivery=delivery,
-        )
-
-
-class _Label(BaseModel):
-    name: str
+    @abstractmethod
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        """What the event asks for; None for nothing."""
 
 
 class LabelPayload(Payload):
-    """What is put on, or taken off."""
+    """A label is put on, or taken off."""
 
-    label: _Label | None = None
-    """GitHub's schema lets it be left out, as of a label that is gone meanwhile."""
+    label: _LabelPart | None = None
+    """GitHub's schema lets it be left out, as when the label is deleted meanwhile."""
 
+    @property
+    def label_name(self) -> str:
+        return self.label.name if self.label else ""
 
-class _ActionPayload(BaseModel):
-    action: str
-
-
-def read_payload(kind: type[M], name: str, body: bytes) -> M:
-    """The payload of an event `name`.
-
-    Raises:
-        Malformed: it is not as `kind` says.
-    """
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        what = f"{where}: {fault['msg']}" if where else fault["msg"]
-        article = "an" if name[:1] in "aeiou" else "a"
-        raise MalformedPayload(
-            f"Not {article} {name} event as GitHub documents it: {what}."
-        ) from None
-
-
-def read_action(name: str, body: bytes) -> str:
-    """The payload's `action`. Raises Malformed."""
-    return read_payload(_ActionPayload, name, body).action
-
-
-def check_delivery(delivery: str) -> None:
-    """Raises Malformed for what is no id of a delivery."""
-    if not _DELIVERY_ID.fullmatch(delivery):
-        raise MalformedPayload("X-GitHub-Delivery is missing or not an id.")
+    def to_opt_out(self, delivery: Delivery, number: int) -> StopRequest | None:
+        """The stop that the opt-out label asks for, no matter who added it; None for other
+        labels."""
+        if not delivery.names.labels.is_opt_out(self.label_name):
+            return None
+        return StopRequest(
+            repo=self.repo,
+            issue=number,
+            by=self.sender.login,
+            why=StopReason.DISABLED,
+            label=self.label_name,
+            delivery=delivery.id,
+        )

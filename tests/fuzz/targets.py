@@ -20,11 +20,10 @@ from bot.comments.pull_request import TemplateTexts, fill_template
 from bot.data.github_facts import IssueFacts
 from bot.data.run import Login
 from bot.repo_config.untrusted import answer_in_process
-from bot.webhooks import decide as events
-from bot.webhooks import payload
 from bot.webhooks.command_text import nearest_verb, parse_command
-from bot.webhooks.decide import BotNames, companion_update, decide
-from bot.webhooks.payload import Ignored, InvalidSignature, MalformedPayload
+from bot.webhooks.decide import companion_update, read_request
+from bot.webhooks.labels import BotNames
+from bot.webhooks.payload import Delivery, InvalidSignature, MalformedPayload, SignatureCheck
 from pipeline.bundle import BadBundle, read_bundle
 from pipeline.codebase.commit import Codebase, File, RecentBytes
 from pipeline.codebase.grammars import PARSE_SECONDS
@@ -78,13 +77,12 @@ def parse_webhook(data: bytes) -> None:
     """The event's name is the first line."""
     name, _, body = data.partition(b"\n")
     with contextlib.suppress(MalformedPayload):
-        event = events.parse(name.decode("latin-1"), "delivery-1", body)
-        wanted = decide(event, NAMES)
-        if not isinstance(wanted, Ignored):
+        wanted = read_request(name.decode("latin-1"), Delivery("delivery-1", NAMES), body)
+        if wanted is not None:
             companion_update(wanted)
             wanted.model_dump_json()
     with contextlib.suppress(InvalidSignature):
-        check = payload.SignatureCheck("secret")
+        check = SignatureCheck("secret")
         check.add(body)
         check.finish(name)
 

@@ -12,7 +12,7 @@ from bot.cli import COMMANDS
 from bot.commands.dispatch import VERBS
 from bot.github.credentials import PERMISSIONS
 from bot.settings_table import fill_tables
-from bot.webhooks.decide import READERS
+from bot.webhooks.decide import PAYLOADS
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.store import FORMAT
 
@@ -29,7 +29,7 @@ def test_the_tables_of_settings_and_keys_are_current(name: str) -> None:
 
 def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:
     assert MANIFEST["default_permissions"] == PERMISSIONS
-    assert MANIFEST["default_events"] == list(READERS)
+    assert MANIFEST["default_events"] == list(PAYLOADS)
 
 
 def test_the_readme_gives_a_reason_for_each_permission() -> None:

@@ -16,7 +16,7 @@ from bot.github.app import GitHubApp
 from bot.queue.missed_webhooks import REPOSITORY_SECONDS, find_missed_events
 from bot.settings import Settings
 from bot.storage.storage import Storage
-from bot.webhooks.decide import BotNames
+from bot.webhooks.labels import BotNames
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import generate_app
 from tests.benchmarks.redis_server import run_redis

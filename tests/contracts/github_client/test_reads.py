@@ -14,7 +14,7 @@ from bot.github.repository import Repository
 from bot.queue.missed_webhooks import find_missed_events
 from bot.storage.keys import Keys
 from bot.storage.workers import Cursors
-from bot.webhooks.decide import BotNames
+from bot.webhooks.labels import BotNames
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from sandbox.frozen import replace
