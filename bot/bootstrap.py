@@ -83,8 +83,8 @@ class Bot:
         limits = {kind: size * 1_000_000 for kind, size in limits.items()}
         mirrors = await self.mirrors.evict(max_bytes=limits["mirrors"], keep=busy)
         images = await self.runner.evict_images()
-        use = DiskUse(kept={"mirrors": mirrors.size}, limits=limits)
-        return Housekeeping(use, {"mirrors": mirrors.evicted, "images": images})
+        use = DiskUse(kept={"mirrors": mirrors.size_bytes}, limits=limits)
+        return Housekeeping(use, {"mirrors": mirrors.evicted_bytes, "images": images})
 
     async def archive_runs(self, storage: Storage) -> None:
         """See `bot.archive.archive_runs`; also raises `SettingsError`."""

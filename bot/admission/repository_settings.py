@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from bot.data.run import RepoRef
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.repo_config.model import (
@@ -11,8 +13,8 @@ from bot.repo_config.model import (
     LayerProblem,
     RepoConfig,
     merge_parsed,
+    parse_config,
 )
-from bot.repo_config.untrusted import read_untrusted
 
 
 async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
@@ -28,12 +30,14 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
         for path in CONFIG_PATHS:
             text = await repo.read_defaults_file(*path.split("/"))
             if text is not None:
-                layers.append((defaults_source(repo.ref, path), await _read(text)))
+                layers.append(
+                    (defaults_source(repo.ref, path), await asyncio.to_thread(parse_config, text))
+                )
                 break
     for path in CONFIG_PATHS:
         text = await repo.read_file(*path.split("/"))
         if text is not None:
-            layers.append((path, await _read(text)))
+            layers.append((path, await asyncio.to_thread(parse_config, text)))
             break
     return merge_parsed(layers)
 
@@ -41,8 +45,3 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
 def defaults_source(ref: RepoRef, path: str) -> str:
     """The name of the organisation's file for people."""
     return f"{ref.owner}/{DEFAULTS_REPOSITORY}: {path}"
-
-
-async def _read(text: str) -> RepoConfig | ConfigProblem:
-    found = await read_untrusted(text)
-    return found if isinstance(found, RepoConfig) else found[0]

@@ -25,8 +25,7 @@ from bot.data.job import Job, SolveOutcome
 from bot.data.progress import Progress
 from bot.data.run import RunId
 from bot.errors import BotError
-from bot.repo_config.model import CONFIG_PATHS, RepoConfig
-from bot.repo_config.untrusted import read_untrusted
+from bot.repo_config.model import CONFIG_PATHS, RepoConfig, parse_or_list_problems
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
@@ -188,7 +187,7 @@ async def load_config(codebase: Codebase) -> RepoConfig:
         text = await codebase.read_text(path) if path in codebase.files else None
         if text is None:
             continue
-        found = await read_untrusted(text)
+        found = await asyncio.to_thread(parse_or_list_problems, text)
         if isinstance(found, list):
             raise WrongUsage("\n".join(f"{path}, line {e.line}: {e.message}" for e in found))
         return found

@@ -7,7 +7,6 @@ credential helper, which git uses only for this host, prints it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import re
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from filelock import AsyncFileLock, FileLock, Timeout
 
 from bot.errors import (
     GitHubError,
@@ -134,7 +135,6 @@ _COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HEAD_REF = "refs/capuchin/head"
 _MAX_PACKS = 50
 """A mirror with more packs is repacked: each fetch adds one."""
-_LOCK_POLL_SECONDS = 0.05
 _EVICT_AFTER_SECONDS = 3600.0
 _HISTORY_COMMITS = 3000
 """How far back a tag is looked for."""
@@ -153,12 +153,10 @@ class Checkout:
 
 
 class Usage(NamedTuple):
-    """What the mirrors take, and what had to go."""
+    """Disk used by the mirrors, and what was deleted."""
 
-    size: int
-    """Bytes."""
-    evicted: int
-    """Bytes that were deleted."""
+    size_bytes: int
+    evicted_bytes: int
 
 
 class _Kept(NamedTuple):
@@ -167,10 +165,8 @@ class _Kept(NamedTuple):
     place: Path
     name: str
     """`owner/name` in lower case."""
-    used: float
-    """When it was last used, in seconds."""
-    size: int
-    """Bytes."""
+    used_at: float
+    size_bytes: int
 
 
 class Mirrors:
@@ -260,15 +256,17 @@ class Mirrors:
         hour stays too: a run may have just begun.
         """
         kept = {name.lower() for name in keep}
-        found = sorted(await asyncio.to_thread(_measure_all, self._root), key=lambda one: one.used)
-        total, evicted = sum(one.size for one in found), 0
+        found = sorted(
+            await asyncio.to_thread(_measure_all, self._root), key=lambda one: one.used_at
+        )
+        total, evicted = sum(one.size_bytes for one in found), 0
         for one in found:
             if total <= max_bytes:
                 break
             if one.name in kept or not await asyncio.to_thread(_evict, one):
                 continue
-            total -= one.size
-            evicted += one.size
+            total -= one.size_bytes
+            evicted += one.size_bytes
         return Usage(total, evicted)
 
     async def _fetch(
@@ -354,32 +352,19 @@ def _measure_all(root: Path) -> list[_Kept]:
 def _evict(kept: _Kept) -> bool:
     """Delete it unless somebody uses it; whether it went."""
     lock = kept.place.with_suffix(".lock")
-    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    if time.time() - lock.stat().st_mtime < _EVICT_AFTER_SECONDS:
+        return False
     try:
-        if time.time() - lock.stat().st_mtime < _EVICT_AFTER_SECONDS or not _try_lock(fd):
-            return False
-        _discard(kept.place)
-        return True
-    finally:
-        os.close(fd)
+        with FileLock(lock, timeout=0):
+            _discard(kept.place)
+    except Timeout:
+        return False
+    return True
 
 
 @asynccontextmanager
 async def _lock(place: Path) -> AsyncGenerator[None, None]:
-    """Serialise fetches into a mirror across processes; the lock of a dead process is released."""
+    """Serialise fetches into a mirror across processes."""
     await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        while not _try_lock(fd):  # noqa: ASYNC110 - another process cannot set our Event
-            await asyncio.sleep(_LOCK_POLL_SECONDS)
+    async with AsyncFileLock(place.with_suffix(".lock"), mode=0o600):
         yield
-    finally:
-        os.close(fd)
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -152,19 +152,6 @@ MAX_NUMBER: Final = 10**6
 MAX_NAME: Final = 100
 """Characters of a key that a message quotes."""
 
-_ONE_GOOD_VALUE: Final = "it has one good value now. Delete it."
-REMOVED: Final[Mapping[str, str]] = {
-    "first_wave": _ONE_GOOD_VALUE,
-    "agreement": _ONE_GOOD_VALUE,
-    "informed": _ONE_GOOD_VALUE,
-    "approaches": _ONE_GOOD_VALUE,
-    "all_tests_vote": _ONE_GOOD_VALUE,
-    "repeat_tests": _ONE_GOOD_VALUE,
-    "scout_threshold": _ONE_GOOD_VALUE,
-    "context_cap": 'it is fixed at 128,000 tokens. Delete it; "context_tokens" stays.',
-    "prefilter": 'it is automatic now. Delete it; "include" and "exclude" select files.',
-}
-"""Keys of earlier versions, and what to do instead."""
 _NOT_TEXT: Final = re.compile(r"\d{1,9}(\.\d{1,9})?|true|false|yes|no|on|off")
 """What YAML reads as text only because of its quotes."""
 _EXPERIMENT: Final = (
@@ -175,11 +162,6 @@ _NO_MAPPING: Final = (
     "The file must be a mapping of settings to values: for each a line such as `samples: 3`, with "
     "a space after the colon."
 )
-
-
-def explain_removed(name: str) -> str:
-    """The sentence about a key of an earlier version."""
-    return f'"{name}" was removed: {REMOVED[name]}'
 
 
 def explain_home(name: str, home: str) -> str:
@@ -206,8 +188,6 @@ def explain_fault(root: Node, fault: ErrorDetails) -> str:
 
 def _explain_key(root: Node, path: tuple[int | str, ...]) -> str:
     *above, last = (str(part)[:MAX_NAME] for part in path)
-    if not above and last in REMOVED:
-        return explain_removed(last)
     home = find_homes(root).get(last)
     if not above and home:
         return explain_home(last, home)
@@ -225,7 +205,7 @@ def _explain_value(node: Node, fault: ErrorDetails) -> str:
     if fault["loc"] == ("selection",) and given in get_args(SelectionMethod):
         return _EXPERIMENT.format(given)
     match kind:
-        case "trust" | "quotes":
+        case "quotes":
             return f"{fault['msg']}."
         case "too_long":
             return f"Write at most {context['max_length']} of them."

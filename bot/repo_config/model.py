@@ -6,9 +6,7 @@ standard: https://github.com/redhat-developer/yaml-language-server.
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -17,7 +15,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,12 +26,10 @@ from pydantic_core import PydanticCustomError
 
 from bot.repo_config.mistakes import (
     MAX_NAME,
-    REMOVED,
     Node,
     complete_schema,
     explain_fault,
     explain_home,
-    explain_removed,
     find_homes,
     find_node,
 )
@@ -98,41 +93,18 @@ Texts = Annotated[
     BeforeValidator(_to_tuple),
     _text_or_list("Write a text or a list of texts.", {}),
 ]
-_NO_ROLES: Final = (
-    "admin", "all", "anybody", "anyone", "everybody", "everyone", "maintain", "none", "nobody",
-    "owner", "public", "read",
-)  # fmt: skip
-_ROLES: Final = ("write", "triage")
-_LIKE_ROLE: Final = 0.8
-"""How alike a login and a role are that must be told apart by an @."""
-_LOGIN: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
-_TRUST_HELP: Final = "Write write, triage, a login, or a list of these; not a team or another role."
+_TRUSTED: Final = "^@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
 
 
-def _check_trusted(value: str) -> str:
-    if value.casefold() in _NO_ROLES or not re.fullmatch(f"@?{_LOGIN}", value):
-        raise PydanticCustomError("trust", "Nobody is trusted by this word. " + _TRUST_HELP[:-1])
-    like = difflib.get_close_matches(value.casefold(), _ROLES, n=1, cutoff=_LIKE_ROLE)
-    if like and value.casefold() not in _ROLES and not value.startswith("@"):
-        raise PydanticCustomError(
-            "trust",
-            'Did you mean "{role}"? Write "@{login}" if this is a login',
-            {"role": like[0], "login": value},
-        )
-    return value
-
-
-def _spell_either_case(word: str) -> str:
-    return "".join(f"[{letter.upper()}{letter}]" for letter in word)
-
-
-_NO_TRUST: Final = "|".join(map(_spell_either_case, _NO_ROLES))
 Trust = Annotated[
-    tuple[Annotated[str, AfterValidator(_check_trusted)], ...],
+    tuple[Annotated[str, Field(pattern=_TRUSTED)], ...],
     BeforeValidator(_to_tuple),
     Field(min_length=1, max_length=100),
     _text_or_list(
-        _TRUST_HELP, {"pattern": f"^(?!({_NO_TRUST})$)@?{_LOGIN}$"}, minItems=1, maxItems=100
+        "Write write, triage, a login, or a list of these; teams and other roles do not work.",
+        {"pattern": _TRUSTED},
+        minItems=1,
+        maxItems=100,
     ),
 ]
 Labels = Annotated[
@@ -180,9 +152,8 @@ class RepoPolicy(BaseModel):
     enabled: bool = True
     """False: the bot ignores this repository."""
     trust: Trust = ("write",)
-    """Who may command the bot: `write` or `triage` for everybody with that role or above, or a list
-    of logins, which may contain these words. A login like one of them, such as `writer`, is written
-    `"@writer"`."""
+    """Who may command the bot: `write` or `triage` for everybody with at least that role, a login,
+    or a list of these. A login that is one of these words is written `"@write"`."""
     untrusted_comments: Literal["drop", "mark"] = "drop"
     """Comments by people without write access: `drop` them, or `mark` them as untrusted."""
     quota: Quota = Quota()
@@ -309,7 +280,7 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the file."""
     found = deepcopy(build_schema())
     homes = {name: _refuse(explain_home(name, home)) for name, home in find_homes(found).items()}
-    found["properties"] |= {name: _refuse(explain_removed(name)) for name in REMOVED} | homes
+    found["properties"] |= homes
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **found,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from bot.comments.settings_file import check_summary, check_title
@@ -11,8 +12,7 @@ from bot.errors import GitHubError, GitHubUnavailable, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.checks import Annotation, CompletedCheck
 from bot.github.repository import Repository
-from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig
-from bot.repo_config.untrusted import read_untrusted
+from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_or_list_problems
 
 NAME: Final = CHECK_NAME
 
@@ -59,7 +59,7 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
 
 
 async def _find_problems(text: str) -> list[ConfigProblem]:
-    found = await read_untrusted(text)
+    found = await asyncio.to_thread(parse_or_list_problems, text)
     return [] if isinstance(found, RepoConfig) else found
 
 

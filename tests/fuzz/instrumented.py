@@ -17,7 +17,7 @@ import atheris  # pyright: ignore[reportMissingImports]
 from tests.fuzz.target import Target
 
 FUZZER: Final[Any] = atheris
-PACKAGES: Final = ("bot", "pipeline", "prompts", "ruamel", "sandbox", "tarfile", "tomllib", "yaml")
+PACKAGES: Final = ("bot", "pipeline", "prompts", "sandbox", "tarfile", "tomllib", "yaml")
 """Whole packages: atheris reads no more than the first part of a name."""
 
 

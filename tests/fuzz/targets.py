@@ -19,7 +19,7 @@ from bot.comments.evidence import drop_progress, find_counts, find_error, shorte
 from bot.comments.pull_request import TemplateTexts, fill_template
 from bot.data.github_facts import IssueFacts
 from bot.data.run import Login
-from bot.repo_config.untrusted import answer_in_process
+from bot.repo_config.model import parse_or_list_problems
 from bot.webhooks.command_text import nearest_verb, parse_command
 from bot.webhooks.decide import companion_update, read_request
 from bot.webhooks.labels import BotNames
@@ -70,7 +70,7 @@ def _text(data: bytes) -> str:
 
 
 def parse_settings(data: bytes) -> None:
-    answer_in_process(_text(data).encode("utf-8", "surrogatepass"))
+    parse_or_list_problems(_text(data))
 
 
 def parse_webhook(data: bytes) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, cast
 
-from ruamel.yaml import YAML
+import yaml
 
 COMPOSE: Final = Path(__file__).resolve().parents[3] / "deploy/compose.yaml"
 DEFAULT: Final = 1024
@@ -18,7 +18,7 @@ PARENTS: Final = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/system.slice"
 
 def read_shares(service: str) -> int:
     """`cpu_shares` of a service in compose.yaml."""
-    found = YAML(typ="safe", pure=True).load(COMPOSE.read_text())
+    found = yaml.safe_load(COMPOSE.read_text())
     return cast(int, found["services"][service].get("cpu_shares", DEFAULT))
 
 

@@ -153,9 +153,9 @@ async def test_the_least_used_mirror_goes_first_and_one_in_use_stays(
         used = time.time() - age * 7200
         os.utime(places[name].with_suffix(".lock"), (used, used))
     whole = await mirrors.evict(max_bytes=2**40, keep=[])
-    assert whole.evicted == 0
-    less = await mirrors.evict(max_bytes=whole.size - 1, keep=["Acme/Active"])
-    assert 0 < less.evicted < whole.size
+    assert whole.evicted_bytes == 0
+    less = await mirrors.evict(max_bytes=whole.size_bytes - 1, keep=["Acme/Active"])
+    assert 0 < less.evicted_bytes < whole.size_bytes
     assert [name for name, place in places.items() if not place.exists()] == ["acme/older"]
     await mirrors.evict(max_bytes=0, keep=["Acme/Active"])
     assert [name for name, place in places.items() if place.exists()] == ["acme/new", "acme/active"]

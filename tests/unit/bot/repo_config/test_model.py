@@ -15,7 +15,6 @@ from bot.repo_config.model import (
     parse_config,
     parse_or_list_problems,
 )
-from bot.repo_config.untrusted import read_untrusted
 from pipeline.data.options import Options
 
 EXAMPLE = Path(__file__).parents[4] / "capuchin.example.yml"
@@ -99,20 +98,18 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("run: 5", 1, 1, '"run" belongs below "budget", indented.'),
         ("budget:\n  samples: 3", 2, 3, '"samples" does not belong below "budget"'),
         ("generators: [{machin: fixed}]", 1, 15, 'machin". Did you mean "machine"?'),
-        ("budget:\n\trun: 3", 2, 1, "a tab is not read as indentation. Use spaces."),
+        ("budget:\n\trun: 3", 2, 1, "indent with spaces, not tabs"),
+        ("samples: 1\n\tattempts: 2", 2, 1, "a tab cannot indent a line. Use spaces."),
         ("samples: 1\n  attempts: 2", 2, 11, "Indent it like its neighbours"),
         ("samples:3", 1, 1, "with a space after the colon"),
         ("test: [pytest", 1, 7, "this bracket is not closed"),
         ("test: 'pytest", 1, 7, "this quote is not closed"),
-        ("trust: [writ]", 1, 9, 'Did you mean "write"? Write "@writ" if this is a login.'),
-        ('trust: ["@acme/core"]', 1, 9, "Nobody is trusted by this word"),
+        ('trust: ["@acme/core"]', 1, 9, "Write write, triage, a login"),
         ("confidence: 60", 1, 13, "Write a number from 0 to 1."),
         ("stale_days: -1", 1, 13, "Write a whole number from 0 to 3,650."),
         ("version: 2", 1, 10, "Write 1."),
         ("budget: 3", 1, 9, 'on lines of their own, indented: "run" and "day".'),
         ("quota:\n  persn: 3", 2, 3, 'no setting "quota.persn". Did you mean "person"?'),
-        ("samples: 3\nagreement: 2", 2, 1, '"agreement" was removed: it has one good value'),
-        ("prefilter:\n  keep: 3", 1, 1, '"prefilter" was removed: it is automatic now.'),
         ("untrusted_comments: keep", 1, 21, "Write drop or mark."),
         ("setup: 3", 1, 8, "Write a text or a list of texts."),
         ('test: "pytest \'a"', 1, 7, "A quote in this line is not closed."),
@@ -123,14 +120,12 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("a: b: c", 1, 5, "Not YAML"),
         ("a\n---\nb", 2, 1, "Not YAML"),
         ("? [a]\n: b", 1, 3, "A key must be a word, no list or mapping"),
-        ("samples: !!bool maybe", 1, 10, "Not YAML: a value is malformed"),
-        ("labels: !!omap [a: 1, a: 1]", 1, 1, "Not YAML: a value is malformed"),
-        ('\nsamples: !!int ""', 2, 10, "Not YAML: a value is malformed"),
-        ("samples: !!float '_'", 1, 10, "Not YAML: a value is malformed"),
+        ("samples: !!bool maybe", 1, 10, "Tags such as !!str are not read here"),
+        ("labels: !!omap [a: 1, a: 1]", 1, 9, "Tags such as !!str are not read here"),
+        ("samples: 0x_", 1, 10, "Not YAML: a value is malformed"),
         ("samples: 1" + ":1" * 400 + ".5", 1, 10, "Not YAML: a value is malformed or too large"),
         ("samples: 1" + ":1" * 20_000, 1, 10, "Not YAML: a value is malformed or too large"),
-        ('a: 1\nb: "\\UFFFFFFFF"', 2, 7, "Not YAML: a value is malformed"),
-        ("samples: !!timestamp x", 1, 10, "Not YAML: failed to construct timestamp"),
+        ('a: 1\nb: "\\UFFFFFFFF"', 2, 7, "Not YAML: found invalid Unicode"),
         ("samples: 0x" + "f" * 5000, 1, 10, "Not YAML: a value is malformed or too large"),
         ("samples: 1e3", 1, 10, "Write a whole number"),
         ("<<: {samples: 0}", 1, 15, "Write a whole number"),
@@ -139,10 +134,11 @@ def test_every_setting_is_described_in_the_schema() -> None:
         ("x: 2020-99-99", 1, 4, "Not YAML"),
         ("samples: " + "9" * 5000, 1, 10, "Not YAML"),
         ("a\x00b", 1, 1, "Not YAML"),
-        ('test: "\\ud800"', 1, 1, "invalid characters"),
-        ("!!python/object/apply:os.system [id]", 1, 1, "Not YAML"),
+        ('test: "\\ud800"', 1, 10, "Not YAML: found invalid Unicode"),
+        ("a: \ud800", 1, 1, "invalid characters"),
+        ("!!python/object/apply:os.system [id]", 1, 1, "Tags such as !!str are not read here"),
         ("a: &x [1]\nb: *x", 1, 4, "Anchors and aliases are not read here"),
-        ("[" * 5000, 1, 21, "Nested too deeply"),
+        ("[" * 60_000, 1, 21, "Nested too deeply"),
         ("#" * 65_537, 1, 1, "larger than 64 KiB"),
     ],
 )
@@ -156,22 +152,22 @@ def test_a_mistake_is_reported_with_its_place(
 
 
 def test_all_mistakes_are_named_keys_that_are_set_twice_too() -> None:
-    found = parse_or_list_problems("samples: 0\nbudget:\n  run: 1\n  run: 2\nsamples: 3\nxyz: 1\n")
+    found = parse_or_list_problems("samples: 3\nbudget:\n  run: 1\n  run: 2\nsamples: 0\nxyz: 1\n")
     assert isinstance(found, list)
     assert [(each.line, each.message) for each in found] == [
-        (1, '"samples": Write a whole number from 1 to 100.'),
         (4, '"run" is set twice.'),
         (5, '"samples" is set twice.'),
+        (5, '"samples": Write a whole number from 1 to 100.'),
         (6, 'There is no setting "xyz".'),
     ]
 
 
-def test_a_list_of_one_may_be_its_item_and_a_login_may_look_like_a_role() -> None:
-    text = 'never_touch: docs/**\nsetup: pip install .\ntrust: ["@writer", alice]\n'
+def test_a_list_of_one_may_be_its_item() -> None:
+    text = 'never_touch: docs/**\nsetup: pip install .\ntrust: ["@write", alice]\n'
     found = parse_config(text)
     assert isinstance(found, RepoConfig)
     assert (found.never_touch, found.setup) == (("docs/**",), ("pip install .",))
-    assert found.trust == ("@writer", "alice")
+    assert found.trust == ("@write", "alice")
 
 
 @pytest.mark.parametrize(
@@ -181,19 +177,10 @@ def test_a_list_of_one_may_be_its_item_and_a_login_may_look_like_a_role() -> Non
         ("labels: [" + "1," * 30_000 + "]", "29,980 more errors"),
     ],
 )
-@pytest.mark.slow
-async def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(
-    text: str, more: str
-) -> None:
+def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(text: str, more: str) -> None:
     began = time.thread_time()
-    found = await read_untrusted(text)
-    assert time.thread_time() - began < 0.25
+    found = parse_or_list_problems(text)
+    assert time.thread_time() - began < 1
     assert isinstance(found, list)
     assert len(found) == MAX_PROBLEMS + 1
     assert found[-1].message.startswith(more)
-
-
-@pytest.mark.slow
-async def test_a_file_that_is_read_in_a_process_reads_as_the_others() -> None:
-    text = "samples: 7\ntest: [pytest, -q]\nbudget:\n  run: 3\n" + "# more\n" * 1_000
-    assert await read_untrusted(text) == parse_or_list_problems(text) == parse_config(text)
