@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -49,58 +50,44 @@ class Timings(BaseModel):
     """How often an open pull request is checked without an event; webhooks are seldom lost."""
 
 
-Kind = Literal["single", "sentinel", "cluster"]
-FORM: Final = "use redis[s]+sentinel://HOST:PORT,HOST:PORT/SERVICE[/DB] or redis[s]+cluster://…"
-_PORTS: Final[Mapping[Kind, int]] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
+SENTINEL_FORM: Final = "redis[s]+sentinel://HOST:PORT,HOST:PORT/SERVICE[/DB]"
+_REDIS_URL: Final = re.compile(
+    r"(?P<scheme>rediss?|unix)(?P<sentinel>\+sentinel)?://(?P<login>[^/?#]*@)?(?P<places>[^/?#]*)"
+    r"(?P<path>[^?#]*)(?P<query>.*)"
+)
 
 
 @dataclass(frozen=True)
 class RedisUrl:
-    """Where Redis is, taken apart."""
+    """The address of Redis, or of the Sentinels that know where it is."""
 
-    kind: Kind
     url: str = field(repr=False)
-    """What redis-py understands: scheme, credentials, first host, database and options."""
+    """For redis-py: scheme, credentials, first host, database and options."""
     hosts: tuple[tuple[str, int], ...]
-    """Sentinels, or nodes of the cluster, that are asked in turn; empty for a socket."""
+    """Names and ports; empty for a socket."""
     service: str = ""
-    """What the Sentinels call the primary."""
-    sentinel_login: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """`username` and `password` for the Sentinels themselves."""
+    """What the Sentinels call the primary; empty without Sentinels."""
 
 
 def parse_redis_url(url: str) -> RedisUrl:
-    """Take the address apart.
+    """Parse `CAPUCHIN_REDIS_URL`.
 
     Raises:
-        ValueError: it is not in one of the forms above.
+        ValueError: it is not the address of a Redis or of Sentinels.
     """
-    parts, netloc = _take_apart(url)
-    scheme, _, kind = parts.scheme.partition("+")
-    if kind not in ("", "sentinel", "cluster"):
-        raise ValueError(f"{parts.scheme}:// is unknown; {FORM}.")
-    if scheme == "unix":
-        return RedisUrl("single", url, ())
-    login, at, places = netloc.rpartition("@")
-    if not kind:
-        return RedisUrl("single", url, (_read_place(places, 6379),))
-    found: Kind = "sentinel" if kind == "sentinel" else "cluster"
-    hosts = tuple(_read_place(place, _PORTS[found]) for place in places.split(","))
-    service, path = "", parts.path
-    if found == "sentinel":
-        service, _, database = parts.path.strip("/").partition("/")
-        path = f"/{database or 0}"
-        if not service:
-            raise ValueError(f"the name of the service is missing; {FORM}.")
-    elif path.strip("/") not in ("", "0"):
-        raise ValueError("a Redis Cluster has only the database 0.")
-    query = dict(parse_qsl(parts.query))
-    names = ("username", "password")
-    asked = {name: query.pop(f"sentinel_{name}", "") for name in names}
-    host, port = hosts[0]
-    first = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    plain = urlunsplit((scheme, f"{login}{at}{first}", path, urlencode(query), ""))
-    return RedisUrl(found, plain, hosts, service, {k: v for k, v in asked.items() if v})
+    found = _REDIS_URL.fullmatch(url)
+    if found is None:
+        raise ValueError(f"use redis[s]://, unix:// or {SENTINEL_FORM}.")
+    default = 26379 if found["sentinel"] else 6379
+    places = [urlsplit(f"//{place}") for place in found["places"].split(",") if place]
+    hosts = tuple((place.hostname or "", place.port or default) for place in places)
+    if not found["sentinel"]:
+        return RedisUrl(url, hosts)
+    service, _, database = found["path"].strip("/").partition("/")
+    if not service or not hosts:
+        raise ValueError(f"a host or the name of the service is missing; use {SENTINEL_FORM}.")
+    plain = f"{found['scheme']}://{found['login'] or ''}{places[0].netloc}/{database or 0}"
+    return RedisUrl(plain + found["query"], hosts, service)
 
 
 def list_redis_hosts(url: str) -> list[str]:
@@ -112,64 +99,10 @@ def list_redis_hosts(url: str) -> list[str]:
 
 
 def list_redis_passwords(url: str) -> list[str]:
-    """The passwords in the address, as they are written there and as they are meant."""
-    parts, netloc = _take_apart(url)
-    password = netloc.rpartition("@")[0].partition(":")[2]
-    found = [password, unquote(password)]
-    for pair in parts.query.split("&"):
-        name, _, value = pair.partition("=")
-        if name.endswith("password"):
-            found += [value, unquote(value)]
-    return [each for each in found if each]
-
-
-def tag_prefix(url: str, prefix: str) -> str:
-    """The prefix of all keys. In a cluster it is a hash tag, which keeps the keys on one node:
-    scripts and transactions span several keys, and Redis Cluster runs them nowhere else."""
-    if "+cluster:" not in url.partition("/")[0] or "{" in prefix:
-        return prefix
-    return f"{{{prefix.rstrip(':')}}}:"
-
-
-def _take_apart(url: str) -> tuple[SplitResult, str]:
-    """The address without its machines and login, and these.
-
-    Newer patch releases of Python let `urlsplit` refuse several machines if one is in brackets.
-    """
-    scheme, colon, rest = url.partition("://")
-    end = next((at for at, letter in enumerate(rest) if letter in "/?#"), len(rest))
-    return urlsplit(f"{scheme}{colon}{rest[end:]}"), rest[:end]
-
-
-def _read_place(place: str, default: int) -> tuple[str, int]:
-    parts = urlsplit(f"//{place}")
-    return parts.hostname or "", parts.port or default
-
-
-_ONE_GOOD_VALUE: Final = "it has one good value now. Delete the line."
-REMOVED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "CAPUCHIN_EMBEDDING_FILES",
-            "CAPUCHIN_QUEUE_SECONDS",
-            "CAPUCHIN_MISSED_SECONDS",
-            "CAPUCHIN_STATUS_SECONDS",
-            "CAPUCHIN_SWEEP_SECONDS",
-            "CAPUCHIN_REVERIFY_SECONDS",
-            "CAPUCHIN_TEND_SECONDS",
-        ),
-        _ONE_GOOD_VALUE,
-    ),
-    "CAPUCHIN_DOCKER_SSH_CONFIG": "put its options into the ~/.ssh/config of the user that runs "
-    "Capuchin.",
-    "CAPUCHIN_KUBERNETES_NAMESPACE": "sandboxes run in the namespace capuchin-sandboxes, which "
-    "deploy/kubernetes creates. Delete the line.",
-    "CAPUCHIN_KUBERNETES_RUNTIME_CLASS": "set CAPUCHIN_SANDBOX_RUNTIME to the RuntimeClass.",
-    "CAPUCHIN_KUBERNETES_PULL_SECRET": "add the secret to the imagePullSecrets of the service "
-    "account `default` in the namespace capuchin-sandboxes.",
-}
-"""Variables of earlier versions, and what to do instead. Ignoring one silently could, for example,
-run sandboxes without gVisor."""
+    """The passwords in the address, both percent-encoded and decoded."""
+    found = re.findall(r"://[^/?#:]*:([^/?#]*)@|password=([^&#]*)", url)
+    quoted = [password for pair in found for password in pair if password]
+    return [*quoted, *map(unquote, quoted)]
 
 
 _PROXIES: Final = "HTTPS_PROXY https_proxy http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy"
@@ -202,8 +135,8 @@ class Settings(BaseModel):
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key (PEM), or the path of a file that holds it."""
     redis_url: str = "redis://127.0.0.1:6379/0"
-    """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`). With
-    `rediss://` over TLS; `redis+sentinel://` and `redis+cluster://` are in docs/operating.md."""
+    """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`). Use
+    `rediss://` for TLS and `redis+sentinel://` for Sentinels (docs/operating.md)."""
     redis_prefix: str = "capuchin:"
     """Prefix of every Redis key, so that several bots can share one Redis."""
     data_dir: Path = Path(".capuchin")
@@ -349,11 +282,9 @@ class Settings(BaseModel):
         """Read the process environment (or `environ`).
 
         Raises:
-            SettingsError: a variable is invalid or was removed; the text names it.
+            SettingsError: a variable is invalid; the text names it.
         """
         env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
-        if gone := next((name for name in env if name in REMOVED and env[name]), None):
-            raise SettingsError(f"{gone} was removed: {REMOVED[gone]}")
         values: dict[str, Any] = {
             name: env[variable_name(name)]
             for name in variable_fields()
@@ -398,7 +329,7 @@ def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str
     known = [variable_name(field) for field in variable_fields()]
     found: list[str] = []
     for name in sorted(env):
-        if name.startswith("CAPUCHIN_") and name not in (*known, *REMOVED, *OTHERS):
+        if name.startswith("CAPUCHIN_") and name not in (*known, *OTHERS):
             close = difflib.get_close_matches(name, known, n=1)
             found.append(f"{name} is unknown{f': did you mean {close[0]}?' if close else '.'}")
     return found

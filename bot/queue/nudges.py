@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from arq import ArqRedis, Worker, func
-from arq.constants import expires_extra_ms, in_progress_key_prefix, job_key_prefix, retry_key_prefix
+from arq.constants import expires_extra_ms, job_key_prefix
 from arq.jobs import serialize_job
 
 from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome, StartResult
@@ -40,40 +40,6 @@ def _open_arq(storage: Storage, lane: Lane) -> ArqRedis:
 
 def _dump(job: dict[str, Any]) -> bytes:
     return json.dumps(job, default=str).encode()
-
-
-class _Worker(Worker):
-    """arq's worker, which keeps all keys of a job where Redis Cluster keeps its queue.
-
-    arq's own ends of a job also touch its list of jobs to abort, which is on any node.
-    """
-
-    async def finish_job(
-        self,
-        job_id: str,
-        finish: bool,
-        result_data: bytes | None,
-        result_timeout_s: float | None,
-        keep_result_forever: bool,
-        incr_score: int | None,
-        keep_in_progress: float | None,
-    ) -> None:
-        """Forget the job; one that was cancelled stays in the queue. No result is kept."""
-        del result_data, result_timeout_s, keep_result_forever, incr_score, keep_in_progress
-        await self._forget(job_id, finish=finish)
-
-    async def finish_failed_job(self, job_id: str, result_data: bytes | None) -> None:
-        """Forget a job that cannot be done."""
-        del result_data
-        await self._forget(job_id, finish=True)
-
-    async def _forget(self, job_id: str, *, finish: bool) -> None:
-        async with self.pool.pipeline(transaction=True) as pipe:
-            pipe.delete(in_progress_key_prefix + job_id)
-            if finish:
-                pipe.delete(retry_key_prefix + job_id, job_key_prefix + job_id)
-                pipe.zrem(self.queue_name, job_id)
-            await pipe.execute()
 
 
 class Nudges:
@@ -119,7 +85,7 @@ class NudgeReceiver:
     ) -> None:
         """`seconds` after which a nudge is free again whose receiver died with it in its hands."""
         self._begin = begin
-        self._worker = _Worker(
+        self._worker = Worker(
             [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
             queue_name=storage.nudge_queue(lane),
             redis_pool=_open_arq(storage, lane),

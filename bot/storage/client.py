@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import redis.exceptions
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import ExponentialBackoff
-from redis.crc import key_slot
 
 from bot.data.run import Failure, Login, Mode, RepoRef, Run, RunId, RunStatus, now
 from bot.settings import RedisUrl, SettingsError, parse_redis_url
@@ -132,37 +129,24 @@ class WritesRefused(redis.exceptions.ReadOnlyError):
     """Redis answers, but refuses writes for now."""
 
 
-Address = tuple[str, int]
-FindPrimary = Callable[[], Awaitable[Address]]
-
-_MOVED: Final = ("MOVED ", "ASK ", "CLUSTERDOWN ", "TRYAGAIN ")
-"""How the errors begin by which a node of a cluster says that another has a key, or soon will
-(https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)."""
-
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
 
-def open_redis(url: str, *, timeout: float, prefix: str = "") -> Redis:
+def open_redis(url: str, *, timeout: float) -> Redis:
     """A client that gives up on connecting or on one command after `timeout` seconds.
-
-    In a cluster it reaches the keys under `prefix`.
 
     Raises:
         SettingsError: `url` is not the address of a Redis.
     """
-    limits = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
     try:
         place = parse_redis_url(url)
-        pool = ConnectionPool.from_url(place.url, **limits)
+        pool = ConnectionPool.from_url(
+            place.url, socket_timeout=timeout, socket_connect_timeout=timeout
+        )
     except ValueError as error:
         raise SettingsError(f"CAPUCHIN_REDIS_URL: {error}") from None
-    base, options = pool.connection_class, cast("dict[str, Any]", pool.connection_kwargs)
-    if place.kind != "single":
-        options["find_primary"] = _build_finder(place, prefix, options)
-        base = _PrimarySSLConnection if issubclass(base, SSLConnection) else _PrimaryConnection
-        pool.connection_class = base
-    return _make_cancellable(Redis.from_pool(pool))
+    return _make_cancellable(Redis.from_pool(_SentinelPool(place, pool) if place.service else pool))
 
 
 async def close_redis(redis: Redis) -> None:
@@ -215,82 +199,28 @@ class _CancellableConnection(AbstractConnection):
             self.socket_timeout = timeout
 
 
-class _PrimaryConnection(Connection):
-    """A connection that first asks Sentinels or a cluster which server has our keys.
+class _SentinelPool(SentinelConnectionPool):
+    """Connections to the primary that the Sentinels name; closing it closes those to them too."""
 
-    redis-py's own clients for the two have no pool that arq can use; here one pool serves both.
-    """
+    def __init__(self, place: RedisUrl, plain: ConnectionPool) -> None:
+        """`plain` has the options of a connection to the server."""
+        options = cast("dict[str, Any]", plain.connection_kwargs)
+        names = ("username", "password")
+        login = {name: options.pop(f"sentinel_{name}", None) for name in names}
+        options["ssl"] = issubclass(plain.connection_class, SSLConnection)
+        shared = {k: v for k, v in options.items() if k.startswith(("ssl", "socket_"))}
+        sentinel = Sentinel(place.hosts, sentinel_kwargs=shared | login)
+        self._sentinels = cast("list[Redis]", cast(Any, sentinel).sentinels)
+        for client in self._sentinels:
+            _make_cancellable(client)
+        super().__init__(place.service, sentinel, **options)
 
-    def __init__(self, *, find_primary: FindPrimary, **options: Any) -> None:
-        self._find_primary = find_primary
-        super().__init__(**options)
-
-    async def connect(self) -> None:
-        """As redis-py's own, at the place that is found first."""
-        if not self.is_connected:
-            self.host, self.port = await self._find_primary()
-        await super().connect()
-
-    async def read_response(self, *args: Any, **kwargs: Any) -> Any:
-        """As redis-py's own; a server that no longer has our keys counts as away.
-
-        Raises:
-            ConnectionError: the next command looks for the server again.
-        """
-        try:
-            return await cast(Callable[..., Awaitable[Any]], super().read_response)(*args, **kwargs)
-        except redis.exceptions.ResponseError as error:
-            is_read_only = isinstance(error, redis.exceptions.ReadOnlyError)
-            if not is_read_only and not str(error).startswith(_MOVED):
-                raise
-            await self.disconnect(nowait=True)
-            message = f"Redis has moved ({error})."
-            raise redis.exceptions.ConnectionError(message) from error
-
-
-class _PrimarySSLConnection(_PrimaryConnection, SSLConnection):
-    """The same over TLS."""
-
-
-def _build_finder(place: RedisUrl, prefix: str, options: dict[str, Any]) -> FindPrimary:
-    """How to find the server of the keys under `prefix`. `options` are those of a connection."""
-    kept = {k: v for k, v in options.items() if k.startswith(("ssl_", "socket_"))}
-    kept["ssl"] = place.url.startswith("rediss:")
-    if place.kind == "sentinel":
-        return partial(_ask_sentinels, place, kept | dict(place.sentinel_login))
-    login = {k: v for k, v in options.items() if k in ("username", "password")}
-    return partial(_ask_cluster, place, key_slot(prefix.encode()), kept | login)
-
-
-async def _ask_sentinels(place: RedisUrl, options: dict[str, Any]) -> Address:
-    sentinel = Sentinel(place.hosts, sentinel_kwargs=options)
-    async with AsyncExitStack() as stack:
-        for client in cast("list[Redis]", cast(Any, sentinel).sentinels):
-            stack.push_async_callback(close_redis, _make_cancellable(client))
-        return await cast(Any, sentinel).discover_master(place.service)
-
-
-async def _ask_cluster(place: RedisUrl, slot: int, options: dict[str, Any]) -> Address:
-    last: Exception | None = None
-    for host, port in place.hosts:
-        node = _make_cancellable(Redis(host=host, port=port, **options))
-        try:
-            # Rows: https://redis.io/docs/latest/commands/cluster-slots/
-            rows = await cast(Any, node).execute_command("CLUSTER SLOTS")
-            return _find_slot(rows, slot, host)
-        except (redis.exceptions.RedisError, OSError) as error:
-            last = error
-        finally:
-            await close_redis(node)
-    message = f"No node of the Redis Cluster answers for our keys ({last})."
-    raise redis.exceptions.ConnectionError(message) from last
-
-
-def _find_slot(rows: list[list[Any]], slot: int, asked: str) -> Address:
-    for first, last, primary, *_ in rows:
-        if first <= slot <= last:
-            return primary[0].decode() or asked, primary[1]  # no name: that of the node asked
-    raise redis.exceptions.ClusterDownError("no node has the slot")
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        """As redis-py's own."""
+        await super().disconnect(inuse_connections)
+        if inuse_connections:
+            for client in self._sentinels:
+                await close_redis(client)
 
 
 async def run_script(

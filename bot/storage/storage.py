@@ -10,7 +10,6 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import ResponseError
 
 from bot.data.run import Lane, RunId
-from bot.settings import tag_prefix
 from bot.storage.active_runs import ActiveRuns
 from bot.storage.client import (
     close_redis,
@@ -68,8 +67,7 @@ class Storage:
         Raises:
             SettingsError: `url` is not the address of a Redis.
         """
-        prefix = tag_prefix(url, prefix)
-        return cls(open_redis(url, timeout=timeout, prefix=prefix), prefix)
+        return cls(open_redis(url, timeout=timeout), prefix)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Real Redis servers in the forms that operators run them: Sentinels, a cluster, TLS with users."""
+"""Real Redis servers in the forms that operators run them: Sentinels, and TLS with users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from redis import Redis
-from redis.crc import key_slot
 from redis.exceptions import RedisError
 
 from capuchin_demo.environment import find_free_port
@@ -84,31 +83,6 @@ def run_sentinels(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes],
 
 
 @contextmanager
-def run_cluster(folder: Path) -> Generator[tuple[str, list[int]]]:
-    """A Redis Cluster of three: its address, and the ports of its nodes."""
-    with ExitStack() as stack:
-        ports, buses = ([find_free_port() for _ in range(3)] for _ in range(2))
-        for port, bus in zip(ports, buses, strict=True):
-            options = ("--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes")
-            more = ("--cluster-port", str(bus), "--save", "")
-            stack.enter_context(run_server(folder / str(port), *options, *more))
-        clients = [Redis(port=port) for port in ports]
-        for number, client in enumerate(clients):
-            stack.callback(client.close)
-            wait_until(cast(Any, client).ping)
-            slots = (number * 5462, min(number * 5462 + 5461, 16383))
-            cast(Any, client).execute_command("CLUSTER ADDSLOTSRANGE", *slots)
-            # As `redis-cli --cluster create` does. Nodes of one epoch number themselves anew after
-            # they have met, and so take back a slot that is moved meanwhile.
-            cast(Any, client).execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
-            meet = ("CLUSTER MEET", "127.0.0.1", ports[0], buses[0])
-            cast(Any, client).execute_command(*meet) if number else None
-        for client in clients:
-            wait_until(lambda client=client: _is_whole(client))
-        yield "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports), ports
-
-
-@contextmanager
 def run_one_sentinel(folder: Path) -> Generator[str]:
     """A Sentinel and its primary: the address."""
     primary, port = find_free_port(), find_free_port()
@@ -129,34 +103,6 @@ def run_one_sentinel(folder: Path) -> Generator[str]:
 
 
 @contextmanager
-def run_one_node(folder: Path) -> Generator[str]:
-    """A Redis Cluster of one node: its address."""
-    port, bus = find_free_port(), find_free_port()
-    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--cluster-enabled", "yes")
-    with run_server(folder, *options, "--cluster-port", str(bus)), Redis(port=port) as client:
-        node = cast(Any, client)
-        wait_until(node.ping)
-        node.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
-        wait_until(lambda: node.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
-        yield f"redis+cluster://127.0.0.1:{port}"
-
-
-def move_slot(key: str, source: int, target: int) -> None:
-    """Move the slot of `key` and all that is in it from one node of a cluster to another."""
-    nodes = [cast(Any, Redis(port=port, decode_responses=True)) for port in (source, target)]
-    old, new = nodes
-    slot = key_slot(key.encode())
-    old_id, new_id = (node.execute_command("CLUSTER MYID") for node in nodes)
-    new.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", old_id)
-    old.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", new_id)
-    while keys := old.execute_command("CLUSTER GETKEYSINSLOT", slot, 100):
-        old.execute_command("MIGRATE", "127.0.0.1", target, "", 0, 5000, "KEYS", *keys)
-    for node in (new, old):
-        node.execute_command("CLUSTER SETSLOT", slot, "NODE", new_id)
-        node.close()
-
-
-@contextmanager
 def run_with_tls(folder: Path) -> Generator[tuple[str, Path]]:
     """A Redis that takes only TLS and one user: `HOST:PORT`, and the certificate to trust."""
     folder.mkdir(exist_ok=True)
@@ -168,7 +114,7 @@ def run_with_tls(folder: Path) -> Generator[tuple[str, Path]]:
         check=True, capture_output=True,
     )  # fmt: skip
     users = folder / "users.acl"
-    allowed = "~capuchin:* ~arq:*:capuchin:* +@all -@admin -flushall -flushdb"
+    allowed = "~capuchin:* ~arq:*:capuchin:* ~arq:abort +@all -@admin -flushall -flushdb"
     users.write_text(f"user default off\nuser capuchin on >{PASSWORD} {allowed}\n")
     port = find_free_port()
     with run_server(
@@ -190,8 +136,3 @@ def _info(client: Redis) -> dict[str, Any]:
 def _knows_all(sentinel: Redis) -> bool:
     state = cast("dict[str, Any]", cast(Any, sentinel).sentinel_master(SERVICE))
     return state["num-slaves"] == 1 and state["num-other-sentinels"] == 2
-
-
-def _is_whole(client: Redis) -> bool:
-    state = cast("dict[str, str]", cast(Any, client).execute_command("CLUSTER INFO"))
-    return state["cluster_state"] == "ok" and state["cluster_known_nodes"] == "3"

@@ -1,11 +1,10 @@
-"""A whole run on real Sentinels, a real cluster, and a Redis with TLS and users."""
+"""A whole run on real Sentinels, and on a Redis with TLS and users."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 from urllib.parse import quote
 
 import pytest
@@ -21,13 +20,7 @@ from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
-from tests.support.redis_topologies import (
-    PASSWORD,
-    move_slot,
-    run_cluster,
-    run_sentinels,
-    run_with_tls,
-)
+from tests.support.redis_topologies import PASSWORD, run_sentinels, run_with_tls
 
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 
@@ -107,32 +100,6 @@ async def test_a_run_outlives_the_primary_that_a_sentinel_replaces(tmp_path: Pat
     assert (run.status, run.detail, run.starts) == (RunStatus.NO_FIX, "paid for", 1)
 
 
-async def test_a_run_follows_its_keys_to_another_node_of_the_cluster(tmp_path: Path) -> None:
-    with run_cluster(tmp_path) as (url, ports):
-
-        def move() -> None:
-            owner = next(port for port in ports if _list_keys(port))
-            move_slot("{capuchin}:", owner, next(port for port in ports if port != owner))
-            assert not _list_keys(owner)
-
-        run = await Bench(url).run(move)
-    assert (run.status, run.detail, run.starts) == (RunStatus.NO_FIX, "paid for", 1)
-
-
-async def test_all_keys_are_on_one_node_of_a_cluster_which_any_node_names(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with run_cluster(tmp_path) as (url, ports):
-        run = await Bench(url).run()
-        kept = [_list_keys(port) for port in ports]
-    assert (run.status, run.detail) == (RunStatus.NO_FIX, "paid for")
-    assert sorted(bool(keys) for keys in kept) == [False, False, True]
-    keys = next(filter(None, kept))
-    assert all("{capuchin}:" in key for key in keys)
-    assert not [key for key in keys if key.startswith("arq:")], "arq left a nudge"
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
-
-
 async def test_a_user_who_may_only_touch_our_keys_over_tls_is_enough(tmp_path: Path) -> None:
     with run_with_tls(tmp_path / "tls") as (place, certificate):
         login = f"capuchin:{quote(PASSWORD, safe='')}"
@@ -142,8 +109,3 @@ async def test_a_user_who_may_only_touch_our_keys_over_tls_is_enough(tmp_path: P
         async with Storage.open(f"rediss://{login}@{place}/0", "capuchin:", timeout=3) as other:
             with pytest.raises(UNREACHABLE):  # the certificate is nobody's whom we trust
                 await other.ping()
-
-
-def _list_keys(port: int) -> list[str]:
-    with Redis(port=port) as client:
-        return [key.decode() for key in cast("list[bytes]", client.keys("*"))]
