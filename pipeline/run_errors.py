@@ -47,5 +47,3 @@ class OtherFormat(UnreadableRecord):
             f"{name} was saved in format {found}, and this version of Capuchin reads only format "
             f"{readable}: finish it with the version that saved it, or start again."
         )
-        self.is_newer = found > readable
-        """A newer version saved it, which may still run beside this one."""

@@ -1,9 +1,7 @@
 """Where finished work is kept; the form of saved documents.
 
 Redis and the folders of the command line hold `{"format": 3, "record": …}`. Raise `FORMAT` whenever
-a saved model changes in a way that an earlier Capuchin cannot read; a new field is one. Workers of
-two releases run side by side during an upgrade: a worker reads the format before its own too, where
-new fields have defaults, and leaves newer records alone.
+a saved model changes, even by a new field: only documents of this one format are read.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json
 
 from pipeline.run_errors import OtherFormat, UnreadableRecord
@@ -26,11 +24,6 @@ from pipeline.run_errors import OtherFormat, UnreadableRecord
 M = TypeVar("M", bound=BaseModel)
 
 FORMAT: Final = 3
-OLDEST: Final = 2
-"""The oldest format that is read: the one before `FORMAT`, or `FORMAT` itself if no record of the
-one before can be read."""
-UNNUMBERED: Final = 1
-"""The format of documents without a number: releases before 2 wrote none."""
 
 
 def encode_record(
@@ -49,7 +42,7 @@ def decode_record(kind: type[M], data: bytes, name: str) -> M:
         UnreadableRecord: it is damaged.
     """
     try:
-        return cast(Any, _envelope(kind, FORMAT).model_validate_json(data)).record
+        return cast(Any, _envelope(kind).model_validate_json(data)).record
     except ValidationError:
         found = _read_format(data)
         if found is not None and found != FORMAT:
@@ -58,11 +51,11 @@ def decode_record(kind: type[M], data: bytes, name: str) -> M:
 
 
 @cache
-def _envelope(kind: type[BaseModel], newest: int) -> type[BaseModel]:
+def _envelope(kind: type[BaseModel]) -> type[BaseModel]:
     return create_model(
         f"{kind.__name__}Record",
         __config__=ConfigDict(extra="forbid"),
-        format=(Annotated[int, Field(ge=OLDEST, le=newest, strict=True)], ...),
+        format=(Literal[FORMAT], ...),
         record=(kind, ...),
     )
 
@@ -70,12 +63,9 @@ def _envelope(kind: type[BaseModel], newest: int) -> type[BaseModel]:
 def _read_format(data: bytes) -> int | None:
     """The format's number; None for data that no version wrote."""
     try:
-        found = from_json(data)
-    except ValueError:
+        number = from_json(data)["format"]
+    except (ValueError, TypeError, LookupError):
         return None
-    if not isinstance(found, dict):
-        return None
-    number = cast("dict[str, Any]", found).get("format", UNNUMBERED)
     return number if type(number) is int else None
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable
 from typing import Final, NamedTuple, cast
 
 from redis.asyncio import Redis
 
 from bot.data.run import Lane, Run, RunId, now
-from bot.storage.client import RunsOfAnyFormat, run_script
+from bot.storage.client import run_script
 from bot.storage.keys import Keys
-from bot.storage.runs import FORGET
-from pipeline.run_errors import OtherFormat
+from bot.storage.runs import FORGET, begin_anew
+from pipeline.run_errors import UnreadableRecord
+from pipeline.store import decode_record
+
+logger = logging.getLogger(__name__)
 
 BATCH: Final = 200
 """Records that are read in one round trip."""
@@ -31,7 +35,6 @@ class ActiveRuns:
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
-        self._any_format = RunsOfAnyFormat(redis, keys)
         self._seen: dict[RunId, tuple[bytes, Run]] = {}
         """The active runs as they were last read: a lane that is not asked for is not read again,
         and a record that has not changed is not decoded again."""
@@ -40,8 +43,7 @@ class ActiveRuns:
         """The active runs of the lane, or all of them, apart by who works on them.
 
         Cleans up on the way what a half-restored Redis may hold: active ids without a record. A run
-        whose record cannot be read comes as one that failed, or is forgotten if too little of it is
-        known; while a newer worker may continue it, it is passed over.
+        whose record cannot be read begins anew, or is forgotten if it is unknown what was asked.
         """
         idle: list[Run] = []
         working: list[Run] = []
@@ -68,10 +70,7 @@ class ActiveRuns:
             ]
             found: list[bytes | None] = await self._redis.mget(keys)
             for run_id, record, holder in zip(ids, found[::2], found[1::2], strict=True):
-                try:
-                    run = await self._read(run_id, record)
-                except OtherFormat:
-                    continue
+                run = self._read(run_id, record)
                 if run is None or run.status.final:
                     await self._forget(run_id, run)
                 elif lane is None or run.mode.lane is lane:
@@ -82,12 +81,19 @@ class ActiveRuns:
         seen = self._seen.get(run_id)
         return lane is None or seen is None or seen[1].mode.lane is lane
 
-    async def _read(self, run_id: RunId, record: bytes | None) -> Run | None:
+    def _read(self, run_id: RunId, record: bytes | None) -> Run | None:
         seen = self._seen.get(run_id)
         if seen is not None and seen[0] == record:
             return seen[1]
-        run = await self._any_format.read(run_id, record)
-        if run is not None and record is not None:
+        if record is None:
+            return None
+        try:
+            run = decode_record(Run, record, f"Run {run_id}")
+        except UnreadableRecord as error:
+            run = begin_anew(record)
+            if run is None:
+                logger.error("%s It is forgotten.", error)  # noqa: TRY400 - the sentence says all
+        if run is not None:
             self._seen[run_id] = (record, run)
         return run
 

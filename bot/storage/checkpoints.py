@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from bot.data.run import RunId
 from bot.storage.client import run_script, waiting_client
 from bot.storage.keys import BRANCH_HISTORY_KEY, CHECKPOINT_SECONDS, ISSUE_KEY, RECORD_SECONDS, Keys
+from bot.storage.runs import VERSION_KEY
 from bot.storage.workers import InFlightWork
 from pipeline.models.metering import LEDGER_KEY
 from pipeline.run_errors import OtherFormat
@@ -94,7 +95,13 @@ class RedisStore:
 
     async def drop_archived(self) -> None:
         """Delete the documents that only its bundle needs, which is in the archive."""
-        names = [key for key in await self.list_documents() if key not in LONG_LIVED_KEYS]
+        await self._drop([key for key in await self.list_documents() if key not in LONG_LIVED_KEYS])
+
+    async def drop_all(self) -> None:
+        """Delete all documents, and the text of the issue that the run was asked for with."""
+        await self._drop([*await self.list_documents(), VERSION_KEY])
+
+    async def _drop(self, names: list[str]) -> None:
         for name in names:
             await self._redis.delete(self._redis_key(name))
         if names:

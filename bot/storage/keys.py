@@ -18,7 +18,6 @@
 | `run:{id}` | the record, JSON | 30 days |
 | `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
-| `run:{id}:first-skipped` | when an older worker passed over it, in seconds | 30 days |
 | `run:{id}:fence` | how often the lease was taken | 30 days |
 | `run:{id}:progress` | the latest progress report, JSON | 30 days |
 | `run:{id}:edit-turn` | its status comment has just been edited | 5 seconds |
@@ -175,10 +174,6 @@ class Keys:
     def latest_join(self, run_id: RunId) -> str:
         """When the latest label was put on that the run answers beside its own."""
         return f"{self.run(run_id)}:latest-join"
-
-    def first_skipped(self, run_id: RunId) -> str:
-        """When a worker first passed over the run, which a newer version saved."""
-        return f"{self.run(run_id)}:first-skipped"
 
     def lease(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:lease"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,13 +14,16 @@ from bot.errors import LeaseLost
 from bot.storage.client import UNREACHABLE, run_script
 from bot.storage.history import HISTORY_SECONDS, MAX_HISTORY_ENTRIES, history_entry
 from bot.storage.keys import RECORD_SECONDS
+from bot.storage.runs import begin_anew
 from bot.storage.storage import Storage
 from bot.storage.workers import InFlightWork
-from pipeline.run_errors import OtherFormat
-from pipeline.store import encode_record
+from pipeline.run_errors import UnreadableRecord
+from pipeline.store import decode_record, encode_record
 
 if TYPE_CHECKING:
     from bot.storage.checkpoints import CacheStore, RedisStore
+
+logger = logging.getLogger(__name__)
 
 ACQUIRE: Final = """
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 1 then
@@ -113,7 +117,7 @@ class Lease:
     ) -> Lease | None:
         """Take the lease of an active run; None when another has it or the run is finished.
 
-        None also when another version saved it, and a worker of that version may continue it.
+        A run whose record cannot be read, for it has another format, begins anew.
         """
         asked, keys = time.monotonic(), storage.keys
         answer = await run_script(
@@ -124,10 +128,7 @@ class Lease:
         )
         if answer is None:
             return None
-        try:
-            run = await storage.runs.any_format.read(run_id, answer[1])
-        except OtherFormat:
-            run = None
+        run = await _read(storage, run_id, answer[1])
         if run is None:
             token = f"{worker}#{int(answer[0])}"
             await run_script(storage.redis, DROP, [keys.lease(run_id)], [token])
@@ -263,6 +264,17 @@ class Lease:
                     self.lost = True
                     body.cancel()
                 return
+
+
+async def _read(storage: Storage, run_id: RunId, record: bytes) -> Run | None:
+    try:
+        return decode_record(Run, record, f"Run {run_id}")
+    except UnreadableRecord as error:
+        run = begin_anew(record)
+        if run is not None:
+            logger.warning("%s The run begins anew.", error)
+            await storage.checkpoints(run_id).drop_all()
+        return run
 
 
 def _totals(run: Run) -> list[str | int]:

@@ -15,7 +15,7 @@ from bot.data.run import RepoRef, Run
 from bot.storage.client import run_script
 from bot.storage.keys import Keys
 from pipeline.data.types import CommitSha
-from pipeline.run_errors import OtherFormat, UnreadableRecord
+from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import Frozen, replace
 
@@ -114,9 +114,7 @@ class PullRecords:
         listed: list[tuple[RepoRef, int]] = []
         for member in members:
             found = _MEMBER.fullmatch(member.decode())
-            if found is None:  # an earlier version's
-                await self._redis.zrem(self._keys.pulls_due, member)
-                continue
+            assert found is not None, member
             await self._schedule(member.decode(), again_in)
             owner, name, pull, installation = found.groups()
             repo = RepoRef(owner=owner, name=name, installation=int(installation))
@@ -124,15 +122,14 @@ class PullRecords:
         return listed
 
     async def _read(self, repo: RepoRef, pull: str, found: bytes | None) -> PullRecord | None:
-        """The record; one of an earlier version is dropped, for nobody will ever read it."""
+        """The record; one that cannot be read is dropped."""
         if found is None:
             return None
         try:
             return decode_record(PullRecord, found, f"Pull request {repo.full_name}#{pull}")
         except UnreadableRecord as error:
             logger.error("%s The pull request is not followed up.", error)  # noqa: TRY400 - the sentence says all
-            if not (isinstance(error, OtherFormat) and error.is_newer):
-                await self.drop(repo, int(pull))
+            await self.drop(repo, int(pull))
             return None
 
     async def _schedule(self, member: str, seconds: float) -> None:

@@ -17,7 +17,7 @@ from bot.data.request import CommandRequest, ConfigCheckRequest, PullUpdate, Run
 from bot.data.run import now
 from bot.storage.client import run_script
 from bot.storage.keys import DELIVERY_SECONDS, Keys
-from pipeline.run_errors import OtherFormat, UnreadableRecord
+from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import Frozen
 
@@ -86,9 +86,6 @@ class Requests:
         try:
             return decode_record(QueuedRequest, found[1], f"Command {request_id}")
         except UnreadableRecord as error:
-            if isinstance(error, OtherFormat) and error.is_newer:
-                logger.warning("%s A newer worker may execute it.", error)
-                return None
             # First said, then removed: a worker that is stopped in between has said it.
             logger.error("%s The request is dropped.", error)  # noqa: TRY400 - the sentence says all
             # Without its record, it is put in again if GitHub or the sweep reports it again.

@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, cast
 from uuid import uuid4
 
+from pydantic_core import from_json
 from redis.asyncio import Redis
 
 from bot.data.request import NO_LABEL_EVENT, LabelEvent, RunRequest, StartOutcome, StartResult
 from bot.data.run import IssueVersion, Login, RepoRef, Run, RunId, RunStatus, Stop, StopReason, now
-from bot.storage.client import RunsOfAnyFormat, read_or_skip, run_script
+from bot.storage.client import read_or_skip, run_script
 from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
@@ -142,7 +143,6 @@ class Runs:
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
-        self.any_format = RunsOfAnyFormat(redis, keys)
 
     async def create(
         self,
@@ -389,6 +389,24 @@ class Runs:
     async def count_checkpoints(self, run_id: RunId) -> int:
         """How many checkpoints the run has written so far."""
         return int(await self._redis.get(self._keys.checkpoint_count(run_id)) or 0)
+
+
+_REQUESTED: Final = frozenset({
+    "id", "repo", "issue", "asked_by", "delivery", "mode", "pulls", "candidate", "anyway",
+    "published_run", "label", "asked_at", "confirmed", "created_at", "comment_id", "status",
+})  # fmt: skip
+"""The fields of a run that say what was asked for, where to answer, and whether it has ended."""
+
+
+def begin_anew(record: bytes) -> Run | None:
+    """The run in a record that cannot be read, as before its first start; one that has ended stays
+    ended. None if it cannot be told what was asked for."""
+    try:
+        saved = from_json(record)["record"]
+        run = Run.model_validate({name: saved[name] for name in _REQUESTED & saved.keys()})
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return None
+    return run if run.status.final else replace(run, status=RunStatus.QUEUED)
 
 
 def _read(run_id: RunId, record: bytes | None) -> Run | None:

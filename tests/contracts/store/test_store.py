@@ -139,7 +139,7 @@ async def test_what_is_true_of_an_environment_is_found_by_every_run_there(
 async def test_another_format_is_named_with_what_to_do(
     tmp_path: Path, redis: Redis, redis_prefix: str
 ) -> None:
-    (tmp_path / "votes.json").write_text('{"text": "a"}')
+    (tmp_path / "votes.json").write_text('{"format": 1, "record": {"text": "a"}}')
     only = f"only format {FORMAT}: finish it with"
     with pytest.raises(OtherFormat, match=f"in format 1, .* {only}"):
         await DirStore(tmp_path).load("votes", Note)

@@ -1,29 +1,27 @@
-"""What another version of Capuchin saved: its runs end with a sentence, and block nobody."""
+"""What another version of Capuchin saved: its runs begin anew, and block nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import zlib
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.data.run import Failure, Run, RunStatus
+from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue
-from pipeline.store import FORMAT, OLDEST
+from pipeline.store import FORMAT
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
 
-async def resave(bot: BotHarness, run: Run, number: int | None) -> None:
+async def resave(bot: BotHarness, run: Run, number: int) -> None:
     """Save the run and its checkpoints again, as a version of that format would have."""
 
     def convert(data: bytes) -> bytes:
         saved: dict[str, Any] = json.loads(data)
-        if number is None:
-            return json.dumps({**saved["record"], "no_longer_known": 1}).encode()
+        saved["record"]["no_longer_known"] = 1
         return json.dumps({**saved, "format": number}).encode()
 
     record = await bot.redis.get(bot.storage.keys.run(run.id))
@@ -48,72 +46,22 @@ async def interrupt(bot: BotHarness, issue: Issue) -> Run:
     return lease.run
 
 
-async def test_a_run_that_the_last_release_saved_is_continued_by_the_next(
-    bot: BotHarness,
+@pytest.mark.parametrize("number", [FORMAT - 1, FORMAT + 1])
+async def test_a_run_of_another_format_begins_anew_and_says_so(
+    bot: BotHarness, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
-    """`data/format_2.json` is what Redis held at commit 26d2538. When FORMAT is raised, save its
-    records as the next file."""
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
-    run, keys = await interrupt(bot, issue), bot.storage.keys
-    saved = json.loads((Path(__file__).parent / "data/format_2.json").read_text())
-    theirs = json.loads(saved["run"])
-    own = ("id", "repo", "asked_at", "created_at", "base_commit", "comment_id", "delivery")
-    theirs["record"] |= {name: run.model_dump(mode="json")[name] for name in own}
-    await bot.redis.set(keys.run(run.id), json.dumps(theirs))
-    await bot.redis.set(keys.progress_report(run.id), saved["progress"])
-    for name, text in saved["checkpoints"].items():
-        await bot.redis.set(keys.checkpoint(run.id, name), zlib.compress(text.encode()))
-    assert json.loads(saved["run"])["format"] == FORMAT - 1
-    await bot.settle()
-    ended = await bot.run_of(issue)
-    assert ended.status is RunStatus.OPENED_PULL_REQUEST
-    assert ended.id == run.id
-    assert len(repo.pulls) == 1
-
-
-@pytest.mark.parametrize(("number", "named"), [(None, 1), (OLDEST - 1, OLDEST - 1)])
-async def test_a_run_of_an_earlier_format_ends_with_a_sentence_and_frees_its_issue(
-    bot: BotHarness, caplog: pytest.LogCaptureFixture, number: int | None, named: int
-) -> None:
-    repo, other = bot.add_repo(), bot.add_repo("acme/other")
-    issue, next_issue = await bot.report_issue(repo), await bot.report_issue(other)
     first = await interrupt(bot, issue)
     await resave(bot, first, number)
-    await bot.label(next_issue)
     await bot.settle()
     ended = await bot.run_of(issue)
-    assert (ended.id, ended.status) == (first.id, RunStatus.FAILED)
-    assert ended.failure is Failure.OTHER_FORMAT
-    sentence = (
-        f"was saved in format {named}, and this version of Capuchin reads only format {FORMAT}"
-    )
-    (status,) = bot.comments_of(issue)
-    assert sentence in status
-    assert sentence in caplog.text
-    assert len(other.pulls) == 1
-    await bot.label(issue)
-    await bot.settle()
-    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-
-
-async def test_a_run_of_a_newer_format_is_left_to_newer_workers_for_an_hour(
-    bot: BotHarness,
-) -> None:
-    issue, other = await bot.report_issue(bot.add_repo()), bot.add_repo("acme/other")
-    run = await interrupt(bot, issue)
-    keys = bot.storage.keys
-    await resave(bot, run, FORMAT + 1)
-    saved = await bot.redis.get(keys.run(run.id))
-    next_issue = await bot.report_issue(other)
-    async with bot.working(settle=False):
-        await bot.label(next_issue)
-        await bot.until(lambda: other.pulls)
-        await bot.until(lambda: bot.redis.exists(keys.first_skipped(run.id)))
-    assert await bot.redis.get(keys.run(run.id)) == saved
-    await bot.redis.set(keys.first_skipped(run.id), "0")
-    await bot.settle()
-    assert (await bot.run_of(issue)).failure is Failure.OTHER_FORMAT
+    assert (ended.id, ended.status) == (first.id, RunStatus.OPENED_PULL_REQUEST)
+    assert ended.starts == 1
+    assert len(repo.pulls) == 1
+    assert len(bot.comments_of(issue)) == 1
+    assert f"Run {first.id} was saved in format {number}" in caplog.text
+    assert "The run begins anew." in caplog.text
 
 
 async def test_a_run_of_which_too_little_is_known_is_forgotten(bot: BotHarness) -> None:
@@ -128,14 +76,14 @@ async def test_a_run_of_which_too_little_is_known_is_forgotten(bot: BotHarness) 
     assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
-async def test_a_command_of_an_earlier_format_is_dropped_with_a_sentence(
+async def test_a_command_of_another_format_is_dropped_with_a_sentence(
     bot: BotHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     issue = await bot.report_issue(bot.add_repo())
     comment = await bot.comment(issue, "/capuchin help")
     key = bot.storage.keys.request(f"comment-{comment.id}")
     saved = json.loads(await bot.redis.get(key) or b"")
-    await bot.redis.set(key, json.dumps(saved["record"]))
+    await bot.redis.set(key, json.dumps({**saved, "format": 1}))
     await bot.settle()
     assert "was saved in format 1" in caplog.text
     assert bot.comments_of(issue) == []
