@@ -1,30 +1,41 @@
-"""Builds the models that the settings name, in the order of their wrappers."""
+"""Builds the models that the settings name.
+
+The order in which they are wrapped is explained in `pipeline.models.wrappers`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.runner.model_wrappers import PausableModel, RewardBuilder, find_judges
 from bot.settings import Settings, SettingsError, find_unknown_variables, variable_name
 from bot.storage.workers import InFlightWork
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
 from pipeline.data.options import Options
-from pipeline.models.base import Model, ModelMisconfigured, Reward, cache_lifetime
-from pipeline.models.batches import BATCH_SECONDS, BatchedOpenings, BatchModel, BatchService
+from pipeline.localisation.process_reward import (
+    JudgeInWords,
+    ProcessReward,
+    UnusableProcessReward,
+    VerdictOrWords,
+    VerdictProcessReward,
+)
+from pipeline.models.base import Likelihood, Model, ModelMisconfigured, Reward, cache_lifetime
+from pipeline.models.batches import BatchModel, BatchService
 from pipeline.models.factory import (
     ModelOptions,
     build_embedder,
+    build_likelihood,
     build_model,
     fetch_window,
     output_length,
 )
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.providers.provider_http import SDK_RETRIES
 from pipeline.models.spec import (
     ModelSpec,
@@ -38,11 +49,13 @@ from pipeline.models.spec import (
 )
 from pipeline.models.wrappers import (
     RETRY_WAITS,
-    AdaptiveModel,
+    BatchedOpenings,
     ConcurrencyWindow,
     FallbackModel,
+    MeteredModel,
     ThrottledModel,
 )
+from pipeline.selection.ties import ImplicitReward, UnusableReward, VerdictReward
 from pipeline.store import Store
 from pipeline.workflows.outcome import Models
 from sandbox.frozen import replace
@@ -86,20 +99,6 @@ class ServedWindows:
         if window is None:
             return options
         return replace(options, window=window, max_output=output_length(window))
-
-
-def check_generators(settings: Settings) -> None:
-    """Raises `SettingsError` where a generator names no model, or its key is missing."""
-    for text in (one.model for one in settings.generators if one.model):
-        try:
-            spec = parse_spec(text)
-        except ValueError as error:
-            raise SettingsError(f"CAPUCHIN_GENERATORS: {error}") from None
-        if lacks_key(settings, [spec]):
-            raise SettingsError(
-                f"ANTHROPIC_API_KEY is not set, and CAPUCHIN_GENERATORS names {text}: every run "
-                "would fail. Set the key, or another model."
-            )
 
 
 def find_solvers(settings: Settings, options: Options) -> dict[str, ModelSpec]:
@@ -152,33 +151,50 @@ class ModelContext:
     """Keeps the batches that were sent."""
 
 
+@dataclass(frozen=True)
+class SelectionModels:
+    """The models that a choice among given edits may use."""
+
+    solver: Model | None
+    orm: Reward | None
+
+
 def check_models(
     settings: Settings, roles: Sequence[str] = ("solver_model", "scout_model")
 ) -> None:
-    """Check the settings of these roles, without a call to a model.
+    """Check the settings of these roles and of the generators, without a call to a model.
 
     Raises:
-        SettingsError: a role's setting is no model, Anthropic's key is missing, or the file of
-            prices is invalid.
+        SettingsError: a setting names no model, Anthropic's key is missing, or the file of prices
+            is invalid.
     """
     try:
         read_prices(settings.prices_file)
     except PricesInvalid as error:
         raise SettingsError(f"{variable_name('prices_file')}: {error}") from None
-    for field in roles:
-        text = str(getattr(settings, field))
-        if not text and field == "scout_model":
-            continue
-        try:
-            specs = parse_specs(text)
-        except ValueError as error:
-            raise SettingsError(f"{variable_name(field)}: {error}") from None
-        if lacks_key(settings, specs):
-            raise SettingsError(
-                f"ANTHROPIC_API_KEY is not set, and {variable_name(field)} is {text}: every run "
-                "would fail. Set the key, or another model."
+    for field_name in roles:
+        text = str(getattr(settings, field_name))
+        if text or field_name != "scout_model":
+            _check_role(settings, variable_name(field_name), text, parse_specs)
+    for generator in settings.generators:
+        if generator.model:
+            _check_role(
+                settings, "CAPUCHIN_GENERATORS", generator.model, lambda text: (parse_spec(text),)
             )
-    check_generators(settings)
+
+
+def _check_role(
+    settings: Settings, variable: str, text: str, parse: Callable[[str], Sequence[ModelSpec]]
+) -> None:
+    try:
+        specs = parse(text)
+    except ValueError as error:
+        raise SettingsError(f"{variable}: {error}") from None
+    if lacks_key(settings, specs):
+        raise SettingsError(
+            f"ANTHROPIC_API_KEY is not set, and {variable} names {text}: every run would fail. "
+            "Set the key, or another model."
+        )
 
 
 def warn_of_settings(settings: Settings) -> None:
@@ -202,18 +218,20 @@ def is_solver_set(settings: Settings) -> bool:
 
 
 class ModelFactory:
-    """Builds the models of runs. The runs of one process share the slots of each role."""
+    """Builds the models of runs. The runs of one process share the windows of each server."""
 
     def __init__(self, settings: Settings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
         """`waits`: seconds before each further attempt at a call that failed."""
         self._settings = settings
         self._waits = waits
-        self._slots = asyncio.Semaphore(settings.model_concurrency)
-        self._window = ConcurrencyWindow(settings.scout_concurrency)
+        self._windows = defaultdict[str | None, ConcurrencyWindow](
+            lambda: ConcurrencyWindow(settings.model_concurrency)
+        )
+        self._scout_window = ConcurrencyWindow(settings.scout_concurrency)
         self._served = ServedWindows(settings)
 
     @asynccontextmanager
-    async def open(self, context: ModelContext) -> AsyncGenerator[Models, None]:
+    async def open(self, context: ModelContext) -> AsyncGenerator[Models]:
         """The models of a run, which its meter pays for; the block's end closes their connections.
 
         Their prompt cache lives as long as a run with these options needs it.
@@ -222,155 +240,180 @@ class ModelFactory:
             ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
         """
         settings = self._settings
-        async with AsyncExitStack() as stack:
-            prices = await self._load_prices()
-            specs = parse_solvers(settings.solver_model)
-            scouts = parse_solvers(settings.scout_model)[:1] if settings.scout_model else ()
-            more = find_solvers(settings, context.options)
-            judges = find_judges(settings)
-            await self._served.fetch((*specs, *more.values(), *scouts, *judges), prices)
-            solver = self._build_solver(stack, specs, context, prices)
-            scout: Model | None = None
-            if scouts:
-                scout = self._build_scout(stack, scouts[0], context, prices)
-            counter = await self._open_counter(stack, specs[0], context.meter)
-            rewards = RewardBuilder(settings, stack, context.meter, context.in_flight)
+        specs = parse_solvers(settings.solver_model)
+        scout = parse_solvers(settings.scout_model)[0] if settings.scout_model else None
+        more = find_solvers(settings, context.options)
+        judge = _find_judge(settings)
+        asked = [one for one in (*specs, *more.values(), scout, judge) if one is not None]
+        async with self._open_builder(context, asked) as builder:
             yield Models(
-                solver=solver,
-                scout=scout,
-                solvers={
-                    name: self._build_solver(stack, [spec], context, prices)
-                    for name, spec in more.items()
-                },
-                counter=counter,
-                scout_counter=await self._open_scout_counter(stack, context.meter),
-                embedding_ranker=build_ranker(stack, settings, context.meter),
-                orm=rewards.build_outcome_reward(),
-                prm=rewards.build_process_reward(
-                    lambda spec: self._build_judge(stack, spec, context, prices)
-                ),
+                solver=builder.build_solver(specs),
+                scout=builder.build_scout(scout) if scout else None,
+                solvers={name: builder.build_solver([spec]) for name, spec in more.items()},
+                counter=await builder.open_counter(specs[0]),
+                scout_counter=await builder.open_counter(scout) if scout else ESTIMATOR,
+                embedding_ranker=build_ranker(builder.stack, settings, context.meter),
+                orm=builder.build_outcome_reward(),
+                prm=builder.build_process_reward(),
             )
 
-    async def _open_counter(
-        self, stack: AsyncExitStack, spec: ModelSpec, meter: Meter
-    ) -> TokenCounter:
-        if spec.provider == "openai" and spec.base_url is not None:
-            await meter.record_destinations(destinations(spec.base_url))  # it gets the text
-        key = self._settings.model_api_key.get_secret_value()
-        return await stack.enter_async_context(open_counter(spec, key))
-
-    async def _open_scout_counter(self, stack: AsyncExitStack, meter: Meter) -> TokenCounter:
-        settings = self._settings
-        if not settings.scout_model:
-            return ESTIMATOR
-        return await self._open_counter(stack, parse_solvers(settings.scout_model)[0], meter)
-
     @asynccontextmanager
-    async def open_for_selection(
-        self, context: ModelContext
-    ) -> AsyncGenerator[tuple[Model | None, Reward | None]]:
+    async def open_for_selection(self, context: ModelContext) -> AsyncGenerator[SelectionModels]:
         """The solver and the reward model, as far as they are set.
 
         Raises:
             ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
         """
+        specs: Sequence[ModelSpec] = ()
+        if is_solver_set(self._settings):
+            specs = parse_solvers(self._settings.solver_model)
+        async with self._open_builder(context, specs) as builder:
+            solver = builder.build_solver(specs) if specs else None
+            yield SelectionModels(solver, builder.build_outcome_reward())
+
+    @asynccontextmanager
+    async def _open_builder(
+        self, context: ModelContext, specs: Iterable[ModelSpec]
+    ) -> AsyncGenerator[_ModelBuilder]:
+        try:
+            prices = await asyncio.to_thread(read_prices, self._settings.prices_file)
+        except PricesInvalid as error:
+            raise ModelMisconfigured(f"CAPUCHIN_PRICES_FILE: {error}") from None
+        await self._served.fetch(specs, prices)
         async with AsyncExitStack() as stack:
-            solver: Model | None = None
-            if is_solver_set(self._settings):
-                specs = parse_solvers(self._settings.solver_model)
-                prices = await self._load_prices()
-                await self._served.fetch(specs, prices)
-                solver = self._build_solver(stack, specs, context, prices)
-            rewards = RewardBuilder(self._settings, stack, context.meter, context.in_flight)
-            yield solver, rewards.build_outcome_reward()
+            yield _ModelBuilder(
+                self._settings,
+                context,
+                prices,
+                stack,
+                self._served,
+                self._windows,
+                self._scout_window,
+                self._waits,
+            )
 
-    def _build_judge(
-        self, stack: AsyncExitStack, spec: ModelSpec, context: ModelContext, prices: PriceTable
-    ) -> Model:
-        client = self._build_client(stack, spec, ModelOptions(), prices)
-        return ThrottledModel(self._with_meter(client, context), self._slots, waits=self._waits)
 
-    def _build_solver(
-        self,
-        stack: AsyncExitStack,
-        specs: Sequence[ModelSpec],
-        context: ModelContext,
-        prices: PriceTable,
-    ) -> Model:
+@dataclass(frozen=True)
+class _ModelBuilder:
+    """Builds the models of one run; `stack` closes them."""
+
+    settings: Settings
+    context: ModelContext
+    prices: PriceTable
+    stack: AsyncExitStack
+    served: ServedWindows
+    windows: Mapping[str | None, ConcurrencyWindow]
+    """By the address of a server; None: Anthropic's own."""
+    scout_window: ConcurrencyWindow
+    waits: Sequence[float]
+
+    def build_solver(self, specs: Sequence[ModelSpec]) -> Model:
+        options = self.context.options
         model_options = ModelOptions(
-            cache_seconds=cache_lifetime(context.options),
-            thinking_tokens=context.options.thinking_tokens,
+            cache_seconds=cache_lifetime(options), thinking_tokens=options.thinking_tokens
         )
         models: list[Model] = []
         for spec in specs:
-            client = self._build_client(stack, spec, model_options, prices)
-            model = ThrottledModel(
-                self._with_meter(client, context), self._slots, waits=self._waits
-            )
-            models.append(self._with_batches(stack, client, model, context))
+            client = self._build_client(spec, model_options)
+            model = self._throttle(client, self.windows[spec.base_url])
+            models.append(self._with_batches(client, model))
         return FallbackModel(models) if len(models) > 1 else models[0]
 
-    def _build_scout(
-        self, stack: AsyncExitStack, spec: ModelSpec, context: ModelContext, prices: PriceTable
-    ) -> Model:
-        model_options = ModelOptions(cache_seconds=cache_lifetime(context.options))
-        client = self._build_client(stack, spec, model_options, prices, sdk_retries=0)
-        return AdaptiveModel(self._with_meter(client, context), self._window, waits=self._waits)
+    def build_scout(self, spec: ModelSpec) -> Model:
+        model_options = ModelOptions(cache_seconds=cache_lifetime(self.context.options))
+        client = self._build_client(spec, model_options, sdk_retries=0)
+        return self._throttle(client, self.scout_window)
 
-    def _with_meter(self, client: Model, context: ModelContext) -> Model:
-        return MeteredModel(PausableModel(client, context.in_flight), context.meter)
+    async def open_counter(self, spec: ModelSpec) -> TokenCounter:
+        if spec.provider == "openai" and spec.base_url is not None:
+            # It gets the text.
+            await self.context.meter.record_destinations(destinations(spec.base_url))
+        key = self.settings.model_api_key.get_secret_value()
+        return await self.stack.enter_async_context(open_counter(spec, key))
 
-    def _with_batches(
-        self,
-        stack: AsyncExitStack,
-        client: AnthropicModel | OpenAIChatModel,
-        model: Model,
-        context: ModelContext,
-    ) -> Model:
+    def build_outcome_reward(self) -> Reward | None:
+        """The model that scores edits; None if none is set."""
+        settings, meter = self.settings, self.context.meter
+        if not settings.orm_model:
+            return None
+        try:
+            policy = self._build_likelihood(settings.orm_model)
+            if not settings.orm_reference:
+                return VerdictReward(policy, meter)
+            reference = self._build_likelihood(settings.orm_reference)
+        except ModelMisconfigured as error:
+            return UnusableReward(error)
+        return ImplicitReward(policy, reference, meter)
+
+    def build_process_reward(self) -> ProcessReward | None:
+        """The model that scores the answers of a search; None if none is set.
+
+        It judges in words if its service has no log-probabilities.
+        """
+        text = self.settings.prm_model
+        if not text:
+            return None
+        try:
+            spec = _parse(text)
+            client = self._build_client(spec, ModelOptions())
+            words = JudgeInWords(self._throttle(client, self.windows[spec.base_url]))
+            if spec.provider != "openai":
+                return words
+            verdict = VerdictProcessReward(self._build_likelihood(text), self.context.meter)
+            return VerdictOrWords(verdict, words)
+        except ModelMisconfigured as error:
+            return UnusableProcessReward(error)
+
+    def _throttle(self, client: Model, window: ConcurrencyWindow) -> Model:
+        return ThrottledModel(MeteredModel(client, self.context.meter), window, waits=self.waits)
+
+    def _with_batches(self, client: AnthropicModel | OpenAIChatModel, model: Model) -> Model:
         """`model`, with its opening calls in batches if the options ask for it and it saves."""
-        if not (
-            context.options.batch
-            and isinstance(client, BatchService)
-            and _is_cheaper_in_batches(client)
-        ):
+        context = self.context
+        cheaper = client.profile.price.batch < 1
+        if not (context.options.batch and isinstance(client, BatchService) and cheaper):
             return model
         batching = BatchModel(client, context.store, uncancellable=context.in_flight.uncancellable)
-        stack.push_async_callback(batching.aclose)
-        return BatchedOpenings(model, MeteredModel(batching, context.meter, seconds=BATCH_SECONDS))
+        self.stack.push_async_callback(batching.aclose)
+        return BatchedOpenings(model, MeteredModel(batching, context.meter, batched=True))
 
     def _build_client(
-        self,
-        stack: AsyncExitStack,
-        spec: ModelSpec,
-        model_options: ModelOptions,
-        prices: PriceTable,
-        *,
-        sdk_retries: int = SDK_RETRIES,
+        self, spec: ModelSpec, model_options: ModelOptions, *, sdk_retries: int = SDK_RETRIES
     ) -> AnthropicModel | OpenAIChatModel:
-        settings = self._settings
-        model_options = self._served.apply(spec, model_options)
+        settings = self.settings
         ours = spec.provider == "anthropic"
         key = settings.anthropic_api_key if ours else settings.model_api_key
         client = build_model(
             spec,
             api_key=key.get_secret_value(),
             base_url=settings.anthropic_base_url if ours else None,
-            options=model_options,
-            prices=prices,
+            options=self.served.apply(spec, model_options),
+            prices=self.prices,
             sdk_retries=sdk_retries,
         )
-        stack.push_async_callback(client.aclose)
+        self.stack.push_async_callback(client.aclose)
         return client
 
-    async def _load_prices(self) -> PriceTable:
-        try:
-            return await asyncio.to_thread(read_prices, self._settings.prices_file)
-        except PricesInvalid as error:
-            raise ModelMisconfigured(f"CAPUCHIN_PRICES_FILE: {error}") from None
+    def _build_likelihood(self, text: str) -> Likelihood:
+        key = self.settings.model_api_key.get_secret_value()
+        client = build_likelihood(_parse(text), api_key=key)
+        self.stack.push_async_callback(client.aclose)
+        return client
 
 
-def _is_cheaper_in_batches(client: BatchService) -> bool:
-    return client.profile.price.batch < 1
+def _find_judge(settings: Settings) -> ModelSpec | None:
+    """The process reward model, which may judge in words; None if its setting is no model."""
+    try:
+        return parse_spec(settings.prm_model) if settings.prm_model else None
+    except ValueError:
+        return None
+
+
+def _parse(text: str) -> ModelSpec:
+    try:
+        return parse_spec(text)
+    except ValueError as error:
+        raise ModelMisconfigured(str(error)) from None
 
 
 def build_ranker(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from bot.data.job import (
     Job,
@@ -20,15 +20,15 @@ from bot.data.job import (
 )
 from bot.data.run import Failure, RunId
 from bot.errors import TryLater
-from bot.runner.model_wrappers import M, find_solver, inform_models, with_environment
-from bot.runner.models import ModelContext, ModelFactory
+from bot.runner.models import ModelContext, ModelFactory, SelectionModels
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.data.types import NoFix, Selection
-from pipeline.environment.facts import facts_of
+from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
 from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
+from pipeline.environment.record import EnvironmentRecord
 from pipeline.languages.python.packages import find_distribution_name, reads_version_from_git
 from pipeline.models.base import Model
 from pipeline.models.metering import Meter
@@ -39,7 +39,7 @@ from pipeline.select import Selector
 from pipeline.solve import Solver
 from pipeline.store import Store
 from pipeline.workflows.abstain import find_unsolvable
-from pipeline.workflows.outcome import load_context
+from pipeline.workflows.outcome import Models, load_context
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
@@ -49,6 +49,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Models | SelectionModels)
 
 _MIN_CONTAINER_AGE_SECONDS = 60
 """A younger container may belong to a run that began after the active runs were listed."""
@@ -140,10 +141,9 @@ class PipelineRunner:
             return Outcome(unsolvable, ())
         open_models = self._models.open_for_selection
         async with self._open(job, store, in_flight, on_progress, open_models) as space:
-            model, reward = space.models
             selector = Selector(
-                model=model,
-                reward=reward,
+                model=space.models.solver,
+                reward=space.models.orm,
                 sandbox=space.sandbox,
                 codebase=job.codebase,
                 store=space.store,
@@ -236,13 +236,11 @@ class PipelineRunner:
         open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
     ) -> AsyncGenerator[_Workspace[M]]:
         """Open the job's meter, its sandbox and its models; all are closed after the block."""
-        meter = await Meter.open(store, job.options.dollars, job.shared_budget)
+        meter = await Meter.open(store, job.options.dollars, job.shared_budget, in_flight.billable)
         context = ModelContext(meter, in_flight, job.options, store)
         async with (
             open_models(context) as models,
-            self.open_environment(
-                job, store, on_progress, model=find_solver(models)
-            ) as environment,
+            self.open_environment(job, store, on_progress, model=models.solver) as environment,
         ):
             shared = job.with_environment_store(store, environment.image)
             own = await find_distribution_name(job.codebase)
@@ -290,6 +288,29 @@ class PipelineRunner:
         """Remove the least recently used images beyond their ceiling; how many bytes. Raises
         TryLater."""
         return await _ask(self.engine.collect(max_bytes=self._images_mb * 1_000_000))
+
+
+def inform_models(models: M, facts: EnvironmentFacts | None) -> M:
+    """`models` with solvers that know `facts`; the scout runs nothing and needs none."""
+    if models.solver is None or facts is None:
+        return models
+    changed: dict[str, Any] = {"solver": inform(models.solver, facts)}
+    if isinstance(models, Models):
+        changed["solvers"] = {name: inform(one, facts) for name, one in models.solvers.items()}
+    return dataclasses.replace(models, **changed)
+
+
+def with_environment(result: T, record: EnvironmentRecord) -> T:
+    """`result`; if nothing was found or chosen in a broken environment, it says that first."""
+    sentence = record.complaint()
+    changed: Any = result
+    if sentence and isinstance(result, NoFix):
+        changed = replace(result, details=(sentence, *result.details))
+    elif sentence and isinstance(result, Selection):
+        evidence = result.evidence
+        notes = (sentence, *evidence.notes)
+        changed = replace(result, evidence=replace(evidence, notes=notes))
+    return cast(T, changed)
 
 
 async def _ask(answer: Awaitable[int]) -> int:

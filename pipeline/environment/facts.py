@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Final
 
@@ -10,8 +9,8 @@ from packaging.utils import canonicalize_name
 
 from pipeline.environment.health import Grade
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.models.base import Message, Model, ModelRequest, Reply
-from pipeline.models.metering import ModelWrapper
+from pipeline.models.base import Model
+from pipeline.models.wrappers import InformedModel
 from prompts.templates import render
 from sandbox.frozen import Frozen
 
@@ -70,19 +69,7 @@ def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | Non
     )
 
 
-class InformedModel(ModelWrapper):
-    """A model whose conversations begin with the facts about the environment.
-
-    The facts precede the issue, which all machines share, so that a prompt cache holds both.
-    """
-
-    def __init__(self, model: Model, facts: EnvironmentFacts) -> None:
-        super().__init__(model)
-        self._text = render("shared/environment", environment=facts)
-
-    async def complete(self, request: ModelRequest) -> Reply:
-        if request.call.split("/")[0] in WITHOUT_FACTS:
-            return await self.model.complete(request)
-        first, *rest = request.messages
-        opening = Message(role=first.role, text=f"{self._text}\n{first.text}")
-        return await self.model.complete(dataclasses.replace(request, messages=(opening, *rest)))
+def inform(model: Model, facts: EnvironmentFacts) -> InformedModel:
+    """`model`, whose conversations begin with `facts` unless they run nothing."""
+    text = render("shared/environment", environment=facts)
+    return InformedModel(model, text, without=WITHOUT_FACTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import glob
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -70,6 +71,8 @@ class RecallCase:
     tokens: Mapping[str, int]
     orders: Mapping[str, Sequence[str]]
     read: Mapping[str, int]
+    scan_seconds: float = 0.0
+    """How long the scout read."""
 
 
 class CannotMeasure(Exception):
@@ -116,15 +119,18 @@ async def measure_case(
             raise CannotMeasure(joined.meaning)
         order = [hit.path for hit in joined.kept]
         orders[WITH_EMBEDDINGS], read[WITH_EMBEDDINGS] = order, 0
+    seconds = 0.0
     if scout is not None:
+        began = time.monotonic()
         verdicts = await scan(sources, sources.files, issue, scout=scout, store=store)
+        seconds = time.monotonic() - began
         kept = {v.path: v.answer == "unknown" for v in verdicts if v.answer != "not relevant"}
         orders["scout"] = sorted((p for p in order if p in kept), key=lambda path: kept[path])
         first = set(order[:PREFILTERED_FILES])
         orders["both"] = [path for path in orders["scout"] if path in first]
         read["scout"] = sum(file.tokens for file in sources.files)
         read["both"] = sum(sources.by_path[path].tokens for path in first)
-    return RecallCase(needed, {f.path: f.tokens for f in sources.files}, orders, read)
+    return RecallCase(needed, {f.path: f.tokens for f in sources.files}, orders, read, seconds)
 
 
 async def _open_sources(row: LocatedInstance, trees: Path) -> Sources:

@@ -180,6 +180,17 @@ class Model(Protocol):
         ...
 
 
+class ModelWrapper(Model):
+    """A `Model` around another one. Subclasses implement `complete`."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self.model.profile
+
+
 Vector: TypeAlias = "array[float]"
 """An array of type `f`, of any length."""
 

@@ -23,7 +23,6 @@ from pipeline.models.base import (
     ModelUnavailable,
     Reply,
 )
-from pipeline.models.metering import ModelWrapper
 from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
 
@@ -281,38 +280,11 @@ class BatchQueue:
         return await call()
 
 
-BATCH_SECONDS = 25 * 3600.0
-"""The longest a batch can take: Anthropic gives up after a day.
-
-https://platform.claude.com/docs/en/build-with-claude/batch-processing
-"""
 LINGER_SECONDS = 2.0
 """How long requests are collected before they are sent as one batch."""
 
 _PendingRequests = dict[str, tuple[ModelRequest, list[asyncio.Future[Reply]]]]
 """By name: a request, and the futures that wait for its reply."""
-
-
-class BatchedOpenings(ModelWrapper):
-    """A `Model` that sends openings in batches and every later request directly.
-
-    Openings are many, and nothing waits for any one of them. A later request holds up its machine,
-    and it reads a prompt cache that would be cold by the next batch. When the batch API fails with
-    ModelUnavailable, or with ModelRetired (a gateway without batches does not know the address),
-    the opening is sent directly as well.
-    """
-
-    def __init__(self, model: Model, batch_model: Model) -> None:
-        super().__init__(model)
-        self._batch_model = batch_model
-
-    async def complete(self, request: ModelRequest) -> Reply:
-        if request.is_opening:
-            try:
-                return await self._batch_model.complete(request)
-            except (ModelUnavailable, ModelRetired):
-                pass
-        return await self.model.complete(request)
 
 
 class BatchModel(Model):

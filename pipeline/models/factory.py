@@ -6,9 +6,7 @@ https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import httpx2
@@ -23,18 +21,6 @@ if TYPE_CHECKING:
     from pipeline.models.providers.anthropic import AnthropicModel
     from pipeline.models.providers.openai_chat import OpenAIChatModel
     from pipeline.models.providers.openai_scores import OpenAIEmbedder, OpenAILikelihood
-
-
-@contextmanager
-def pause_collection() -> Generator[None]:
-    """Around imports: classes and functions stay until the process ends, and none is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 _SECONDS = 5.0
@@ -69,7 +55,7 @@ async def fetch_models(spec: ModelSpec, api_key: str) -> dict[str, int | None]:
 
 
 def output_length(window: int) -> int:
-    """The longest reply to request of a model with `window` tokens, thoughts included.
+    """The longest reply to request from a model with `window` tokens, thoughts included.
 
     A quarter of the window: half is for the files, the rest for the conversation.
     """
@@ -113,7 +99,7 @@ class ModelOptions(Frozen):
     window: int | None = None
     max_output: int | None = None
     price: Price | None = None
-    """These three override what `profiles.look_up` says."""
+    """These three override what `look_up` says."""
 
 
 DEFAULT_OPTIONS = ModelOptions()
@@ -141,14 +127,12 @@ def build_model(
     profile = profile_of(spec, options, prices)
     # Each SDK takes about a second and 50 MB to import: only processes that use it pay for it.
     if spec.provider == "anthropic":
-        with pause_collection():
-            from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
+        from pipeline.models.providers.anthropic import PUBLIC_URL, AnthropicModel
 
         where = where or PUBLIC_URL
         profile = replace(profile, sent_to=destinations(where))
         return AnthropicModel(profile, Endpoint(where, api_key, sdk_retries=sdk_retries))
-    with pause_collection():
-        from pipeline.models.providers.openai_chat import OpenAIChatModel
+    from pipeline.models.providers.openai_chat import OpenAIChatModel
 
     if where is None:
         raise ValueError(f"{spec} has no address.")
@@ -166,8 +150,7 @@ def build_likelihood(spec: ModelSpec, *, api_key: str) -> OpenAILikelihood:
         raise ModelMisconfigured(
             f"{spec} gives no log-probabilities: a reward model is openai:NAME@http://host:port/v1."
         )
-    with pause_collection():
-        from pipeline.models.providers.openai_scores import OpenAILikelihood
+    from pipeline.models.providers.openai_scores import OpenAILikelihood
 
     return OpenAILikelihood(profile_of(spec), api_key=api_key or NO_KEY, base_url=spec.base_url)
 
@@ -181,8 +164,7 @@ def build_embedder(spec: ModelSpec, *, api_key: str, meter: Meter | None = None)
     """
     if spec.base_url is None or spec.provider != "openai":
         raise ValueError(f"{spec} has no embeddings: write openai:NAME@http://host:port/v1.")
-    with pause_collection():
-        from pipeline.models.providers.openai_scores import OpenAIEmbedder
+    from pipeline.models.providers.openai_scores import OpenAIEmbedder
 
     profile = profile_of(spec)
     return OpenAIEmbedder(profile, base_url=spec.base_url, api_key=api_key or NO_KEY, meter=meter)

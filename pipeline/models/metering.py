@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from collections.abc import Coroutine, Iterable
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from typing import Any, TypeVar
 
-from pipeline.budget import CALL_SECONDS, Budget, CostBounds, Reservation, SharedBudget
-from pipeline.concurrency import shield
+from pipeline.budget import Budget, CostBounds, SharedBudget
 from pipeline.data.types import Account, Usage
-from pipeline.models.base import (
-    Likelihood,
-    Model,
-    ModelError,
-    ModelProfile,
-    ModelRequest,
-    Reply,
-    ScoreUnavailable,
-    usage_of,
-)
+from pipeline.models.base import Likelihood, ModelProfile, ScoreUnavailable
 from pipeline.models.spec import UNKNOWN_HOST
 from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
-from sandbox.observation import Kind, observe
-
-
-class ModelWrapper(Model):
-    """A `Model` around another one. Subclasses implement `complete`."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    @property
-    def profile(self) -> ModelProfile:
-        return self.model.profile
-
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens."""
-TYPICAL_REPLY_TOKENS = 8_000
-"""Tokens that nearly every reply stays below."""
-_ROUNDING = 1e-9
 T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
@@ -84,23 +57,33 @@ class Meter:
     """The accounts and the budget of one run, shared by all its models."""
 
     def __init__(
-        self, store: Store, ceiling: float, ledger: Ledger, shared: SharedBudget | None = None
+        self,
+        store: Store,
+        ceiling: float,
+        ledger: Ledger,
+        shared: SharedBudget | None = None,
+        billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
-        """`ceiling` in US dollars. Use `open` to resume a run's accounts."""
+        """`ceiling` in US dollars; `billable` surrounds every call except batches. Use `open` to
+        resume a run's accounts."""
+        self.billable = billable
         self.ledger = ledger
         self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
         self._store = store
         self._saving = asyncio.Lock()
         self._recorded = ledger.sent_to
-        """What the store says of where code goes."""
 
     @classmethod
-    async def open(cls, store: Store, ceiling: float, shared: SharedBudget | None = None) -> Meter:
+    async def open(
+        cls,
+        store: Store,
+        ceiling: float,
+        shared: SharedBudget | None = None,
+        billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> Meter:
         """The meter of the run in `store`, including what was spent before a crash."""
         ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
-        if ledger.accounts and not ledger.sent_to:  # an older Capuchin's, which did not note it
-            ledger = ledger.with_destinations([UNKNOWN_HOST])
-        return cls(store, ceiling, ledger, shared)
+        return cls(store, ceiling, ledger, shared, billable)
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
@@ -123,77 +106,6 @@ class Meter:
             await self._store.save(LEDGER_KEY, self.ledger)
 
 
-class MeteredModel(ModelWrapper):
-    """A `Model` whose calls are paid from a `Meter`.
-
-    Raises BudgetSpent before anything is sent when what is left may be too little. Where it is
-    enough for a reply of usual length only, the reply may be no longer than that: the ceiling is
-    passed by no call, also when several run at a time.
-
-    Put it inside `ThrottledModel`, so that each attempt of a retried call is checked and counted.
-    """
-
-    def __init__(self, model: Model, meter: Meter, *, seconds: float = CALL_SECONDS) -> None:
-        """`seconds`: how long a call may take; for so long money is set aside for it."""
-        super().__init__(model)
-        self._meter = meter
-        self._seconds = seconds
-
-    async def complete(self, request: ModelRequest) -> Reply:
-        """A call that failed or was cancelled after the service had counted tokens is counted too,
-        under the name that was asked for; a reply under the name that the service answered with.
-        """
-        prompt = self._prompt_dollars(request)
-        async with self._meter.budget.reserve(self._cost_bounds(request, prompt)) as reservation:
-            await self._meter.record_destinations(self.profile.sent_to)
-            try:
-                capped = self._cap_reply(request, reservation.dollars - prompt)
-                reply = await self._send(capped)
-            except (ModelError, asyncio.CancelledError) as error:
-                usage = usage_of(error)
-                if usage is not None:
-                    await shield(self._count(reservation, request.call, self.profile.name, usage))
-                raise
-            await self._count(reservation, request.call, reply.model, reply.usage)
-            return reply
-
-    async def _send(self, request: ModelRequest) -> Reply:
-        with observe(Kind.MODEL_CALL, model=self.profile.name, call=request.call) as event:
-            reply = await self.model.complete(request)
-            used = reply.usage
-            event.facts |= {
-                "input": used.input + used.cache_write,
-                "cached": used.cache_read,
-                "output": used.output,
-                "dollars": self.profile.price.of(used),
-            }
-            return reply
-
-    def _prompt_dollars(self, request: ModelRequest) -> float:
-        """US dollars at most for what is sent."""
-        texts = [request.system, *(message.text for message in request.messages)]
-        return prompt_dollars(self.profile, texts)
-
-    def _cost_bounds(self, request: ModelRequest, prompt: float) -> CostBounds:
-        longest = request.max_tokens or self.profile.max_output
-        usual = min(longest, TYPICAL_REPLY_TOKENS + self.profile.thinking_tokens)
-        least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
-        return CostBounds(prompt + least, prompt + most, self._seconds)
-
-    def _cap_reply(self, request: ModelRequest, dollars: float) -> ModelRequest:
-        """With a reply that costs no more than `dollars`, if the longest would."""
-        longest = request.max_tokens or self.profile.max_output
-        if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
-            return request
-        tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
-        return dataclasses.replace(request, max_tokens=max(1, tokens))
-
-    async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
-        dollars = self.profile.price.of(usage)
-        await reservation.settle(dollars)
-        await self._meter.add(call, model, usage, dollars, self.profile.price_note)
-
-
 def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
     """US dollars at most for sending `texts`."""
     tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_PER_TOKEN + 1
@@ -208,8 +120,7 @@ async def run_metered(
     stage: str,
     texts: Iterable[str],
 ) -> T:
-    """What comes of `call`, a question of `texts` that no `Model` is put, its price set aside
-    before and counted after.
+    """Await `call`, which sends `texts` outside a `Model`; reserve its price first.
 
     Raises BudgetSpent, before anything is sent.
     """
@@ -217,7 +128,8 @@ async def run_metered(
     with closing(call):  # it is never begun where the money is spent
         async with meter.budget.reserve(CostBounds(dollars, dollars)) as reservation:
             await meter.record_destinations(profile.sent_to)
-            value, usage = await call
+            async with meter.billable():
+                value, usage = await call
             cost = profile.price.of(usage)
             await reservation.settle(cost)
             await meter.add(stage, profile.name, usage, cost, profile.price_note)

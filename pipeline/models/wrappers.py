@@ -1,70 +1,141 @@
-"""All other wrappers: throttling, adaptive parallelism, fallback, cache warm-up, time.
+"""The models around a model. They are stacked in this order, the first one innermost:
 
-Additive increase, multiplicative decrease, as TCP does it (RFC 5681).
+1. `MeteredModel` sets the price aside and counts it, for every attempt;
+2. `ThrottledModel` waits for room at the server and repeats what was refused;
+3. `BatchedOpenings` sends the first question of a conversation in a batch;
+4. `FallbackModel` asks the next model when one is down;
+5. `InformedModel` tells the solver about the environment;
+6. `TimedModel` and `CacheWarmup` belong to one stage of a run.
+
+`bot.runner.models` builds 1 to 4 around a client, `bot.runner.runner` adds 5, and the stages 6.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Literal
 
+from pipeline.budget import CALL_SECONDS, CostBounds, Reservation
+from pipeline.concurrency import shield
+from pipeline.data.types import Usage
 from pipeline.models.base import (
     ContextTooLong,
+    Message,
     Model,
+    ModelError,
     ModelProfile,
     ModelRequest,
     ModelRetired,
     ModelUnavailable,
+    ModelWrapper,
     Reply,
+    usage_of,
 )
-from pipeline.models.metering import ModelWrapper
+from pipeline.models.metering import Meter, prompt_dollars
 from pipeline.run_errors import TimeSpent
 from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
+from sandbox.observation import Kind, observe
 
-RETRY_WAITS = (1.0, 4.0, 15.0)
-"""Seconds before each further attempt, beside the two quick retries of the SDK itself."""
+TYPICAL_REPLY_TOKENS = 8_000
+"""Nearly every reply is shorter."""
+BATCH_SECONDS = 25 * 3600.0
+"""The longest a batch can take: Anthropic gives up after a day.
+
+https://platform.claude.com/docs/en/build-with-claude/batch-processing
+"""
+_ROUNDING = 1e-9
 
 
-class ThrottledModel(ModelWrapper):
-    """A `Model` with at most `limit` parallel calls; raises ModelUnavailable only after every wait.
+class MeteredModel(ModelWrapper):
+    """A `Model` whose calls are paid from a `Meter`.
 
-    Models that are given the same semaphore share its slots.
+    Raises BudgetSpent before anything is sent if too little money may be left. If there is enough
+    for a reply of usual length only, the reply is limited to that length. Calls never exceed the
+    ceiling, even if several run at a time.
     """
 
-    def __init__(
-        self, model: Model, limit: int | asyncio.Semaphore, *, waits: Sequence[float] = RETRY_WAITS
-    ) -> None:
+    def __init__(self, model: Model, meter: Meter, *, batched: bool = False) -> None:
+        """`batched`: a call may take a day, and a stopping worker does not wait for it."""
         super().__init__(model)
-        self._slots = asyncio.Semaphore(limit) if isinstance(limit, int) else limit
-        self._waits = tuple(waits)
+        self._meter = meter
+        self._batched = batched
 
     async def complete(self, request: ModelRequest) -> Reply:
-        # The slot is kept during a wait, so that a service in trouble receives fewer calls. Not
-        # stamina: it computes its waits, and these are a list that `AdaptiveModel` shares.
-        async with self._slots:
-            for wait in self._waits:
-                try:
-                    return await self.model.complete(request)
-                except ModelUnavailable:
-                    await asyncio.sleep(wait)
-            return await self.model.complete(request)
+        """A call that failed or was cancelled after the service had counted tokens is counted too,
+        under the name that was asked for; a reply under the name that the service answered with.
+        """
+        texts = [request.system, *(message.text for message in request.messages)]
+        prompt = prompt_dollars(self.profile, texts)
+        async with self._meter.budget.reserve(self._cost_bounds(request, prompt)) as reservation:
+            await self._meter.record_destinations(self.profile.sent_to)
+            try:
+                reply = await self._send(self._cap_reply(request, reservation.dollars - prompt))
+            except (ModelError, asyncio.CancelledError) as error:
+                usage = usage_of(error)
+                if usage is not None:
+                    await shield(self._count(reservation, request.call, self.profile.name, usage))
+                raise
+            await self._count(reservation, request.call, reply.model, reply.usage)
+            return reply
+
+    async def _send(self, request: ModelRequest) -> Reply:
+        with observe(Kind.MODEL_CALL, model=self.profile.name, call=request.call) as event:
+            if self._batched:
+                reply = await self.model.complete(request)
+            else:
+                async with self._meter.billable():
+                    reply = await self.model.complete(request)
+            used = reply.usage
+            event.facts |= {
+                "input": used.input + used.cache_write,
+                "cached": used.cache_read,
+                "output": used.output,
+                "dollars": self.profile.price.of(used),
+            }
+            return reply
+
+    def _cost_bounds(self, request: ModelRequest, prompt: float) -> CostBounds:
+        longest = request.max_tokens or self.profile.max_output
+        usual = min(longest, TYPICAL_REPLY_TOKENS + self.profile.thinking_tokens)
+        least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
+        seconds = BATCH_SECONDS if self._batched else CALL_SECONDS
+        return CostBounds(prompt + least, prompt + most, seconds)
+
+    def _cap_reply(self, request: ModelRequest, dollars: float) -> ModelRequest:
+        """With a reply that costs no more than `dollars`, if the longest would."""
+        longest = request.max_tokens or self.profile.max_output
+        if self.profile.price.of(Usage(output=longest)) <= dollars * (1 + _ROUNDING):
+            return request
+        tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
+        return dataclasses.replace(request, max_tokens=max(1, tokens))
+
+    async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
+        dollars = self.profile.price.of(usage)
+        await reservation.settle(dollars)
+        await self._meter.add(call, model, usage, dollars, self.profile.price_note)
 
 
+RETRY_WAITS = (1.0, 4.0, 15.0)
+"""Seconds before each further attempt, in addition to the two quick retries of the SDK itself."""
 _INITIAL_SIZE = 4
 _MAX_ATTEMPTS = 12
 """A request that fails this often is given up, however well the server serves others."""
 
 
 class ConcurrencyWindow:
-    """The number of parallel calls to one server. Several models may share it."""
+    """The number of parallel calls to one server, which follows what the server can take.
 
-    def __init__(self, most: int, *, start: int = _INITIAL_SIZE) -> None:
-        self.size = float(min(start, most))
+    Additive increase, multiplicative decrease, as in TCP (RFC 5681). Several models may share it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.size = float(min(_INITIAL_SIZE, most))
         """Between 1 and `most`; the calls in flight never exceed it, rounded down."""
         self.served = 0
         """How many calls have been answered."""
@@ -110,7 +181,7 @@ class ConcurrencyWindow:
             self.size = max(1.0, self.size / 2)
 
 
-class AdaptiveModel(ModelWrapper):
+class ThrottledModel(ModelWrapper):
     """A `Model` whose calls wait for room in a `ConcurrencyWindow` and are repeated when the server
     is busy.
     """
@@ -123,8 +194,8 @@ class AdaptiveModel(ModelWrapper):
         self._waits = tuple(waits)
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """ModelUnavailable is raised after every wait when nobody was served meanwhile: then the
-        server is away, and not merely busy.
+        """Raise ModelUnavailable after every wait if nobody was served meanwhile: then the server
+        is down, not just busy.
         """
         tries = failures = 0
         served = self._window.served
@@ -143,6 +214,28 @@ class AdaptiveModel(ModelWrapper):
                     return reply
             served = self._window.served
             await asyncio.sleep(self._waits[failures - 1])
+
+
+class BatchedOpenings(ModelWrapper):
+    """A `Model` that sends openings in batches and every later request directly.
+
+    Openings are many, and nothing waits for any one of them. A later request holds up its machine,
+    and it reads a prompt cache that would be cold by the next batch. When the batch API fails with
+    ModelUnavailable, or with ModelRetired (a gateway without batches does not know the address),
+    the opening is sent directly as well.
+    """
+
+    def __init__(self, model: Model, batch_model: Model) -> None:
+        super().__init__(model)
+        self._batch_model = batch_model
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        if request.is_opening:
+            try:
+                return await self._batch_model.complete(request)
+            except (ModelUnavailable, ModelRetired):
+                pass
+        return await self.model.complete(request)
 
 
 COOLDOWN_SECONDS = 300.0
@@ -208,6 +301,26 @@ def _failure_to_raise(
     ):
         return error
     return failed
+
+
+class InformedModel(ModelWrapper):
+    """A model whose conversations begin with a text about the environment.
+
+    The text precedes the issue, which all machines share, so that a prompt cache holds both.
+    """
+
+    def __init__(self, model: Model, text: str, *, without: Iterable[str]) -> None:
+        """`without`: the stages that are not told."""
+        super().__init__(model)
+        self._text = text
+        self._without = frozenset(without)
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        if request.call.split("/")[0] in self._without:
+            return await self.model.complete(request)
+        first, *rest = request.messages
+        opening = Message(role=first.role, text=f"{self._text}\n{first.text}")
+        return await self.model.complete(dataclasses.replace(request, messages=(opening, *rest)))
 
 
 class CacheWarmup(ModelWrapper):
@@ -284,13 +397,13 @@ class RunClock:
 
     def limit(self, model: Model, stage: TimedStage) -> Model:
         """`model`, but it takes no question once `stage` must be over."""
-        return _TimedModel(model, self, stage) if self.minutes else model
+        return TimedModel(model, self, stage) if self.minutes else model
 
 
 UNLIMITED: Final = RunClock()
 
 
-class _TimedModel(ModelWrapper):
+class TimedModel(ModelWrapper):
     """Raises TimeSpent instead of asking when the time of its stage is over."""
 
     def __init__(self, model: Model, clock: RunClock, stage: TimedStage) -> None:

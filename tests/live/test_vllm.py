@@ -13,7 +13,7 @@ from pipeline.data.types import Issue
 from pipeline.models.base import Message, ModelRequest, Reply, ReplyFormat
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore
 from tests.live.server import LENGTH, NAME
 from tests.support.data.repositories import make_codebase
@@ -58,7 +58,7 @@ async def test_the_context_stage_runs_on_a_real_vllm(vllm: str, tmp_path: Path) 
         assert (await _thinking(spec)).stopped in ("end", "length")
         finder = ContextFinder(
             solver=solver,
-            scout=AdaptiveModel(client, ConcurrencyWindow(8)),
+            scout=ThrottledModel(client, ConcurrencyWindow(8)),
             store=DirStore(tmp_path / "store"),
             options=Options(),
             on_progress=counted,

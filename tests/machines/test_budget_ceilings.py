@@ -10,7 +10,8 @@ import pytest
 from pipeline.data.options import Options
 from pipeline.data.types import NoFix, Selection
 from pipeline.models.base import ModelProfile, Price
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
+from pipeline.models.wrappers import MeteredModel
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.voting import is_good_enough
 from pipeline.solve import Solver

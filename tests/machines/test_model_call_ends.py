@@ -15,7 +15,7 @@ from pipeline.generation.editing import EditingState
 from pipeline.models.base import Model, ModelMisconfigured, ModelUnavailable
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
-from pipeline.models.wrappers import ThrottledModel
+from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.solve import Solver
 from pipeline.state import Phase
 from pipeline.store import DirStore
@@ -52,7 +52,7 @@ async def service(*first: dict[str, object]) -> AsyncGenerator[tuple[Model, Reco
         spec = ModelSpec(provider="openai", name="claude-haiku-4-5", base_url=f"{url}/v1")
         client = OpenAIChatModel(look_up(spec).profile, Endpoint(f"{url}/v1", sdk_retries=0))
         try:
-            yield ThrottledModel(client, 8, waits=(0.0,)), server
+            yield ThrottledModel(client, ConcurrencyWindow(8), waits=(0.0,)), server
         finally:
             await client.aclose()
 

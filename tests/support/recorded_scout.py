@@ -18,7 +18,7 @@ from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.data.types import Issue
 from pipeline.models.factory import ModelOptions, build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore, Store
 from tests.support.data.repositories import make_codebase
 
@@ -38,7 +38,7 @@ async def scouted(
     window: int = 32_000,
     max_output: int | None = None,
     forms: bool = True,
-) -> AsyncGenerator[tuple[AdaptiveModel, RecordedServer]]:
+) -> AsyncGenerator[tuple[ThrottledModel, RecordedServer]]:
     written = [{"call": "*", **answer} for answer in answers]
     recording = {"version": 1, "note": "Made up.", "answers": written}
     server = RecordedServer(Recording.model_validate(recording), extensions=forms)
@@ -47,7 +47,7 @@ async def scouted(
         options = ModelOptions(window=window, max_output=max_output)
         client = build_model(spec, api_key="", options=options, sdk_retries=0)
         try:
-            yield AdaptiveModel(client, ConcurrencyWindow(8), waits=(0, 0)), server
+            yield ThrottledModel(client, ConcurrencyWindow(8), waits=(0, 0)), server
         finally:
             await client.aclose()
 
@@ -55,7 +55,7 @@ async def scouted(
 async def scanned(
     folder: Path,
     files: Mapping[str, str],
-    scout: AdaptiveModel,
+    scout: ThrottledModel,
     *,
     store: Store | None = None,
     threshold: float = 0,

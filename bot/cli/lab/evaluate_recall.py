@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from bot.runner.models import build_ranker
 from bot.safe_text import printable
 from bot.settings import Settings
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
+from pipeline.data.types import Usage
 from pipeline.lab.dataset import BadData, LocatedInstance, read_located
 from pipeline.lab.recall import (
     CannotMeasure,
@@ -23,47 +24,14 @@ from pipeline.lab.recall import (
     render_markdown,
     render_svg,
 )
-from pipeline.models.base import Model, ModelMisconfigured, ModelRequest, Reply
+from pipeline.models.base import Model, ModelMisconfigured
 from pipeline.models.factory import build_model
-from pipeline.models.metering import ModelWrapper
+from pipeline.models.metering import Ledger, Meter
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import ConcurrencyWindow, MeteredModel, ThrottledModel
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore
 from sandbox.scratch import scratch_folder
-
-
-class TimedModel(ModelWrapper):
-    """A model whose throughput is measured: what compute it needs, and for how long it was busy."""
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._tokens = 0
-        self._seconds = 0.0
-        self._calls = 0
-        self._since = 0.0
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Over the time in which at least one call was under way; None without any call.
-
-        Tokens that the server's cache served are not counted.
-        """
-        return self._tokens / self._seconds if self._seconds else None
-
-    async def complete(self, request: ModelRequest) -> Reply:
-        if not self._calls:
-            self._since = time.monotonic()
-        self._calls += 1
-        try:
-            reply = await self.model.complete(request)
-            used = reply.usage
-            self._tokens += used.input + used.cache_write + used.output
-            return reply
-        finally:
-            self._calls -= 1
-            if not self._calls:
-                self._seconds += time.monotonic() - self._since
 
 
 async def measure_recall(
@@ -81,9 +49,10 @@ async def measure_recall(
     cases: list[RecallCase] = []
     missing: dict[str, str] = {}
     async with AsyncExitStack() as stack:
-        scout = _build_scout(settings, stack)
-        ranker = _build_ranker(settings, stack)
         folder = stack.enter_context(scratch_folder("recall"))
+        meter = Meter(DirStore(folder), math.inf, Ledger())
+        scout = _build_scout(settings, stack, meter)
+        ranker = _build_ranker(settings, stack)
         store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
@@ -96,8 +65,10 @@ async def measure_recall(
     if not cases:
         first = next(iter(missing.values()))
         raise BadData(f"None of the {len(rows)} instances can be measured. The first one: {first}")
-    if scout is not None and (speed := scout.tokens_per_second):
-        sys.stderr.write(f"The scout's server processed {speed:,.0f} tokens a second.\n")
+    used = sum((account.usage for account in meter.accounts()), Usage())
+    if tokens := used.input + used.cache_write + used.output:  # the cache's need no computing
+        speed = tokens / sum(case.scan_seconds for case in cases)
+        sys.stderr.write(f"The scout's server processed {speed:,.0f} tokens per second.\n")
     return compute_recall(cases, missing)
 
 
@@ -133,7 +104,7 @@ def _build_ranker(settings: Settings, stack: AsyncExitStack) -> EmbeddingRanker 
         raise BadData(str(error)) from None
 
 
-def _build_scout(settings: Settings, stack: AsyncExitStack) -> TimedModel | None:
+def _build_scout(settings: Settings, stack: AsyncExitStack, meter: Meter) -> Model | None:
     if not settings.scout_model:
         sys.stderr.write("CAPUCHIN_SCOUT_MODEL is not set: measuring only the keyword search.\n")
         return None
@@ -146,4 +117,5 @@ def _build_scout(settings: Settings, stack: AsyncExitStack) -> TimedModel | None
     base_url = settings.anthropic_base_url if ours else None
     client = build_model(spec, api_key=key.get_secret_value(), base_url=base_url, sdk_retries=0)
     stack.push_async_callback(client.aclose)
-    return TimedModel(AdaptiveModel(client, ConcurrencyWindow(settings.scout_concurrency)))
+    window = ConcurrencyWindow(settings.scout_concurrency)
+    return ThrottledModel(MeteredModel(client, meter), window)

@@ -21,7 +21,7 @@ from pipeline.context.scan import scan
 from pipeline.data.types import Issue
 from pipeline.models.factory import build_model
 from pipeline.models.spec import ModelSpec
-from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore
 from tests.benchmarks.sympy_release import release, unpack
 from tests.benchmarks.table import Row
@@ -91,7 +91,7 @@ async def measure() -> list[Row]:
         async with server.serve() as url:
             spec = ModelSpec(provider="openai", name="scout", base_url=f"{url}/v1")
             client = build_model(spec, api_key="", sdk_retries=0)
-            scout = AdaptiveModel(client, ConcurrencyWindow(64))
+            scout = ThrottledModel(client, ConcurrencyWindow(64))
             took: list[float] = []
             for run in ("first", "second"):
                 began = time.perf_counter()

@@ -15,10 +15,11 @@ from capuchin_demo.recorded.recording import RecordedAnswer, Recording
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
+from pipeline.models.wrappers import MeteredModel
 from pipeline.solve import Solver
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models

@@ -16,11 +16,11 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, NoFix, Selection
 from pipeline.lab.solving import CostLine, cost_table
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
-from pipeline.models.wrappers import ThrottledModel
+from pipeline.models.wrappers import ConcurrencyWindow, MeteredModel, ThrottledModel
 from pipeline.solve import Solver
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
@@ -78,7 +78,9 @@ async def replay(folder: Path) -> PaperRun:
     async with solving.serve() as url, scouting.serve() as other:
         clients = [_client("claude-sonnet-4-6", url), _client("claude-haiku-4-5", other)]
         result = await _solve(
-            codebase, store, [ThrottledModel(MeteredModel(c, meter), 8) for c in clients]
+            codebase,
+            store,
+            [ThrottledModel(MeteredModel(c, meter), ConcurrencyWindow(8)) for c in clients],
         )
         for client in clients:
             await client.aclose()

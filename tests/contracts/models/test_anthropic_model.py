@@ -9,9 +9,10 @@ import pytest
 
 from pipeline.data.types import Usage
 from pipeline.models.base import ContextTooLong, ModelMisconfigured, ModelRequest, ModelUnavailable
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.wrappers import MeteredModel
 from pipeline.store import DirStore
 from sandbox.frozen import replace
 from tests.contracts.models.clients import KEY, assistant, profile, serving, user

@@ -26,16 +26,16 @@ from pipeline.models.base import (
 )
 from pipeline.models.batches import (
     BATCHES_KEY,
-    BatchedOpenings,
     Batches,
     BatchModel,
     SubmittedBatch,
     call_of,
     request_name,
 )
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
+from pipeline.models.wrappers import BatchedOpenings, MeteredModel
 from pipeline.store import DirStore
 from tests.contracts.models import batch_worker
 from tests.contracts.models.batch_worker import LINGER, ask_two

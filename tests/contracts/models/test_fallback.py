@@ -22,7 +22,12 @@ from pipeline.models.base import (
     ModelRetired,
     ModelUnavailable,
 )
-from pipeline.models.wrappers import COOLDOWN_SECONDS, FallbackModel, ThrottledModel
+from pipeline.models.wrappers import (
+    COOLDOWN_SECONDS,
+    ConcurrencyWindow,
+    FallbackModel,
+    ThrottledModel,
+)
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, Kind, client, recording, user
@@ -59,7 +64,7 @@ async def pair(kinds: tuple[Kind, Kind], *answers: list[dict[str, Any]]) -> Asyn
         clients = [
             client(kind, url, sdk_retries=0) for kind, url in zip(kinds, (one, two), strict=True)
         ]
-        models = [ThrottledModel(each, 2, waits=(0,)) for each in clients]
+        models = [ThrottledModel(each, ConcurrencyWindow(2), waits=(0,)) for each in clients]
         try:
             yield Pair(FallbackModel(models, clock=clock), first, second, clock)
         finally:

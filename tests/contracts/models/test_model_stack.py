@@ -11,9 +11,9 @@ import pytest
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.base import Model, ModelRequest
 from pipeline.models.factory import build_model
-from pipeline.models.metering import Meter, MeteredModel
+from pipeline.models.metering import Meter
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers import ThrottledModel
+from pipeline.models.wrappers import ConcurrencyWindow, MeteredModel, ThrottledModel
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, recording, user
@@ -32,7 +32,9 @@ async def test_a_recorded_run_is_paid_at_list_prices_under_its_own_name(
     meter = await Meter.open(DirStore(tmp_path), ceiling=0.15)
     async with server.serve() as url:
         client = build_model(parse_spec(text.format(url)), api_key=KEY)
-        model: Model = ThrottledModel(MeteredModel(client, meter), 2, waits=(0, 0))
+        model: Model = ThrottledModel(
+            MeteredModel(client, meter), ConcurrencyWindow(2), waits=(0, 0)
+        )
         await model.complete(ModelRequest("", (user("Hi"),), call="testing/0"))
         with pytest.raises(BudgetSpent):
             await model.complete(ModelRequest("", (user("Hi"),), call="testing/1"))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipeline.concurrency import gather_all, shield
+from pipeline.concurrency import gather_all, gather_bounded, shield
 
 
 async def give(value: int, seconds: float = 0) -> int:
@@ -102,3 +102,26 @@ async def test_a_time_limit_works_apart_from_a_cancelled_task() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert said == ["ran out"]
+
+
+async def test_bounded_results_come_in_the_order_of_the_jobs() -> None:
+    async def job(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    assert await gather_bounded(2, (job(n) for n in range(5))) == [0, 1, 2, 3, 4]
+
+
+async def test_a_failure_stops_what_runs_and_what_waits_for_its_turn() -> None:
+    ran: list[int] = []
+
+    async def job(n: int) -> None:
+        ran.append(n)
+        if n == 1:
+            raise ValueError(n)
+        await asyncio.Event().wait()
+
+    with pytest.raises(ValueError, match="1"):
+        await gather_bounded(2, (job(n) for n in range(5)))
+    assert ran[:2] == [0, 1]
+    assert 4 not in ran

@@ -97,7 +97,7 @@ def test_with_a_scout_all_three_ways_are_compared_and_its_speed_is_measured(
 
     instances = rows(tmp_path)
     asyncio.run(both())
-    assert re.search(r"processed [1-9][\d,]* tokens a second", capsys.readouterr().err)
+    assert re.search(r"processed [1-9][\d,]* tokens per second", capsys.readouterr().err)
 
 
 def test_the_prefilter_is_measured_with_and_without_an_embedding_model(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from bot.comments import settings_file as config_proposal
 from bot.comments.run_details import build_environment_report, render_environment
 from bot.data.progress import Progress
 from bot.repo_config.model import RepoConfig, parse_config
-from bot.runner.model_wrappers import with_environment
+from bot.runner.runner import with_environment
 from bot.storage.progress_reports import ProgressStore
 from pipeline.data.types import NoFix
 from pipeline.environment.health import Health, ImportedPackage

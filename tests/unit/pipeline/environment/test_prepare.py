@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.options import Options
-from pipeline.environment.facts import InformedModel, facts_of
+from pipeline.environment.facts import facts_of, inform
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import (
     FAILED_KEY,
@@ -210,7 +210,7 @@ async def test_a_model_that_gives_up_is_believed_and_the_solver_is_told(tmp_path
     assert facts is not None
     assert facts.distributions == ("pytest==5.4",)
     solver = ScriptedModel({"testing/0": ["x"], "relevance/0": ["x"]})
-    informed = InformedModel(solver, facts)
+    informed = inform(solver, facts)
     for call in ("testing/0", "relevance/0"):
         await informed.complete(ModelRequest("", (Message(role="user", text="Issue"),), call))
     told = solver.conversations["testing/0"][0].text

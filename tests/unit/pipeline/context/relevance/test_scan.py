@@ -13,7 +13,7 @@ from pipeline.context.scout import SCHEMA, RelevanceReader
 from pipeline.context.tokens import ESTIMATOR, estimate_tokens, open_counter
 from pipeline.models.base import ModelRequest, ModelUnavailable, Reply
 from pipeline.models.spec import parse_spec
-from pipeline.models.wrappers import AdaptiveModel, ConcurrencyWindow
+from pipeline.models.wrappers import ConcurrencyWindow, ThrottledModel
 from pipeline.store import DirStore
 from tests.support.fakes import DyingStore, Killed
 from tests.support.recorded_scout import ISSUE, NO, YES, modules, scanned, scouted, shared_prefix
@@ -108,7 +108,7 @@ async def test_the_pieces_of_one_file_are_asked_about_side_by_side(tmp_path: Pat
     running = most = 0
     async with scouted({"reply": NO}, window=6000, max_output=500) as (scout, _):
 
-        class Watched(AdaptiveModel):
+        class Watched(ThrottledModel):
             async def complete(self, request: ModelRequest) -> Reply:
                 nonlocal running, most
                 running += 1

@@ -1,6 +1,10 @@
+"""Metering, throttling and cache warm-up around a scripted model."""
+
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +22,9 @@ from pipeline.models.base import (
     Price,
     Reply,
 )
-from pipeline.models.metering import LEDGER_KEY, Ledger, Meter, MeteredModel
+from pipeline.models.metering import Ledger, Meter
 from pipeline.models.spec import UNKNOWN_HOST
-from pipeline.models.wrappers import ThrottledModel
+from pipeline.models.wrappers import CacheWarmup, ConcurrencyWindow, MeteredModel, ThrottledModel
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from sandbox.frozen import replace
@@ -130,7 +134,7 @@ async def test_two_models_share_one_purse(tmp_path: Path) -> None:
 
 async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
     model = Scripted()
-    throttled = ThrottledModel(model, 3)
+    throttled = ThrottledModel(model, ConcurrencyWindow(3))
     await gather_all(
         throttled.complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(10)
     )
@@ -138,9 +142,9 @@ async def test_no_more_calls_run_at_a_time_than_are_allowed() -> None:
     assert len(model.asked) == 10
 
 
-async def test_models_with_the_same_slots_share_them() -> None:
-    model, slots = Scripted(), asyncio.Semaphore(2)
-    pair = [ThrottledModel(model, slots), ThrottledModel(model, slots)]
+async def test_models_with_the_same_window_share_it() -> None:
+    model, window = Scripted(), ConcurrencyWindow(2)
+    pair = [ThrottledModel(model, window), ThrottledModel(model, window)]
     await gather_all(
         pair[i % 2].complete(ModelRequest("", SAID, call=f"testing/{i}")) for i in range(8)
     )
@@ -149,7 +153,7 @@ async def test_models_with_the_same_slots_share_them() -> None:
 
 async def test_what_passes_by_itself_is_waited_out() -> None:
     model = Scripted(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
-    throttled = ThrottledModel(model, 1, waits=(0, 0))
+    throttled = ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0))
     reply = await throttled.complete(ModelRequest("", SAID, call="testing/0"))
     assert reply.text == "yes"
     assert throttled.profile is PROFILE
@@ -157,7 +161,7 @@ async def test_what_passes_by_itself_is_waited_out() -> None:
 
 async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> None:
     model = Scripted(*[ModelUnavailable("busy")] * 9)
-    throttled = ThrottledModel(model, 1, waits=(0, 0))
+    throttled = ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0))
     with pytest.raises(ModelUnavailable):
         await throttled.complete(ModelRequest("", SAID, call="testing/0"))
     assert len(model.asked) == 3
@@ -167,7 +171,7 @@ async def test_a_service_that_stays_down_is_given_up_after_the_last_wait() -> No
 async def test_what_retrying_cannot_help_is_not_retried() -> None:
     model = Scripted(ModelMisconfigured("bad key"))
     with pytest.raises(ModelMisconfigured):
-        await ThrottledModel(model, 1, waits=(0, 0)).complete(
+        await ThrottledModel(model, ConcurrencyWindow(1), waits=(0, 0)).complete(
             ModelRequest("", SAID, call="testing/0")
         )
     assert len(model.asked) == 1
@@ -177,7 +181,7 @@ async def test_every_attempt_of_a_retried_call_is_checked_and_counted(tmp_path: 
     model = Scripted(*[ModelUnavailable("cut", DOLLAR)] * 9)
     metered, meter = await _metered(model, tmp_path, ceiling=2)
     with pytest.raises(BudgetSpent):
-        await ThrottledModel(metered, 1, waits=(0,) * 5).complete(
+        await ThrottledModel(metered, ConcurrencyWindow(1), waits=(0,) * 5).complete(
             ModelRequest("", SAID, call="testing/0")
         )
     assert meter.ledger.dollars == 2
@@ -290,17 +294,9 @@ class WaitingStore(DirStore):
 
 
 async def test_what_nobody_noted_stays_unknown(tmp_path: Path) -> None:
-    store = DirStore(tmp_path)
-    older = Ledger().with_call("testing/0", "m", DOLLAR, 1.0)
-    await store.save(LEDGER_KEY, older)
-    meter = await Meter.open(store, 9)
-    await MeteredModel(Placed(("10.0.0.5",)), meter).complete(
-        ModelRequest("", SAID, call="testing/0")
-    )
-    assert meter.ledger.sent_to == (UNKNOWN_HOST, "10.0.0.5")
-    other = await Meter.open(DirStore(tmp_path / "other"), 9)
-    await MeteredModel(Scripted(), other).complete(ModelRequest("", SAID, call="testing/0"))
-    assert other.ledger.sent_to == (UNKNOWN_HOST,)
+    meter = await Meter.open(DirStore(tmp_path), 9)
+    await MeteredModel(Scripted(), meter).complete(ModelRequest("", SAID, call="testing/0"))
+    assert meter.ledger.sent_to == (UNKNOWN_HOST,)
 
 
 class Placed(Scripted):
@@ -313,3 +309,123 @@ class Placed(Scripted):
     @property
     def profile(self) -> ModelProfile:
         return replace(PROFILE, sent_to=self.hosts)
+
+
+class BusyModel(Model):
+    """Serves `capacity` calls at once, each in a few turns of the loop, and refuses the others."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.running = self.most = self.refused = 0
+
+    @property
+    def profile(self) -> ModelProfile:
+        return PROFILE
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        if self.running >= self.capacity:
+            self.refused += 1
+            raise ModelUnavailable("busy")
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.running -= 1
+        return Reply(text="x", usage=Usage(), model="m")
+
+
+async def asked(model: ThrottledModel, count: int) -> list[Reply]:
+    return await gather_all(
+        model.complete(ModelRequest("", (), call="relevance")) for _ in range(count)
+    )
+
+
+async def test_a_server_that_keeps_up_is_filled() -> None:
+    server, window = BusyModel(100), ConcurrencyWindow(32)
+    assert len(await asked(ThrottledModel(server, window, waits=(0,) * 3), 400)) == 400
+    assert server.most == 32
+    assert server.refused == 0
+
+
+async def test_an_overloaded_server_gets_less_and_no_call_is_lost() -> None:
+    server, window = BusyModel(6), ConcurrencyWindow(64)
+    assert len(await asked(ThrottledModel(server, window, waits=(0,) * 3), 600)) == 600
+    assert server.most == 6
+    assert window.size < 13
+    assert server.refused < 200
+
+
+async def test_a_server_that_serves_nobody_is_away() -> None:
+    server, window = BusyModel(0), ConcurrencyWindow(8)
+    with pytest.raises(ModelUnavailable):
+        await asked(ThrottledModel(server, window, waits=(0, 0)), 20)
+    assert window.size == 1
+
+
+async def test_the_window_never_leaves_its_bounds() -> None:
+    window = ConcurrencyWindow(3)
+    assert window.size == 3
+    async with window.slot() as number:
+        for _ in range(9):
+            window.record_success()
+        assert window.size == 3
+        window.record_overload(number)
+        window.record_overload(number)
+        assert window.size == 1.5
+
+
+class SlowModel(Model):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.asked: list[str] = []
+        self.fails = False
+
+    @property
+    def profile(self) -> ModelProfile:
+        return PROFILE
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        self.asked.append(request.call)
+        await self.go.wait()
+        if self.fails and len(self.asked) == 1:
+            raise ModelUnavailable("away")
+        return Reply(text="x", usage=Usage(), model="m")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_the_first_question_is_done_before_the_rest_are_asked(fails: bool) -> None:
+    model = SlowModel()
+    model.fails = fails
+    started = CacheWarmup(model)
+    calls = [
+        asyncio.create_task(started.complete(ModelRequest("", (), call=f"editing/{n}")))
+        for n in range(3)
+    ]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert model.asked == ["editing/0"]
+    model.go.set()
+    results = [await asyncio.wait({call}) for call in calls]
+    assert len(results) == 3
+    assert sorted(model.asked) == ["editing/0", "editing/1", "editing/2"]
+    assert isinstance(calls[0].exception(), ModelUnavailable) is fails
+    assert calls[2].result().text == "x"
+
+
+async def test_every_call_except_a_batch_is_billable(tmp_path: Path) -> None:
+    entered: list[str] = []
+
+    @asynccontextmanager
+    async def billable() -> AsyncGenerator[None]:
+        entered.append("call")
+        yield
+
+    meter = await Meter.open(DirStore(tmp_path), 9, billable=billable)
+    await MeteredModel(Scripted(), meter, batched=True).complete(
+        ModelRequest("", SAID, call="testing/0")
+    )
+    assert entered == []
+    await MeteredModel(Scripted(), meter).complete(ModelRequest("", SAID, call="testing/0"))
+    assert entered == ["call"]
