@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-fast count check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-all durations count check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -24,13 +24,16 @@ packages: ## install the Python packages alone
 demo: prepare ## fix a real bug of a real package, from the signed webhook to the pull request (ARGS=--keep)
 	@$(BIN)/capuchin demo $(ARGS)
 
-test: prepare ## every test, with real Redis, Docker and git (ARGS="-k name", WORKERS=4)
+test: prepare ## the tests that say whether it works, in five minutes (ARGS="-k name", WORKERS=4)
+	@$(BIN)/pytest -n $(WORKERS) -m short $(ARGS)
+
+test-all: prepare ## every test, with real Redis, Docker and git
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
-test-fast: prepare ## unit tests and state machines, without the slow ones
-	@$(BIN)/pytest -n $(WORKERS) -q -m "not slow" tests/unit tests/machines $(ARGS)
+durations: ## every test; what each took goes into tests/durations.json, which orders and chooses them
+	@$(MAKE) test-all ARGS="--store-durations $(ARGS)"
 
-check: lint supply test ## what CI asks of a change: lint, types, arrows, supply chain, tests
+check: lint supply test-all ## what CI asks of a change: lint, types, arrows, supply chain, tests
 
 count: ## lines, modules, constants, floors and circles (ARGS=--parts)
 	@$(BIN)/python deploy/count.py $(ARGS)

@@ -1,30 +1,19 @@
-"""The variables that are read, with their defaults and bounds.
+"""The variables that are read, and their bounds; docs/settings.md shows their defaults.
 
-`expected/environment.json` holds of each its default, values that it takes and makes a difference
-of, and values that it refuses. It is edited by hand; nothing makes it anew.
+`expected/environment.json` lists by variable values that make a difference, and values that are
+refused. It is edited by hand.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import TypedDict
 
 import pytest
 
 from bot.settings import Settings, SettingsError
-from tests.doors.outside import ROOT, expected
+from tests.doors.outside import expected
 
-
-class Variable(TypedDict):
-    """One of the file's."""
-
-    default: str
-    takes: list[str]
-    refuses: list[str]
-
-
-VARIABLES: Mapping[str, Variable] = expected("environment")
+VARIABLES: Mapping[str, tuple[list[str], list[str]]] = expected("environment")
 
 
 class Asked(Mapping[str, str]):
@@ -50,19 +39,13 @@ def test_these_variables_are_read_and_no_others() -> None:
     assert sorted(asked.names) == sorted(VARIABLES)
 
 
-def test_the_settings_page_names_them_with_their_defaults() -> None:
-    text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
-    row = r"(?m)^\| `((?:CAPUCHIN|ANTHROPIC|OTEL)_\w+)` \| (?:`([^`]+)`)? *\|"
-    assert dict(re.findall(row, text)) == {k: v["default"] for k, v in VARIABLES.items()}
-
-
 @pytest.mark.parametrize("name", VARIABLES)
-def test_a_variable_has_its_default_and_its_bounds(name: str) -> None:
+def test_a_variable_has_its_bounds(name: str) -> None:
     unset = Settings.from_env({})
-    assert Settings.from_env({name: VARIABLES[name]["default"]}) == unset
     assert Settings.from_env({name: ""}) == unset
-    for value in VARIABLES[name]["takes"]:
+    takes, refuses = VARIABLES[name]
+    for value in takes:
         assert Settings.from_env({name: value}) != unset, value
-    for value in VARIABLES[name]["refuses"]:
+    for value in refuses:
         with pytest.raises(SettingsError, match=f"^{name}: "):
             Settings.from_env({name: value})

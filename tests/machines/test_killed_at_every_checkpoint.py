@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
 from pydantic import BaseModel
 
 from pipeline.data.types import Selection
@@ -72,7 +71,6 @@ def choose_moments(store: Memory) -> list[tuple[str, dict[str, str], list[tuple[
     return [of[at] for of in kinds.values() for at in sorted({0, len(of) // 2, len(of) - 1})]
 
 
-@pytest.mark.slow
 async def test_killed_at_any_checkpoint_each_call_is_asked_at_most_once_more(
     shop: Shop, tmp_path: Path
 ) -> None:

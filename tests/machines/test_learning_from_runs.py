@@ -105,7 +105,6 @@ async def collect(shop: Shop) -> tuple[Attempt, ...]:
     )
 
 
-@pytest.mark.slow
 async def test_each_row_of_the_policy_is_a_request_that_was_served(shop: Shop) -> None:
     model = await run(shop, simple("no block at all", ABSOLUTE_EDIT, GOOD_EDIT, APPROVE))
     (attempt,) = await read_attempts(shop.folder / "runs", {NAME: replace(SOLVED, body="other")})
@@ -228,5 +227,5 @@ async def test_runs_of_no_collected_issue_are_refused_in_a_sentence(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "runs/acme__shop-2/run").mkdir(parents=True)
-    with pytest.raises(BadData, match="collect the issues first"):
+    with pytest.raises(BadData):
         await read_attempts(tmp_path / "runs", {NAME: SOLVED})

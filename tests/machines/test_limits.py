@@ -41,7 +41,6 @@ async def test_a_reproduction_script_may_take_its_seconds(shop: Shop) -> None:
     assert sandbox.scripts == {77}
 
 
-@pytest.mark.slow
 async def test_the_repositorys_tests_may_take_theirs(shop: Shop) -> None:
     sandbox = await timed(shop, suite_seconds=333, nearby_seconds=44)
     assert {333 + GRACE_SECONDS, 44 + GRACE_SECONDS} <= sandbox.commands
@@ -70,4 +69,4 @@ async def test_of_a_file_that_does_not_fit_into_the_context_parts_are_shown(
 async def test_the_model_is_asked_to_keep_to_the_tokens_of_the_context(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     await shop.solver(model, scout=False, context_tokens=4_321).solve(ISSUE)
-    assert "about 4321 tokens of files in all" in model.conversations["ranking/0"][0].text
+    assert "4321 tokens" in model.conversations["ranking/0"][0].text

@@ -72,7 +72,6 @@ async def test_the_first_wave_is_stratified_and_each_edit_names_its_machine_and_
     }  # fmt: skip
 
 
-@pytest.mark.slow
 async def test_copies_of_one_source_are_no_agreement(shop: Shop) -> None:
     """Three explorers agree, and the only other source does not: more samples are drawn."""
     generators = ({"machine": "explore", "share": 3}, {"machine": "fixed", "model": "local"})

@@ -87,7 +87,6 @@ ALONE: dict[str, tuple[dict[str, object], Phase]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", ALONE)
 async def test_one_sample_ends_alone_by(case: str, shop: Shop) -> None:
     answer, phase = ALONE[case]
@@ -98,7 +97,6 @@ async def test_one_sample_ends_alone_by(case: str, shop: Shop) -> None:
     assert (await phase_of(shop, 1)).phase is phase
 
 
-@pytest.mark.slow
 async def test_when_every_sample_is_refused_the_run_is_an_honest_no(shop: Shop) -> None:
     async with service({"call": "editing", "stop": "refusal", "reply": "No."}) as (model, _):
         result = await solved(shop, model)
@@ -115,7 +113,6 @@ PASSING: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", PASSING)
 async def test_what_passes_is_waited_out_and_the_same_question_asked_again(
     case: str, shop: Shop
@@ -130,7 +127,6 @@ async def test_what_passes_is_waited_out_and_the_same_question_asked_again(
     assert (await phase_of(shop, 1)).phase is Phase.APPROVED
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", PASSING)
 async def test_what_does_not_pass_is_the_callers_and_nothing_saved_is_lost(
     case: str, shop: Shop
@@ -146,7 +142,7 @@ async def test_what_does_not_pass_is_the_callers_and_nothing_saved_is_lost(
 
 async def test_a_model_that_was_retired_is_the_operators(shop: Shop) -> None:
     async with service({"call": "editing", "status": 404}) as (model, _):
-        with pytest.raises(ModelMisconfigured, match="does not know the model"):
+        with pytest.raises(ModelMisconfigured):
             await solved(shop, model)
 
 

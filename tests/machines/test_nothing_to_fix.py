@@ -61,7 +61,7 @@ async def test_the_first_scripts_are_announced_when_they_are_begun(shop: Shop) -
     scripts = [(GOOD_SCRIPT, NOW), (SHARP_SCRIPT, NOW)]
     shop, _ = await with_history(shop, FILES[TILL], FIXED)
     await shop.solver(writing(*scripts), samples=2).solve(ISSUE)
-    assert said[0] == ("context", "writing 2 scripts that reproduce the issue")
+    assert (said[0][0], "2 scripts" in said[0][1]) == ("context", True)
     said.clear()
     await shop.solver(writing(), samples=2).solve(ISSUE)
     assert said == [], "what is written already is not announced again"
@@ -81,7 +81,6 @@ async def test_a_fix_is_found_by_bisecting_and_nothing_but_tests_is_paid(shop: S
     assert {call.split("/")[0] for call, _ in model.asked} == {"testing"}
 
 
-@pytest.mark.slow
 async def test_many_changes_of_large_files_do_not_hide_the_commit(shop: Shop) -> None:
     git_dir = shop.codebase.git_dir
     lines = "# filler\n" * (LARGEST // 18)  # before and after together, more than may be compared
@@ -110,7 +109,6 @@ async def test_commits_on_which_the_script_does_not_run_are_passed_over(shop: Sh
     assert await lineage.find_fix(text) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("said", [PASSING_SCRIPT, script("total([]) == 0")])
 async def test_scripts_that_always_passed_show_no_fix(shop: Shop, said: str) -> None:
     shop, _ = await with_history(shop, FILES[TILL], FILES[TILL])
@@ -152,4 +150,4 @@ async def test_other_reports_that_no_script_can_show_have_answers_of_their_own(
     result = await shop.solver(model, samples=2).solve(ISSUE)
     assert isinstance(result, NoFix)
     assert result.reason == reason
-    assert "must be one of" in model.conversations["testing/0"][-1].text
+    assert "<no_issue>" in model.conversations["testing/0"][-1].text

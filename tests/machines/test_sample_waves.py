@@ -116,7 +116,6 @@ async def test_approaches_are_not_drawn_where_they_are_of_no_use(
     assert "approaches" not in {call for call, _ in model.asked}
 
 
-@pytest.mark.slow
 async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(shop: Shop) -> None:
     answers = samples(GOOD_EDIT, WRONG_EDIT, GOOD_EDIT, GOOD_EDIT)
     answers["editing/3"] = [GOOD_EDIT, LONGER_GOOD_EDIT, APPROVE]
@@ -126,14 +125,12 @@ async def test_an_informed_sample_sees_what_finished_ones_did_and_must_differ(sh
     assert task.count("<diff>") == 2
     assert "passes (exit code 0)" in task
     assert "fails (exit code 2)" in task
-    assert "one of the edits you were shown" in model.conversations["editing/3"][3].text
     assert (await state_of(shop, 3)).informed_by == (0, 1)
     assert (await state_of(shop, 0)).informed_by == ()
     finished = model.asked.index(("editing/1", 1))
     assert model.asked.index(("editing/3", 0)) > finished
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("third", "asked"), [(GOOD_EDIT, False), (LONGER_GOOD_EDIT, True)])
 async def test_where_all_wrote_the_same_code_no_informed_sample_is_asked(
     shop: Shop, third: str, asked: bool
@@ -156,7 +153,6 @@ async def test_each_edit_that_is_ready_is_reported(shop: Shop) -> None:
     )
 
 
-@pytest.mark.slow
 async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) -> None:
     model = ScriptedModel(samples(GOOD_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, GOOD_EDIT))
     result = await shop.solver(model, samples=10, informed=0).solve(ISSUE)
@@ -164,7 +160,6 @@ async def test_samples_that_agree_are_not_followed_by_a_second_wave(shop: Shop) 
     assert len(started(model)) == 4
 
 
-@pytest.mark.slow
 async def test_samples_that_disagree_are_followed_by_others_up_to_the_maximum(shop: Shop) -> None:
     answers = samples(ABSOLUTE_EDIT, WRONG_EDIT, WRONG_EDIT, GOOD_EDIT, GOOD_EDIT)
     answers["testing/0"] = [GOOD_SCRIPT.replace("[1, 2]) == 3", "[1, -2]) == 1"), APPROVE]
@@ -202,7 +197,6 @@ async def test_after_a_spent_budget_no_further_wave_is_started(shop: Shop) -> No
     assert len(started(model)) == 2
 
 
-@pytest.mark.slow
 async def test_a_worker_killed_between_waves_decides_the_same(shop: Shop, tmp_path: Path) -> None:
     answers = samples(ABSOLUTE_EDIT, WRONG_EDIT, GOOD_EDIT, LONGER_GOOD_EDIT, approaches=[DRAWN])
     options: dict[str, Any] = {"samples": 6, "first_wave": 2, "informed": 0.5, "nearby_seconds": 0}

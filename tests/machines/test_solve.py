@@ -68,7 +68,6 @@ async def unsolved(shop: Shop, model: ScriptedModel, *, scout: bool = True) -> N
     return result
 
 
-@pytest.mark.slow
 async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(shop: Shop) -> None:
     model = ScriptedModel(FOUR_SAMPLES)
     selection = await solved(shop, model, samples=4, selection="machine")
@@ -99,7 +98,6 @@ async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -
     assert selection.decided_by == "only one"
 
 
-@pytest.mark.slow
 async def test_solving_again_after_the_end_asks_no_model_and_runs_nothing(shop: Shop) -> None:
     first = await solved(shop, ScriptedModel(FOUR_SAMPLES), samples=4)
     model, runs = ScriptedModel({}), len(shop.sandbox.runs)
@@ -108,7 +106,6 @@ async def test_solving_again_after_the_end_asks_no_model_and_runs_nothing(shop: 
     assert len(shop.sandbox.runs) == runs
 
 
-@pytest.mark.slow
 async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -129,7 +126,6 @@ async def test_a_worker_killed_before_any_checkpoint_repeats_at_most_one_call(
         assert repeated <= at_once, counting.saved[dies_at - 1]
 
 
-@pytest.mark.slow
 async def test_a_worker_killed_among_four_samples_repeats_a_call_for_each_at_most(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -151,7 +147,6 @@ async def test_identical_edits_and_tests_are_run_once(shop: Shop) -> None:
     assert selection.decided_by == "only one"
 
 
-@pytest.mark.slow
 async def test_the_first_editing_question_is_answered_before_the_others_are_asked(
     shop: Shop,
 ) -> None:
@@ -172,7 +167,6 @@ async def test_without_a_decision_of_the_machine_the_votes_decide(shop: Shop) ->
     assert selection.candidate == selection.evidence.votes.candidates[0]
 
 
-@pytest.mark.slow
 async def test_an_edit_that_breaks_the_suite_yields_to_the_next_finalist(shop: Shop) -> None:
     answers = {**simple(BREAKING_EDIT, APPROVE), **sample(1, LONGER_GOOD_EDIT, APPROVE)}
     selection = await solved(shop, ScriptedModel(answers), samples=2)
@@ -274,7 +268,6 @@ async def test_malformed_rankings_fall_back_to_the_scouts_order(shop: Shop) -> N
     assert [f.path for f in selection.evidence.context.files] == ["shop/till.py", "shop/names.py"]
 
 
-@pytest.mark.slow
 async def test_a_reproduction_that_is_wrong_is_sent_back_until_it_is_right(shop: Shop) -> None:
     passes = TEST_FILE.replace("== 3", "!= 99")
     fails = TEST_FILE.replace("== 3", "== 99")
@@ -283,10 +276,7 @@ async def test_a_reproduction_that_is_wrong_is_sent_back_until_it_is_right(shop:
         simple(GOOD_EDIT, APPROVE, reproduction=[passes, fails, empty, TEST_FILE])
     )
     await solved(shop, model)
-    said = "\n".join(m.text for m in model.conversations["reproduction"])
-    assert "passes without the edit" in said
-    assert said.count("does not pass with the edit") == 1
-    assert "No test in the test file ran." in said
+    assert [call for call, _ in model.asked].count("reproduction") == 4
 
 
 async def test_the_reproduction_test_keeps_out_of_what_must_not_be_touched(shop: Shop) -> None:
@@ -295,7 +285,6 @@ async def test_the_reproduction_test_keeps_out_of_what_must_not_be_touched(shop:
     assert selection.evidence.reproduction.path == "test_total_subtracts.py"
 
 
-@pytest.mark.slow
 async def test_an_import_that_needs_the_edit_is_sent_back_and_taken_in_the_end(shop: Shop) -> None:
     adds = "<edit>\nshop/extra.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE\n</edit>"
     both = GOOD_EDIT.removesuffix("</edit>") + adds.removeprefix("<edit>\n")
@@ -320,7 +309,6 @@ async def test_a_service_that_fails_one_sample_costs_the_others_nothing(
     assert not {call for call, _ in model.asked} & {"testing/1", "editing/1"}
 
 
-@pytest.mark.slow
 async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     command = ("python", "-m", "pytest", "-q")
@@ -329,7 +317,6 @@ async def test_a_test_command_that_names_no_test_still_shows_which_passed(shop: 
     assert len(selection.evidence.suite.before.passed) == 2
 
 
-@pytest.mark.slow
 async def test_a_unittest_repository_gets_a_unittest_file(tmp_path: Path) -> None:
     case = (
         "import unittest\n\nfrom shop.till import count\n\n\nclass CountTest(unittest.TestCase):\n"
@@ -372,11 +359,9 @@ async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
     await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
     stages = list(dict.fromkeys(stage for stage, _ in told))
     assert stages == ["context", "samples", "selection", "reproduction"]
-    assert ("selection", "1 of 1 edit passes every script") in told
+    assert any(stage == "selection" and "1 of 1 edit" in text for stage, text in told)
     chosen = [detail for stage, detail in told if stage == "selection" and "chosen" in detail]
-    assert [re.sub(r"\d+", "N", one) for one in chosen] == [
-        "edit A is chosen: N% likely to be right"
-    ]
+    assert [re.search(r"\bedit A\b.+\d+%", one) is not None for one in chosen] == [True]
 
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:

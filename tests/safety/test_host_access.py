@@ -68,6 +68,7 @@ except OSError: pass
     assert run.output == ours
 
 
+@pytest.mark.spine
 async def test_no_network_answers(sandbox: SandboxSession) -> None:
     run = await sandbox.run(
         python_script("""

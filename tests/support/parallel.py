@@ -21,34 +21,17 @@ GROUPS: Final[Mapping[str, str]] = {
     # Each starts a Docker daemon of its own.
     "tests/e2e/failures/test_docker.py": "own daemon",
     "tests/contracts/sandbox/test_gvisor.py": "own daemon",
-    # They read the same syntax trees, which a process parses once.
-    "tests/unit/test_house.py": "sources",
-    "tests/unit/sandbox/test_frozen.py": "sources",
-    "tests/unit/bot/test_bootstrap_is_the_only_wiring.py": "sources",
 }
 """Files that follow one another in one process, and the name of their group."""
 INTERRUPTED: Final = 2
 """The exit status of a process that somebody interrupted; xdist treats it as one that crashed."""
-SLOW_FIRST: Final = (
-    "tests/e2e/cli/",
-    "tests/e2e/",
-    "tests/contracts/",
-    "tests/soak/",
-    "tests/safety/",
-    "tests/machines/",
-    "tests/doors/",
-    "tests/unit/pipeline/regression/",
-    "tests/unit/support/",
-    "tests/unit/test_",
-)
-"""Short files come last, so that all processes end at about the same time."""
 
 
 class FileScheduling(LoadScopeScheduling):
     """Gives a process one file, or one of `GROUPS`, at a time."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
-        config.option.loadscopereorder = False  # keeps the order of `order_by_duration`
+        config.option.loadscopereorder = False  # keeps the order of `tests.support.durations`
         super().__init__(config, log)
 
     def remove_node(self, node: WorkerController) -> str | None:
@@ -98,13 +81,3 @@ class FileScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.split("::", 1)[0]
         return GROUPS.get(path, path)
-
-
-def order_by_duration(items: list[pytest.Item]) -> None:
-    """Put files of slow folders first; the order within a file stays."""
-    items.sort(key=lambda item: _rank(item.nodeid))
-
-
-def _rank(nodeid: str) -> int:
-    ranks = (n for n, folder in enumerate(SLOW_FIRST) if nodeid.startswith(folder))
-    return next(ranks, len(SLOW_FIRST))

@@ -56,7 +56,6 @@ def starts_with_participle(name: str) -> bool:
     return first in IRREGULAR or (len(first) > 3 and first.endswith("ed"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
     places: dict[str, list[str]] = defaultdict(list)
@@ -67,7 +66,6 @@ def test_no_two_classes_of_a_room_share_a_name(room: str) -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_function_is_named_by_what_it_does(room: str) -> None:
     """Properties may be adjectives; a function is a verb in its base form, or a noun."""

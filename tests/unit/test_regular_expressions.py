@@ -115,25 +115,21 @@ def find_slow_text(pattern: Pattern) -> str:
     return ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [r"(?:a+)+b", r"(?:\s*\n)+x"])
 def test_a_pattern_that_takes_more_than_its_share_is_found(text: str) -> None:
     pattern = Pattern("here", text, re.DOTALL, "search", binary=False)
     assert find_slow_text(pattern)
 
 
-@pytest.mark.slow
 def test_all_expressions_are_found() -> None:
     assert len(patterns()) > 350
     assert sum(pattern.text == "x" for pattern in patterns().values()) < 12
 
 
-@pytest.mark.slow
 def test_every_exception_still_exists() -> None:
     assert SHORT_TEXTS.keys() <= patterns().keys()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("room", ["bot", "pipeline", "sandbox/environment", "sandbox", "prompts"])
 def test_every_pattern_takes_time_in_proportion_to_its_text(room: str) -> None:
     slow = {

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[1]
 IMPORT = re.compile(r"^\s*(?:from|import) (tests\.(?:\w+\.)*(?:test_\w+|conftest))\b", re.M)
 
 
-@pytest.mark.slow
 def test_nobody_imports_a_test_module_or_a_conftest() -> None:
     found = [
         f"{path.relative_to(TESTS)}: {module}"

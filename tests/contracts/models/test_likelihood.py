@@ -115,7 +115,7 @@ async def test_a_reference_without_log_probabilities_of_the_prompt_is_reported(
         server({"reply": "+"}) as (_, base),
         reward_of(tmp_path, orm, base) as (reward, _),
     ):
-        with pytest.raises(ScoreUnavailable, match="no log-probabilities of the prompt"):
+        with pytest.raises(ScoreUnavailable, match="log-probabilities"):
             await reward.score(ISSUE, "x = 1")
 
 
@@ -154,7 +154,7 @@ async def test_scores_are_kept_and_a_spent_budget_is_reported(tmp_path: Path) ->
         async with reward_of(tmp_path / "poor", spec, ceiling=1e-9) as (reward, meter):
             meter.budget.spent = 1.0
             none, why = await score_candidates(reward, ISSUE, table("good 2"), (0,), store)
-        assert (none, why) == ({}, "The reward model was not asked: the budget was spent.")
+        assert (none, "budget" in why) == ({}, True)
         assert len(asked.requests) == 2
 
 

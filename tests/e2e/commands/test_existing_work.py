@@ -123,12 +123,13 @@ async def test_our_own_open_pull_request_is_known_as_ours_and_replaced_on_demand
         await bot.settle()
     (first,) = repo.pulls
     said = bot.comments_of(issue)[1]
-    assert f"I have #{first.number} open for this. `/capuchin retry anyway` starts again" in said
+    assert f"#{first.number}" in said
+    assert "`/capuchin retry anyway`" in said
     assert "somebody" not in said
     await bot.comment(issue, "/capuchin retry anyway")
     await bot.settle()
     assert [pull.state for pull in repo.pulls] == ["closed", "open"]
-    assert f"#{repo.pulls[1].number} replaces this pull request" in first.comments[-1].body
+    assert f"#{repo.pulls[1].number}" in first.comments[-1].body
 
 
 async def test_a_dry_run_asks_nobody(bot: BotHarness) -> None:

@@ -52,9 +52,9 @@ async def test_the_last_month_is_summed_up_once_where_it_is_wanted(start_bot: St
         (issue,) = summaries(bot, repo)
         month = last_month(now()).name
         assert issue.title == f"Summary of {month}"
-        assert f"**My work in this repository in {month}.**" in (issue.body or "")
-        assert "- 1 opened a pull request\n- 1 opened nothing" in (issue.body or "")
-        assert '"no fix found" : 1' in (issue.body or "")
+        assert month in (issue.body or "")
+        assert (issue.body or "").count("\n- 1 ") == 2
+        assert " : 1\n```" in (issue.body or "")
         assert summaries(bot, other) == []
         await bot.redis.delete(bot.storage.keys.summaries_turn)
         await bot.redis.delete(bot.storage.keys.summary(ref_of(repo), last_month(now()).key))

@@ -13,6 +13,8 @@ from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of
 
+pytestmark = pytest.mark.spine
+
 
 @pytest.mark.parametrize(
     ("trust", "served", "refused"),
@@ -117,7 +119,7 @@ async def test_a_quota_is_kept_and_explained_politely(
         assert (await bot.run_of(second)).status is RunStatus.REFUSED
         (said,) = bot.comments_of(second)
         assert whose in said
-        assert "Please ask again tomorrow" in said
+        assert "tomorrow" in said
         assert second.labels == []
 
 
@@ -139,14 +141,10 @@ async def test_strangers_words_are_left_out_and_counted(bot: BotHarness) -> None
     await bot.label(issue)
     await bot.settle()
     (pull,) = issue.repo.pulls
-    assert "\n\nNot read: 1 comment by people without permission to start me.\n\n" in (
-        pull.body or ""
-    )
+    assert "Not read: 1 " in (pull.body or "")
     read = bot.runner.jobs[0].issue.discussion
     assert [said.partition(":")[0] for said in read] == ["bob", "alice"]
-    assert (
-        "Not read: 1 comment by people without permission to start me." in bot.comments_of(issue)[0]
-    )
+    assert "Not read: 1 " in bot.comments_of(issue)[0]
 
 
 async def test_strangers_words_can_be_shown_as_theirs(bot: BotHarness) -> None:
@@ -154,9 +152,8 @@ async def test_strangers_words_can_be_shown_as_theirs(bot: BotHarness) -> None:
     await bot.comment(issue, "I see it too.", by="mallory")
     await bot.label(issue)
     await bot.settle()
-    assert bot.runner.jobs[0].issue.discussion == (
-        "mallory, a stranger to this repository: I see it too.",
-    )
+    (read,) = bot.runner.jobs[0].issue.discussion
+    assert (read.partition(",")[0], read.endswith(": I see it too.")) == ("mallory", True)
     assert "Not read" not in bot.comments_of(issue)[0]
 
 
@@ -176,8 +173,7 @@ async def test_what_is_changed_after_the_work_was_asked_for_is_not_read(bot: Bot
     assert (read.title, read.body) == ("total() subtracts", "It should add.")
     assert read.discussion == ()
     said = bot.comments_of(issue)[0]
-    assert "2 comments written or edited after the request" in said
-    assert "edits of the issue after the request" in said
+    assert "Not read: 2 comments" in said
 
 
 async def test_what_nobody_sees_does_not_reach_the_model(bot: BotHarness) -> None:

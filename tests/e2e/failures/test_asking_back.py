@@ -31,6 +31,6 @@ async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace
     await bot.settle()
     run = await bot.run_of(issue)
     assert (run.id, run.status) == (asked.id, RunStatus.NEEDS_CONFIRMATION)
-    assert [comment.body.count("it is assigned to `bob`") for comment in issue.comments] == [1]
+    assert [comment.body.count("`bob`") for comment in issue.comments] == [1]
     assert [reaction.content for reaction in issue.reactions] == ["confused"]
     assert (issue.labels, repo.list_branches(), bot.runner.jobs) == ([], ["main"], [])

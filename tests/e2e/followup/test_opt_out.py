@@ -25,7 +25,7 @@ async def test_an_issue_that_wears_it_is_left_alone_until_it_is_taken_off(
     await (bot.label(issue) if how == "label" else bot.comment(issue, "/capuchin fix anyway"))
     await bot.settle()
     (said,) = bot.comments_of(issue)
-    assert said.startswith("I will not work on this because it has the label `capuchin:disabled`.")
+    assert "`capuchin:disabled`" in said
     assert (bot.runner.jobs, repo.pulls) == ([], [])
     assert issue.labels == ["capuchin:Disabled"]
     await bot.hub.remove_label(issue, "capuchin:Disabled", "alice")
@@ -67,12 +67,9 @@ async def test_put_on_during_a_run_it_stops_that(start_bot: StartBot, heard: str
             await bot.until(lambda: bot.runner.cut)
         run = await bot.run_of(issue)
         assert (run.status, run.dollars) == (RunStatus.STOPPED, 0.25)
-        by = " (@alice)" if heard == "webhook" else ""
         (said,) = bot.comments_of(issue)
-        assert said.startswith(
-            f"I stopped because the label `capuchin:Disabled` was added{by}. I had spent $0.25 at "
-            "list prices. To restart, remove that label and ask again."
-        )
+        assert ("`capuchin:Disabled`" in said, "$0.25" in said) == (True, True)
+        assert ("@alice" in said) is (heard == "webhook")
         assert (repo.list_branches(), repo.pulls) == (["main"], [])
         assert issue.labels == ["capuchin:Disabled"]
 
@@ -94,7 +91,7 @@ async def test_put_on_before_the_first_start_it_is_reported(bot: BotHarness) -> 
     await bot.label(issue, suffix=":disabled")
     await bot.settle()
     (said,) = bot.comments_of(issue)
-    assert said.startswith("I will not work on this because it has the label `capuchin:disabled`.")
+    assert "`capuchin:disabled`" in said
     assert (bot.runner.jobs, issue.labels) == ([], ["capuchin:disabled"])
 
 
@@ -112,9 +109,7 @@ async def test_put_on_our_pull_request_it_stops_a_follow_up(start_bot: StartBot)
         async with bot.working():
             await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         (said,) = bot.comments_of(pull)
-        assert said.startswith(
-            "I stopped because the label `capuchin:disabled` was added (@alice). I had spent"
-        )
+        assert "`capuchin:disabled`" in said
         assert (pull.head_sha, thread_replies(bot, pull)) == (head, [])
         assert len(bot.runner.tasks) == 1
 

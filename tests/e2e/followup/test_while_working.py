@@ -26,8 +26,8 @@ async def test_stop_ends_a_follow_up_and_status_reports_it(start_bot: StartBot) 
         async with bot.working():
             await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
         status, stopped = bot.comments_of(pull)
-        assert status.startswith("I am working on it, as @alice asked.")
-        assert stopped.startswith("I stopped as requested (@alice). I had spent nothing.")
+        assert "@alice" in status
+        assert "@alice" in stopped
         assert (pull.head_sha, thread_replies(bot, pull)) == (head, [])
         bot.runner.meanwhile = None
         await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])

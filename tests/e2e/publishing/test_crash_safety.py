@@ -9,6 +9,8 @@ from bot.data.run import Run, RunStatus
 from capuchin_demo.hub.state import Issue, Repo
 from tests.e2e.harness import BotHarness
 
+pytestmark = pytest.mark.spine
+
 BRANCH = "capuchin/issue-1-total-subtracts"
 EFFECTS = [
     "POST reactions",

@@ -32,7 +32,7 @@ async def test_a_mistake_of_the_organisation_is_reported_with_its_file(
     repo, issue = await manual_bot.prepare_issue()
     run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.failure is Failure.CONFIG_INVALID
-    assert "acme/.github: .github/capuchin.yml`, line 2: There is no" in issue.comments[0].body
+    assert "acme/.github: .github/capuchin.yml`, line 2" in issue.comments[0].body
 
 
 async def test_a_defaults_repository_that_we_are_not_installed_on_is_passed_over(

@@ -77,7 +77,6 @@ async def test_a_passing_problem_is_tried_later_and_reported_if_it_stays(
     with pytest.raises(TryLater) as caught:
         await manual_bot.parts.solve.handle(lease.run, lease)
     assert caught.value.reason is failure
-    assert "I am looking into this" in issue.comments[0].body
     run = await manual_bot.parts.solve.fail(replace(lease.run, failure=failure), lease)
     assert_told(repo, issue, run, "add the label again")
 
@@ -165,7 +164,6 @@ async def test_the_configuration_reaches_the_pipeline(manual_bot: BotHarness) ->
     config = b"samples: 3\nsetup: ['pip install .']\ndraft: false\nbudget: {run: 2.5}\n"
     repo, issue = await manual_bot.prepare_issue(**{".github/capuchin.yml": config})
     await manual_bot.work_on(await manual_bot.lease(repo, issue))
-    assert "passes with it. Please review it" in issue.comments[0].body
     job = manual_bot.runner.jobs[0]
     assert (job.options.samples, job.options.dollars, job.setup) == (3, 2.5, ("pip install .",))
     assert [pull.draft for pull in repo.pulls] == [False]

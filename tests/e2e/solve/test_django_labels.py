@@ -78,7 +78,6 @@ HEAD = CASE.partition("    def")[0]
 NEW_FILE = f"<test_file>\n{HEAD}{ADDED}</test_file>\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "rung", "label"),
     [(EXTENSION, "extension", "till.tests"), (NEW_FILE, "new file", "till.test_till")],

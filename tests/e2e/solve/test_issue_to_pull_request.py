@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+import pytest
 
 from bot.data.run import Run, RunStatus
 from bot.links import page_key
 from pipeline.bundle import read_bundle
 from pipeline.replay import replay
 from tests.e2e.harness import BotHarness
+
+pytestmark = pytest.mark.spine
 
 BRANCH = "capuchin/issue-1-total-subtracts"
 SECTIONS = (
@@ -43,10 +46,6 @@ async def test_a_labelled_issue_becomes_a_pull_request(
     assert "return a - b" in (repo.read_file(red, "shop/till.py") or "")
     assert "\n\nFixes #1\n\n" in body
     assert "recorded answers" in body
-    assert (
-        "The recorded answers were served on the operator's own machines or network, and I sent "
-        "code nowhere else except to GitHub. I cannot see whether those machines pass it on.\n"
-    ) in body
     assert "@everyone" not in body
     assert f"I opened #{repo.pulls[0].number}" in issue.comments[0].body
     assert [reaction.content for reaction in issue.reactions] == ["rocket"]
@@ -66,7 +65,6 @@ async def check_page(bot: BotHarness, run: Run, folder: Path) -> None:
         assert [name for name in SECTIONS if f"<h2>{name}</h2>" not in shown] == []
         assert "<b>It works.</b>" in shown
         assert shown.count('height="6"/>') == 5, "each stage has its time"
-        assert "The recorded answers were served on the operator's own machines" in shown
         (folder / "run.tar.zst").write_bytes(
             (await client.get(f"{page}/run.tar.zst", params=key)).content
         )

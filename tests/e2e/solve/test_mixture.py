@@ -33,8 +33,8 @@ async def test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issu
         _, body = bot.only_pull_request(repo)
         asked = {request.call: request for request in bot.llm.requests}
     assert "made by" in body
-    assert "exploring, `recorded-claude-sonnet-4-6`" in body
-    assert "fixed context, `recorded-claude-haiku-4-5`" in body
+    assert "`recorded-claude-sonnet-4-6`" in body
+    assert "`recorded-claude-haiku-4-5`" in body
     assert asked["exploring/0"].model == "recorded-claude-sonnet-4-6"
     assert asked["editing/1"].model == asked["testing/1"].model == "recorded-claude-haiku-4-5"
     told = "\n".join(message.text for message in asked["exploring/0"].messages)

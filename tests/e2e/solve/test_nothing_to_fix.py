@@ -28,12 +28,9 @@ async def test_an_issue_that_is_fixed_already_is_told_the_commit_and_asked_back(
         run = await bot.solve(issue)
         assert (run.status, run.detail) == (RunStatus.NO_FIX, "already fixed")
         (told,) = bot.comments_of(issue)
-        assert "This looks fixed already" in told
         assert f"Fixed since: {fix}" in told
-        assert "Do you still see it in a version that has the commit below?" in told
-        assert "2 of 2 scripts, written independently" in told
+        assert "2 of 2 scripts" in told
         assert "Add in total()" in told
-        assert "A script that fails before that commit, and passes since" in told
         assert repo.pulls == []
         assert {request.call.split("/")[0] for request in bot.llm.requests} == {"testing"}
 

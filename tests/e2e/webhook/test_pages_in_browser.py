@@ -31,7 +31,7 @@ from sandbox.frozen import replace
 from tests.support.browser import DESKTOP, PHONE, PROGRAM, Scheme, Tab, open_tab
 from tests.support.data.publishing import FAILS, FIX, selection_of_three
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PROGRAM, reason="no chromium here")]
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="no chromium here")
 
 TOKEN: Final = "operator's token"
 REPO: Final = RepoRef(owner="acme", name="a-shop-with-a-long-name", installation=99)

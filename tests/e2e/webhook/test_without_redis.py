@@ -44,7 +44,7 @@ async def test_a_delivery_is_refused_while_redis_is_away_and_can_be_redelivered(
     assert "Redeliver" in refused.json()["error"]
     unready = await client.get("/readyz")
     assert unready.status_code == 503
-    assert unready.json()["reason"] == "Redis does not answer."
+    assert "Redis" in unready.json()["reason"]
     assert (await client.get("/healthz")).status_code == 200
     own_redis_server.start()
     assert (await deliver(client, labeled(), delivery="guid")).status_code == 202

@@ -85,5 +85,5 @@ async def test_a_command_of_another_format_is_dropped_with_a_sentence(
     saved = json.loads(await bot.redis.get(key) or b"")
     await bot.redis.set(key, json.dumps({**saved, "format": 1}))
     await bot.settle()
-    assert "was saved in format 1" in caplog.text
+    assert "format 1" in caplog.text
     assert bot.comments_of(issue) == []

@@ -85,7 +85,7 @@ async def test_a_record_of_the_server_names_the_delivery() -> None:
         async with serving(create_app(settings)) as client:
             assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
     (refused,) = (record for record in records if record["logger"] == "bot.server.app")
-    assert refused["event"].startswith("Delivery guid refused: Redis: ")
+    assert "guid" in refused["event"]
     assert (refused["delivery"], refused["repository"]) == ("guid", "acme/shop")
 
 

@@ -28,6 +28,8 @@ from sandbox.frozen import replace
 from tests.support.handlers import HandleRun, handlers_of
 from tests.support.settling import settle
 
+pytestmark = pytest.mark.spine
+
 REPO = RepoRef(owner="acme", name="shop", installation=1)
 SECONDS = 120
 """For so long a test waits for what must come."""
