@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import docker
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import DockerException
 
 from sandbox.docker import mmdebstrap
 from sandbox.docker.build_lock import hold_build_lock
 from sandbox.docker.docker_client import DockerAddress, translate_docker_errors
-from sandbox.docker.images import touch_image
+from sandbox.docker.images import find_image, touch_image
 from sandbox.errors import SandboxUnavailable
 from sandbox.layout import LABEL_KIND
 
@@ -147,12 +147,7 @@ def recipe_files() -> dict[str, bytes]:
 
 
 def image_exists(client: docker.APIClient, reference: str) -> bool:
-    with translate_docker_errors("Docker could not look for an image"):
-        try:
-            client.inspect_image(reference)
-        except ImageNotFound:
-            return False
-        return True
+    return find_image(client, reference) is not None
 
 
 def obtain_root(

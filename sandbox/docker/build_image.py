@@ -12,7 +12,6 @@ import json
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final, cast
 
 import docker
@@ -40,7 +39,7 @@ from sandbox.docker.build_steps import (
     watch_disk,
 )
 from sandbox.docker.cold_execution import ColdProtocol, remove_container, wait_for_final_state
-from sandbox.docker.container import Runtime, create_build_container
+from sandbox.docker.container import Daemon, create_build_container
 from sandbox.docker.docker_client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
 from sandbox.docker.images import read_dockerfile_environment, touch_image
 from sandbox.environment.build_options import INCOMING, BuildOptions
@@ -123,29 +122,24 @@ class EnvironmentBuild:
 
     def __init__(
         self,
-        client: docker.APIClient,
+        daemon: Daemon,
         tree: Tree,
         recipe: Recipe,
         *,
         base: str,
         options: BuildOptions,
-        runtime: Runtime,
-        labels: Mapping[str, str],
         on_progress: Callable[[str], None],
     ) -> None:
-        self._client = client
+        self._daemon = daemon
+        self._client = daemon.client
+        self._maker = daemon.labels[LABEL_OWNER]
         self._tree = tree
         self._recipe = recipe
         self._base = base
         self._options = options
-        self._runtime = runtime
-        self._labels = labels
         self._on_progress = on_progress
         self._stop = threading.Event()
-        self._limits = replace(
-            BUILD_LIMITS,
-            cpus=min(BUILD_LIMITS.cpus, options.cpus),
-        )
+        self._limits = replace(BUILD_LIMITS, cpus=min(BUILD_LIMITS.cpus, options.cpus))
         known = repr((LAYOUT, base, recipe.digest, options.key()))
         self._checked = (
             check_dockerfile(recipe.dockerfile) if recipe.dockerfile is not None else None
@@ -186,7 +180,9 @@ class EnvironmentBuild:
                 return self.image
             with (
                 translate_docker_errors("Docker could not build the environment"),
-                self._open_network() as network,
+                open_build_network(
+                    self._daemon, self._base, options=self._options, stop=self._stop
+                ) as network,
             ):
                 self._build_images(network)
         return self.image
@@ -213,8 +209,7 @@ class EnvironmentBuild:
         root, image = self._dockerfile_images
         if not image_exists(self._client, image):
             self._on_progress("Building the Dockerfile.")
-            maker = self._labels[LABEL_OWNER]
-            labels = {LABEL_KIND: "rooted", LABEL_MAKER: maker, LABEL_OWN_DOCKERFILE: "yes"}
+            labels = {LABEL_KIND: "rooted", LABEL_MAKER: self._maker, LABEL_OWN_DOCKERFILE: "yes"}
             build = DockerfileBuild(
                 self._client,
                 self._tree,
@@ -251,29 +246,18 @@ class EnvironmentBuild:
         if not self._packages or image_exists(self._client, self._packages):
             return self._packages or self._base
         self._on_progress("Installing system packages.")
-        maker = self._labels[LABEL_OWNER]
         built = build_package_image(
             self._client,
             self._base,
             self._packages,
             self._recipe.system_packages,
             network=network,
-            labels={LABEL_KIND: "tools", LABEL_MAKER: maker},
+            labels={LABEL_KIND: "tools", LABEL_MAKER: self._maker},
         )
         if not built:
             self._on_progress("The mirror of Debian's packages does not answer: going on without.")
             self._name_images("")
         return self._packages or self._base
-
-    def _open_network(self) -> AbstractContextManager[BuildNetwork]:
-        return open_build_network(
-            self._client,
-            self._base,
-            options=self._options,
-            runtime=self._runtime,
-            labels=self._labels,
-            stop=self._stop,
-        )
 
     def _build_layer(
         self,
@@ -291,11 +275,9 @@ class EnvironmentBuild:
             files["ca.pem"] = read_ca_bundle(self._options.ca_bundle)
         incoming = pack_incoming(files, self._tree if tree else None)
         container = create_build_container(
-            self._client,
+            self._daemon,
             parent,
             limits=self._limits,
-            runtime=self._runtime,
-            labels=self._labels,
             network=network.mode,
             written_mb=self._options.written_mb,
         )
@@ -353,7 +335,7 @@ class EnvironmentBuild:
         changes = [
             f"LABEL {LABEL_KIND}={kind}",
             f"LABEL capuchin.tree={self._tree.digest}",
-            f"LABEL {LABEL_MAKER}={json.dumps(self._labels[LABEL_OWNER])}",
+            f"LABEL {LABEL_MAKER}={json.dumps(self._maker)}",
             # A container that somebody starts from the image by hand must not be removed.
             f'LABEL {LABEL_OWNER}=""',
         ]

@@ -15,21 +15,20 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
 from sandbox.docker.cold_execution import remove_container
-from sandbox.docker.container import GVISOR, AttachedStream, Runtime
+from sandbox.docker.container import GVISOR, AttachedStream, Daemon
 from sandbox.environment.build_options import DEFAULT_INDEX, PROXY_NAME, BuildOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import DeadlinePassed
 from sandbox.guest.network.holder import INDEX_PORT, MEETING, PROXY_PORT
 from sandbox.guest.network.index_cache import FOLDER
-from sandbox.layout import LABEL_KIND
 
 READY_SECONDS: Final = 120
 """How long the two containers may take to start, on a busy host."""
@@ -82,13 +81,7 @@ def proxy_environment(proxy: str | None) -> dict[str, str]:
 
 @contextmanager
 def open_build_network(
-    client: docker.APIClient,
-    base: str,
-    *,
-    options: BuildOptions,
-    runtime: Runtime,
-    labels: Mapping[str, str],
-    stop: threading.Event,
+    daemon: Daemon, base: str, *, options: BuildOptions, stop: threading.Event
 ) -> Generator[BuildNetwork]:
     """The network of a build, made of containers on the image `base`.
 
@@ -104,14 +97,14 @@ def open_build_network(
     with ExitStack() as stack:
 
         def start(asked: object, mode: str, **settings: Any) -> tuple[str, AttachedStream]:
-            container = create_network_container(client, base, labels, mode=mode, **settings)
-            stack.callback(remove_container, client, container)
-            attached = stack.enter_context(AttachedStream(client, container))
-            start_network_container(client, container, options.network)
+            container = create_network_container(daemon, base, mode=mode, **settings)
+            stack.callback(remove_container, daemon.client, container)
+            attached = stack.enter_context(AttachedStream(daemon.client, container))
+            start_network_container(daemon.client, container, options.network)
             attached.send(json.dumps(asked).encode() + b"\n", seconds=READY_SECONDS)
             return container, attached
 
-        if runtime.name == GVISOR:
+        if daemon.runtime.name == GVISOR:
             blocking, attached = start({}, options.network, program=BLOCK_PROGRAM)
             wait_until_ready(attached, stop)
             yield BuildNetwork(f"container:{blocking}", options.index_url, None)
@@ -129,9 +122,8 @@ def open_build_network(
 
 
 def create_network_container(
-    client: docker.APIClient,
+    daemon: Daemon,
     base: str,
-    labels: Mapping[str, str],
     *,
     mode: str,
     program: str,
@@ -144,7 +136,7 @@ def create_network_container(
     """
     blocks = program == BLOCK_PROGRAM
     serves = not blocks and not beside
-    host = client.create_host_config(
+    host = daemon.client.create_host_config(
         binds=[f"{INDEX_VOLUME}:{FOLDER}"] if cached else None,
         volumes_from=[beside] if beside else None,
         network_mode=mode,
@@ -158,22 +150,15 @@ def create_network_container(
         log_config=LogConfig(type="none"),
     )
     code = [program] if blocks else ["-c", program]
-    made = cast(
-        dict[str, Any],
-        client.create_container(
-            base,
-            entrypoint=["python3", "-I", "-S", *code],
-            command=[],
-            user="0:0",
-            working_dir="/",
-            stdin_open=True,
-            use_config_proxy=False,
-            volumes=[MEETING] if serves else None,
-            host_config=host,
-            labels={**labels, LABEL_KIND: "network"},
-        ),
+    return daemon.create(
+        base,
+        "network",
+        host,
+        user="0:0",
+        entrypoint=["python3", "-I", "-S", *code],
+        command=[],
+        volumes=[MEETING] if serves else None,
     )
-    return str(made["Id"])
 
 
 def start_network_container(client: docker.APIClient, container: str, network: str) -> None:

@@ -7,14 +7,13 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 import docker
-from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.errors import DockerException, NotFound
 
-from sandbox.docker.container import GVISOR, AttachedStream, Runtime, create_cold_container
+from sandbox.docker.container import GVISOR, AttachedStream, Daemon, create_cold_container
 from sandbox.docker.docker_client import translate_docker_errors
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
@@ -157,22 +156,11 @@ class ContainerKilled(Exception):
 class ColdExecution:
     """One job in one container of `image`. `stop` may be called from another thread."""
 
-    def __init__(
-        self,
-        client: docker.APIClient,
-        image: str,
-        job: Job,
-        *,
-        limits: Limits,
-        runtime: Runtime,
-        labels: Mapping[str, str],
-    ) -> None:
-        self._client = client
+    def __init__(self, daemon: Daemon, image: str, job: Job, *, limits: Limits) -> None:
+        self._daemon = daemon
         self._image = image
         self._job = job
         self._limits = limits
-        self._runtime = runtime
-        self._labels = labels
         self._stop = threading.Event()
         self._protocol = self._new_protocol()
 
@@ -194,7 +182,7 @@ class ColdExecution:
 
     def _new_protocol(self) -> ColdProtocol:
         return ColdProtocol(
-            self._client,
+            self._daemon.client,
             output=Output(self._limits.output_kept_bytes),
             max_output=self._limits.output_total_bytes,
         )
@@ -203,25 +191,11 @@ class ColdExecution:
         if self._stop.is_set():
             raise Stopped
         with translate_docker_errors("The sandbox container failed"):
-            container = self._create()
+            container = create_cold_container(self._daemon, self._image, limits=self._limits)
             try:
                 return self._execute(container)
             finally:
-                remove_container(self._client, container)
-
-    def _create(self) -> str:
-        try:
-            return create_cold_container(
-                self._client,
-                self._image,
-                limits=self._limits,
-                runtime=self._runtime,
-                labels=self._labels,
-            )
-        except ImageNotFound as error:
-            raise SandboxUnavailable(
-                f"The environment image {self._image} is gone; prepare it again."
-            ) from error
+                remove_container(self._daemon.client, container)
 
     def _execute(self, container: str) -> Execution:
         protocol = self._protocol
@@ -242,7 +216,8 @@ class ColdExecution:
         if protocol.output.total > self._limits.output_total_bytes:
             return self._partial_execution(Ending.OUTPUT)
         reported = protocol.end is not None
-        return self._to_execution(wait_for_final_state(self._client, container, reported=reported))
+        state = wait_for_final_state(self._daemon.client, container, reported=reported)
+        return self._to_execution(state)
 
     def _to_execution(self, state: dict[str, Any]) -> Execution:
         """The end of a container that ended by itself, by its state and never by its output."""
@@ -279,7 +254,7 @@ class ColdExecution:
     def _can_kill_container(self) -> bool:
         """Whether the program can end its whole container: under gVisor it can send signals to
         process 1, write to its standard error, and exhaust the container's kernel."""
-        return self._runtime.name == GVISOR and self._protocol.ready_at is not None
+        return self._daemon.runtime.name == GVISOR and self._protocol.ready_at is not None
 
     def _partial_execution(self, ending: Ending) -> Execution:
         return Execution(

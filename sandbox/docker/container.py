@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, cast
 
 import docker
+from docker.errors import ImageNotFound
 from docker.types import Ulimit
 
 from sandbox.errors import SandboxUnavailable
@@ -140,8 +141,6 @@ OWN_MEMORY_MB: Final = 32
 """Memory for process 1 of a warm container, in addition to that of the program under test."""
 CPU_SHARES: Final = 256
 """Of the processors, where they are wanted by all; Docker gives 1,024 to any other container."""
-FILE_MARGIN_MB: Final = 1
-"""How far past the disk limit one file of a build may grow, so that the limit is noticed."""
 SUPERVISOR_CODE: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"
@@ -156,6 +155,39 @@ class Runtime:
     """JSON, as Docker takes it."""
     name: str = ""
     """One of the daemon's runtimes, say `runsc`; empty is its default."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A connected daemon, as one run uses it."""
+
+    client: docker.APIClient
+    runtime: Runtime
+    labels: Mapping[str, str]
+    """On every container of the run."""
+
+    def create(
+        self, image: str, kind: str, host: Mapping[str, Any], *, user: str = USER, **settings: Any
+    ) -> str:
+        """The id of a new container, which is not started.
+
+        Raises:
+            SandboxUnavailable: `image` is gone.
+        """
+        try:
+            made = cast(Any, self.client).create_container(
+                image,
+                user=user,
+                **settings,
+                working_dir="/",
+                stdin_open=True,
+                use_config_proxy=False,
+                host_config=host,
+                labels={**self.labels, LABEL_KIND: kind},
+            )
+        except ImageNotFound as error:
+            raise SandboxUnavailable(f"The image {image} is gone; prepare it again.") from error
+        return str(made["Id"])
 
 
 def choose_runtime(requested: str, known: Mapping[str, Any]) -> str:
@@ -215,62 +247,36 @@ def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     }
 
 
-def create_cold_container(
-    client: docker.APIClient,
-    image: str,
-    *,
-    limits: Limits,
-    runtime: Runtime,
-    labels: Mapping[str, str],
-) -> str:
+def create_cold_container(daemon: Daemon, image: str, *, limits: Limits) -> str:
     """A container for one execution, not yet started; its id."""
     size = f"size={limits.disk_mb}m,nr_inodes={INODES}"
-    owner = f"uid={UID},gid={UID}"
-    host = client.create_host_config(
-        **common_limits(limits, runtime),
+    host = daemon.client.create_host_config(
+        **common_limits(limits, daemon.runtime),
         **NO_NETWORK,
         read_only=True,
         tmpfs={
-            CHECKOUT: f"exec,nosuid,nodev,{size},{owner},mode=0755",
+            CHECKOUT: f"exec,nosuid,nodev,{size},uid={UID},gid={UID},mode=0755",
             "/tmp": f"exec,nosuid,nodev,{size},mode=1777",  # noqa: S108
             **SHARED_MEMORY,
         },
     )
-    made = cast(
-        dict[str, Any],
-        client.create_container(
-            image,
-            user=USER,
-            hostname=HOSTNAME,
-            working_dir="/",
-            stdin_open=True,
-            use_config_proxy=False,
-            host_config=host | HIDDEN_PATHS,
-            labels={**labels, LABEL_KIND: "execution"},
-        ),
-    )
-    return str(made["Id"])
+    host |= HIDDEN_PATHS
+    return daemon.create(image, "execution", host, hostname=HOSTNAME)
 
 
-def create_warm_container(
-    client: docker.APIClient,
-    image: str,
-    *,
-    limits: Limits,
-    runtime: Runtime,
-    labels: Mapping[str, str],
-) -> str:
+def create_warm_container(daemon: Daemon, image: str, *, limits: Limits) -> str:
     """A container for many executions, one at a time, not yet started; its id.
 
     It removes itself when it ends. Its limits are those of one execution.
     """
-    settings = common_limits(limits, replace(runtime, profile=warm_profile(runtime.profile)))
+    profile = warm_profile(daemon.runtime.profile)
+    settings = common_limits(limits, replace(daemon.runtime, profile=profile))
     # Docker's own AppArmor profile forbids the mounts; without AppArmor this has no effect.
     settings["security_opt"].append("apparmor=unconfined")
     memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
     settings |= {"mem_limit": memory, "memswap_limit": memory}
     owner = f"uid={UID},gid={UID},mode=0700"
-    host = client.create_host_config(
+    host = daemon.client.create_host_config(
         **settings,
         network_mode="none",
         read_only=True,
@@ -283,53 +289,26 @@ def create_warm_container(
     )
     # An execution may mount its own /proc only if ours is whole; it hides there what Docker hides.
     host |= {"MaskedPaths": [], "ReadonlyPaths": []}
-    made = cast(
-        dict[str, Any],
-        client.create_container(
-            image,
-            entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR_CODE],
-            user=USER,
-            hostname=HOSTNAME,
-            working_dir="/",
-            stdin_open=True,
-            network_disabled=True,
-            use_config_proxy=False,
-            host_config=host,
-            labels={**labels, LABEL_KIND: "lane"},
-        ),
+    return daemon.create(
+        image,
+        "lane",
+        host,
+        hostname=HOSTNAME,
+        entrypoint=["python3", "-I", "-S", "-c", SUPERVISOR_CODE],
+        network_disabled=True,
     )
-    return str(made["Id"])
 
 
 def create_build_container(
-    client: docker.APIClient,
-    image: str,
-    *,
-    limits: Limits,
-    runtime: Runtime,
-    labels: Mapping[str, str],
-    network: str,
-    written_mb: int,
+    daemon: Daemon, image: str, *, limits: Limits, network: str, written_mb: int
 ) -> str:
     """A container for the steps of a build, on a network and with a disk; its id.
 
     `BuildDisk` checks at intervals what it writes in all; no file gets larger than `written_mb`.
     """
-    settings = common_limits(limits, runtime)
-    most = (written_mb + FILE_MARGIN_MB) * 1_000_000
+    settings = common_limits(limits, daemon.runtime)
+    # One file may grow a little past the limit of the disk, so that the limit is noticed.
+    most = (written_mb + 1) * 1_000_000
     settings["ulimits"].append(Ulimit(name="fsize", soft=most, hard=most))
-    made = cast(
-        dict[str, Any],
-        client.create_container(
-            image,
-            user=USER,
-            working_dir="/",
-            stdin_open=True,
-            use_config_proxy=False,
-            host_config=client.create_host_config(
-                **settings, network_mode=network, tmpfs=SHARED_MEMORY
-            ),
-            labels={**labels, LABEL_KIND: "build"},
-        ),
-    )
-    return str(made["Id"])
+    host = daemon.client.create_host_config(**settings, network_mode=network, tmpfs=SHARED_MEMORY)
+    return daemon.create(image, "build", host)

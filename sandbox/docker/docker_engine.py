@@ -13,18 +13,17 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import docker
 
 from sandbox.docker.base_image import base_reference, ensure_base_image, image_exists
 from sandbox.docker.build_image import EnvironmentBuild
 from sandbox.docker.cold_execution import ColdExecution
-from sandbox.docker.container import Runtime, choose_runtime, seccomp_profile
+from sandbox.docker.container import Daemon, Runtime, choose_runtime, seccomp_profile
 from sandbox.docker.docker_client import DockerAddress, check_daemon, translate_docker_errors
 from sandbox.docker.images import (
-    BASE_UNUSED_SECONDS,
     clean_host,
     collect_base_images,
     collect_images,
@@ -43,7 +42,7 @@ from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer
-from sandbox.frozen import replace as connection_replace
+from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.limits import Limits
 from sandbox.program import Execution
@@ -101,7 +100,7 @@ class DockerConnection:
 
     def limit_cpus(self, limits: Limits) -> Limits:
         """`limits` with no more processors than the daemon has: it would refuse the container."""
-        return connection_replace(limits, cpus=min(limits.cpus, self.cpus))
+        return replace(limits, cpus=min(limits.cpus, self.cpus))
 
     def close(self) -> None:
         """Does not wait for a thread that is still at work: it may even connect after this."""
@@ -124,11 +123,15 @@ class DockerConnection:
         return client
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class DockerEngine:
-    """Docker, as this process uses it. The constructor does nothing; the first call connects."""
+    """Docker, as this process uses it. The constructor does nothing; the first call connects.
+
+    Every method raises `SandboxUnavailable` if the daemon does not answer.
+    """
 
     def __init__(self, options: DockerOptions) -> None:
         self.limits = options.limits
@@ -146,16 +149,13 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: the daemon does not answer or cannot isolate; says what to do.
         """
-        found = await self._run_chore(lambda: check_daemon(self._connection.client()))
+        found = await self._call(check_daemon)
         if self._connection.runtime.name:
             found += f" with {self._connection.runtime.name}"
         base = base_reference(self._options.base_image)
-        if await self._run_chore(lambda: image_exists(self._connection.client(), base)):
-            warm_pool = self._create_pool(base, "")
-            try:
+        if await self._call(image_exists, base):
+            async with self._open_pool(base, "") as warm_pool:
                 await self._execution_mode.is_warm(self._executions, warm_pool)
-            finally:
-                await self._close_pool(warm_pool)
         return f"{found}, {self._execution_mode}"
 
     async def prepare(
@@ -172,7 +172,6 @@ class DockerEngine:
 
         Raises:
             EnvironmentFailed: the repository could not be installed.
-            SandboxUnavailable: Docker failed.
         """
         loop = asyncio.get_running_loop()
 
@@ -180,82 +179,76 @@ class DockerEngine:
             if on_progress is not None:
                 loop.call_soon_threadsafe(on_progress, sentence)
 
-        recipe = attempt.recipe
-        client = await self._run_chore(self._connection.client)
+        daemon = await self._run_chore(lambda: self._daemon(request.run_id))
         base = await loop.run_in_executor(
             self._builds,
             lambda: ensure_base_image(
-                client,
+                daemon.client,
                 root=self._options.base_image,
                 address=self._options.address,
                 network=self._options.build.network,
                 on_progress=report_progress,
             ),
         )
+        options = dataclasses.replace(
+            self._options.build,
+            disk_mb=self.limits.disk_mb,
+            cpus=self._connection.cpus,
+            scope=request.scope,
+        )
         build = EnvironmentBuild(
-            client,
+            daemon,
             request.tree,
-            recipe,
+            attempt.recipe,
             base=base,
-            options=replace(
-                self._options.build,
-                disk_mb=self.limits.disk_mb,
-                cpus=self._connection.cpus,
-                scope=request.scope,
-            ),
-            runtime=self._connection.runtime,
-            labels=self._labels(request.run_id),
+            options=options,
             on_progress=report_progress,
         )
         return await run_stoppable(self._builds, build)
 
     async def read_installation(self, image: str) -> Installation | None:
-        """What the installer recorded in a prepared image; None for an image without a record.
-
-        Raises:
-            SandboxUnavailable: Docker does not answer.
-        """
-        return await self._run_chore(
-            lambda: read_image_installation(self._connection.client(), image)
-        )
+        """What the installer recorded in a prepared image; None for an image without a record."""
+        return await self._call(read_image_installation, image)
 
     @asynccontextmanager
     async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
-        warm_pool = self._create_pool(image, run_id)
         environments: list[dict[str, str] | None] = []
 
         async def execute(job: Job, limits: Limits) -> Execution:
             if not environments:
-                environments.append(await self._run_chore(lambda: self._read_environment(image)))
-            if environments[0] is None:
-                return await self._execute(warm_pool, job, limits)
-            # Process 1 comes from the repository's Dockerfile: it gets no more freedom than tests.
-            job = replace(job, environment=environments[0])
-            return await self._execute_cold(warm_pool, job, limits)
+                environments.append(await self._call(read_dockerfile_environment, image))
+            environment = environments[0]
+            if environment is not None:
+                # Process 1 comes from the repository's Dockerfile: it gets no more freedom than
+                # tests.
+                job = dataclasses.replace(job, environment=environment)
+            elif await self._execution_mode.is_warm(self._executions, warm_pool):
+                execution = WarmExecution(warm_pool, job, limits=limits)
+                return await warm_pool.scheduler.run(self._executions, execution)
+            daemon = await self._run_chore(lambda: self._daemon(run_id))
+            limits = self._connection.limit_cpus(limits)
+            return await run_stoppable(
+                self._executions, ColdExecution(daemon, image, job, limits=limits)
+            )
 
-        sandbox = SandboxSession(image, limits=self.limits, execute=execute)
-        try:
-            yield sandbox
-        finally:
-            await sandbox.close()
-            await self._close_pool(warm_pool)
+        async with self._open_pool(image, run_id) as warm_pool:
+            sandbox = SandboxSession(image, limits=self.limits, execute=execute)
+            try:
+                yield sandbox
+            finally:
+                await sandbox.close()
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int:
         """Remove the containers of runs that are not in `live_runs`; how many there were.
 
         Containers younger than `older_than` seconds stay: their run may be newer than `live_runs`.
-
-        Raises:
-            SandboxUnavailable: Docker does not answer.
         """
-        return await self._run_chore(
-            lambda: reap_containers(
-                self._connection.client(),
-                owner=self._options.owner,
-                live_runs=frozenset(live_runs),
-                older_than=older_than,
-            )
+        return await self._call(
+            reap_containers,
+            owner=self._options.owner,
+            live_runs=frozenset(live_runs),
+            older_than=older_than,
         )
 
     async def collect(self, *, max_bytes: int) -> int:
@@ -263,37 +256,22 @@ class DockerEngine:
 
         The least recently used go first; one that a container uses stays. 0 removes all others.
         Base images of other versions go when they have not been used for two weeks.
-
-        Raises:
-            SandboxUnavailable: Docker does not answer.
         """
-        freed = await self._run_chore(
-            lambda: collect_images(
-                self._connection.client(), maker=self._options.owner, max_bytes=max_bytes
-            )
-        )
-        await self._run_chore(
-            lambda: collect_base_images(
-                self._connection.client(),
-                keep=base_reference(self._options.base_image),
-                unused_seconds=BASE_UNUSED_SECONDS,
-            )
+        freed = await self._call(collect_images, maker=self._options.owner, max_bytes=max_bytes)
+        await self._call(
+            collect_base_images,
+            keep=base_reference(self._options.base_image),
+            unused_seconds=14 * 24 * 3600,
         )
         return freed
 
     async def clean(self, *, live_runs: Collection[str]) -> CleanupResult:
-        """Remove all that we made, except what a live run uses and this version's base image.
-
-        Raises:
-            SandboxUnavailable: Docker does not answer.
-        """
-        return await self._run_chore(
-            lambda: clean_host(
-                self._connection.client(),
-                owner=self._options.owner,
-                live_runs=frozenset(live_runs),
-                keep=base_reference(self._options.base_image),
-            )
+        """Remove all that we made, except what a live run uses and this version's base image."""
+        return await self._call(
+            clean_host,
+            owner=self._options.owner,
+            live_runs=frozenset(live_runs),
+            keep=base_reference(self._options.base_image),
         )
 
     async def push(self, image: str, registry: str) -> str:
@@ -304,7 +282,7 @@ class DockerEngine:
         Raises:
             SandboxUnavailable: Docker or the registry refuses it.
         """
-        return await self._run_chore(lambda: push_image(self._connection.client(), image, registry))
+        return await self._call(push_image, image, registry)
 
     async def close(self) -> None:
         """Release threads and connections; wait for what still runs."""
@@ -312,49 +290,31 @@ class DockerEngine:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._connection.close)
 
-    async def _execute(self, warm_pool: WarmPool, job: Job, limits: Limits) -> Execution:
-        """Run one execution when its turn has come. Raises the errors of `Sandbox.run`."""
-        if await self._execution_mode.is_warm(self._executions, warm_pool):
-            return await warm_pool.scheduler.run(
-                self._executions, WarmExecution(warm_pool, job, limits=limits)
-            )
-        return await self._execute_cold(warm_pool, job, limits)
-
-    async def _execute_cold(self, warm_pool: WarmPool, job: Job, limits: Limits) -> Execution:
-        client = await self._run_chore(self._connection.client)
-        execution = ColdExecution(
-            client,
-            warm_pool.image,
-            job,
-            limits=self._connection.limit_cpus(limits),
-            runtime=self._connection.runtime,
-            labels=warm_pool.labels,
-        )
-        return await run_stoppable(self._executions, execution)
-
-    def _create_pool(self, image: str, run_id: str) -> WarmPool:
-        labels = self._labels(run_id)
-
+    @asynccontextmanager
+    async def _open_pool(self, image: str, run_id: str) -> AsyncGenerator[WarmPool, None]:
         def open_container() -> WarmContainer:
-            client = self._connection.client()
-            return open_warm_container(
-                client,
-                image,
-                limits=self._connection.limit_cpus(self.limits),
-                runtime=self._connection.runtime,
-                labels=labels,
-            )
+            daemon = self._daemon(run_id)
+            limits = self._connection.limit_cpus(self.limits)
+            return open_warm_container(daemon, image, limits=limits)
 
-        return WarmPool(image, labels=labels, open_container=open_container)
+        warm_pool = WarmPool(open_container)
+        try:
+            yield warm_pool
+        finally:
+            await wait_until_done(asyncio.ensure_future(self._run_chore(warm_pool.close)))
 
-    async def _close_pool(self, warm_pool: WarmPool) -> None:
-        await wait_until_done(asyncio.ensure_future(self._run_chore(warm_pool.close)))
+    async def _call(
+        self,
+        function: Callable[Concatenate[docker.APIClient, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return await self._run_chore(lambda: function(self._connection.client(), *args, **kwargs))
 
     async def _run_chore(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._chores, work)
 
-    def _read_environment(self, image: str) -> dict[str, str] | None:
-        return read_dockerfile_environment(self._connection.client(), image)
-
-    def _labels(self, run_id: str) -> dict[str, str]:
-        return {LABEL_RUN: run_id, LABEL_OWNER: self._options.owner}
+    def _daemon(self, run_id: str) -> Daemon:
+        """The daemon, for the containers of a run. Blocking; may raise `SandboxUnavailable`."""
+        labels = {LABEL_RUN: run_id, LABEL_OWNER: self._options.owner}
+        return Daemon(self._connection.client(), self._connection.runtime, labels)

@@ -1,15 +1,14 @@
-"""The images that this installation made; pushing and reaping."""
+"""The images of environments and of the base: what they record, pushing, and removal."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import docker
 from docker.errors import APIError, ImageNotFound
@@ -29,13 +28,7 @@ from sandbox.layout import (
     PROGRAM_ENVIRONMENT,
 )
 
-OUR_VARIABLES: Final = ("HOME", "VIRTUAL_ENV")
-
 log = logging.getLogger(__name__)
-
-BASES = ("capuchin/base", "capuchin/rootfs")
-BASE_UNUSED_SECONDS = 14 * 24 * 3600
-"""After this time nobody returns to a version."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +38,19 @@ class Image:
     id: str
     name: str
     parent: str
-    size: int
-    """Bytes, without the parent's."""
+    own_bytes: int
+    """The size without the parent's."""
     used: datetime
     """When it was last requested."""
+
+
+def find_image(client: docker.APIClient, image: str) -> dict[str, Any] | None:
+    """Docker's facts about an image; None if there is no such image."""
+    with translate_docker_errors("Docker could not look for an image"):
+        try:
+            return cast(dict[str, Any], client.inspect_image(image))
+        except ImageNotFound:
+            return None
 
 
 def touch_image(client: docker.APIClient, image: str) -> None:
@@ -66,9 +68,8 @@ def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> i
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    with translate_docker_errors("Docker could not list images"):
-        images = list_images(client, maker)
-    total = sum(image.size for image in images)
+    images = list_images(client, filters={"label": f"{LABEL_MAKER}={maker}"})
+    total = sum(image.own_bytes for image in images)
     freed = 0
     # Some images have no bytes of their own; if nothing may stay, they go as well.
     while total - freed > max_bytes or not max_bytes:
@@ -81,8 +82,8 @@ def collect_images(client: docker.APIClient, *, maker: str, max_bytes: int) -> i
         if oldest is None:
             break
         images.remove(oldest)
-        if remove_image(client, oldest):
-            freed += oldest.size
+        if remove_image(client, oldest.name):
+            freed += oldest.own_bytes
         else:
             # Its parent cannot go either.
             images = [image for image in images if image.id != oldest.parent]
@@ -94,9 +95,9 @@ def collect_base_images(
     *,
     keep: str,
     unused_seconds: float,
-    repositories: Sequence[str] = BASES,
+    repositories: Sequence[str] = ("capuchin/base", "capuchin/rootfs"),
 ) -> int:
-    """Remove base images of other versions that have not been used so long; how many.
+    """Remove base images of other versions that have not been used for so long; how many.
 
     All installations on the host share them; one that an image or container needs stays.
 
@@ -104,95 +105,56 @@ def collect_base_images(
         SandboxUnavailable: Docker does not answer.
     """
     now = datetime.now(UTC)
+    found = [image for name in repositories for image in list_images(client, name=name)]
     removed = 0
-    with translate_docker_errors("Docker could not list images"):
-        for repository in repositories:
-            listed = cast(list[dict[str, Any]], client.images(repository))
-            found = [
-                image
-                for entry in listed
-                for image in [inspect_image(client, entry["RepoTags"])]
-                if image
-            ]
-            for image in found:
-                age = (now - image.used).total_seconds()
-                if (
-                    image.name != keep
-                    and age >= unused_seconds
-                    and not has_children(client, image.id)
-                ):
-                    removed += remove_image(client, image)
+    for image in found:
+        is_old = (now - image.used).total_seconds() >= unused_seconds
+        if image.name != keep and is_old and not has_children(client, image.id):
+            removed += remove_image(client, image.name)
     return removed
 
 
 def has_children(client: docker.APIClient, image: str) -> bool:
     """Whether any other image has `image` as its parent."""
-    listed = cast(list[dict[str, Any]], client.images(all=True))
+    with translate_docker_errors("Docker could not list images"):
+        listed = cast(list[dict[str, Any]], client.images(all=True))
     return any(entry["ParentId"] == image for entry in listed)
 
 
-def remove_image(client: docker.APIClient, image: Image) -> bool:
+def remove_image(client: docker.APIClient, image: str) -> bool:
+    """Whether an image could be removed, with its layers that have no name."""
     try:
-        # Docker also removes its layers without a name.
-        client.remove_image(image.name)
-    except (APIError, ImageNotFound) as error:
-        log.info("Image %s was not removed: %s", image.name, error)
+        client.remove_image(image)
+    except APIError as error:
+        log.info("Image %s was not removed: %s", image, error)
         return False
     return True
 
 
-def list_images(client: docker.APIClient, maker: str) -> list[Image]:
-    listed = cast(list[dict[str, Any]], client.images(filters={"label": f"{LABEL_MAKER}={maker}"}))
-    inspected = [inspect_image(client, entry["RepoTags"]) for entry in listed]
-    return [image for image in inspected if image is not None]
+def list_images(client: docker.APIClient, **wanted: Any) -> list[Image]:
+    """The images with a name that `wanted` selects, as Docker's SDK takes it.
 
-
-def inspect_image(client: docker.APIClient, names: Iterable[str] | None) -> Image | None:
-    """None for an image that has no name, or is gone in the meantime."""
-    name = next((name for name in names or () if name != "<none>:<none>"), None)
-    if name is None:
-        return None
-    try:
-        facts = cast(dict[str, Any], client.inspect_image(name))
-    except ImageNotFound:
-        return None
-    parent = str(facts["Parent"])
-    return Image(
-        id=str(facts["Id"]),
-        name=name,
-        parent=parent,
-        size=int(facts["Size"]) - image_size(client, parent),
-        used=parse_time(str(facts["Metadata"]["LastTagTime"])),
-    )
-
-
-def image_size(client: docker.APIClient, image: str) -> int:
-    try:
-        return int(cast(dict[str, Any], client.inspect_image(image))["Size"]) if image else 0
-    except ImageNotFound:
-        return 0
-
-
-def parse_time(text: str) -> datetime:
-    """Docker's time, which has up to nine digits after the second and may have a zone.
-
-    The time of an image that was loaded and never tagged is in the year 1.
+    Raises:
+        SandboxUnavailable: Docker does not answer.
     """
-    found = re.fullmatch(r"([\d:T-]{19})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", text)
-    if not found:
-        return datetime.min.replace(tzinfo=UTC)
-    head, fraction, zone = found.groups(default="")
-    return datetime.fromisoformat(f"{head}.{fraction[:6]:0<6}{zone.replace('Z', '') or '+00:00'}")
-
-
-def _read_config(client: docker.APIClient, image: str) -> Mapping[str, Any] | None:
-    """The configuration of `image`; None if it is gone."""
-    with translate_docker_errors("Docker could not look for an image"):
-        try:
-            facts = cast(dict[str, Any], client.inspect_image(image))
-        except ImageNotFound:
-            return None
-    return facts["Config"] or {}
+    with translate_docker_errors("Docker could not list images"):
+        listed = cast(list[dict[str, Any]], client.images(**wanted))
+    found: list[Image] = []
+    for entry in listed:
+        names = [name for name in entry["RepoTags"] or () if name != "<none>:<none>"]
+        facts = find_image(client, names[0]) if names else None
+        if facts is None:  # it has no name, or is gone in the meantime
+            continue
+        parent = (find_image(client, facts["Parent"]) if facts["Parent"] else None) or {"Size": 0}
+        image = Image(
+            id=str(facts["Id"]),
+            name=names[0],
+            parent=str(facts["Parent"]),
+            own_bytes=int(facts["Size"]) - int(parent["Size"]),
+            used=datetime.fromisoformat(facts["Metadata"]["LastTagTime"]),
+        )
+        found.append(image)
+    return found
 
 
 def read_image_installation(client: docker.APIClient, image: str) -> Installation | None:
@@ -201,9 +163,7 @@ def read_image_installation(client: docker.APIClient, image: str) -> Installatio
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    config = _read_config(client, image)
-    if config is None:
-        return None
+    config: Mapping[str, Any] = (find_image(client, image) or {}).get("Config") or {}
     labels: Mapping[str, str] = config.get("Labels") or {}
     return parse_installation(labels.get(LABEL_INSTALLATION, "").encode())
 
@@ -216,14 +176,12 @@ def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[st
     Raises:
         SandboxUnavailable: Docker does not answer.
     """
-    config = _read_config(client, image)
-    if config is None:
-        return None
+    config: Mapping[str, Any] = (find_image(client, image) or {}).get("Config") or {}
     if LABEL_OWN_DOCKERFILE not in (config.get("Labels") or {}):
         return None
     stated = dict(line.partition("=")[::2] for line in config.get("Env") or ())
     path = stated.get("PATH") or PROGRAM_ENVIRONMENT["PATH"]
-    ours = {name: PROGRAM_ENVIRONMENT[name] for name in OUR_VARIABLES}
+    ours = {name: PROGRAM_ENVIRONMENT[name] for name in ("HOME", "VIRTUAL_ENV")}
     return {**PROGRAM_ENVIRONMENT, **stated, **ours, "PATH": f"{ENVIRONMENT}/bin:{path}"}
 
 
@@ -237,13 +195,9 @@ def push_image(client: docker.APIClient, image: str, registry: str) -> str:
     """
     name, _, tag = image.partition(":")
     repository = f"{registry}/{name.replace('/', '-')}"
-    with translate_docker_errors(f"The environment image could not be pushed to {registry}"):
-        try:
-            client.tag(image, repository, tag)
-        except ImageNotFound as error:
-            raise SandboxUnavailable(
-                f"The environment image {image} is gone; prepare it again."
-            ) from error
+    failure = f"The environment image could not be pushed to {registry}"
+    with translate_docker_errors(failure):
+        client.tag(image, repository, tag)
         lines = cast(
             Iterator[dict[str, Any]], client.push(repository, tag=tag, stream=True, decode=True)
         )
@@ -253,13 +207,8 @@ def push_image(client: docker.APIClient, image: str, registry: str) -> str:
             facts: dict[str, str] = line.get("aux") or {}
             digest = facts.get("Digest", digest)
     if error:
-        raise SandboxUnavailable(
-            f"The environment image could not be pushed to {registry}: {error}"
-        )
+        raise SandboxUnavailable(f"{failure}: {error}")
     return f"{repository}@{digest}" if digest else f"{repository}:{tag}"
-
-
-ROOTED_LABEL = f"{LABEL_KIND}=rooted"
 
 
 def clean_host(
@@ -297,8 +246,9 @@ def reap_containers(
     removed = 0
     with translate_docker_errors("Docker could not list containers"):
         found: list[dict[str, Any]] = []
-        for labels in ([f"{LABEL_OWNER}={owner}"], [f"{LABEL_MAKER}={owner}", ROOTED_LABEL]):
-            # The second are made by the daemon, for the RUN lines of a Dockerfile.
+        # The daemon makes the second, for the RUN lines of a Dockerfile.
+        made = [f"{LABEL_MAKER}={owner}", f"{LABEL_KIND}=rooted"]
+        for labels in ([f"{LABEL_OWNER}={owner}"], made):
             wanted = {"label": labels}
             found += cast(list[dict[str, Any]], client.containers(all=True, filters=wanted))
     for container in found:
@@ -321,15 +271,7 @@ def remove_dangling_images(client: docker.APIClient, *, maker: str) -> int:
     while True:
         with translate_docker_errors("Docker could not list images"):
             found = cast(list[dict[str, Any]], client.images(filters=wanted))
-        gone = sum(_try_remove_image(client, image["Id"]) for image in found)
+        gone = sum(remove_image(client, image["Id"]) for image in found)
         removed += gone
         if not gone:  # their parents can go in the next round
             return removed
-
-
-def _try_remove_image(client: docker.APIClient, image: str) -> bool:
-    try:
-        client.remove_image(image)
-    except APIError:
-        return False
-    return True

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import docker
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
-from sandbox.docker.container import AttachedStream, Runtime, create_warm_container
+from sandbox.docker.container import AttachedStream, Daemon, create_warm_container
 from sandbox.docker.docker_client import error_cause, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.warm_worker import (
@@ -26,24 +25,11 @@ EXIT_SECONDS = 3
 REMOVE_SECONDS = 30
 
 
-def open_warm_container(
-    client: docker.APIClient,
-    image: str,
-    *,
-    limits: Limits,
-    runtime: Runtime,
-    labels: Mapping[str, str],
-) -> WarmContainer:
+def open_warm_container(daemon: Daemon, image: str, *, limits: Limits) -> WarmContainer:
     """Start a warm container. Raises `SandboxUnavailable` if Docker does not."""
+    client = daemon.client
     with translate_docker_errors("The sandbox container failed"):
-        try:
-            container = create_warm_container(
-                client, image, limits=limits, runtime=runtime, labels=labels
-            )
-        except ImageNotFound as error:
-            raise SandboxUnavailable(
-                f"The environment image {image} is gone; prepare it again."
-            ) from error
+        container = create_warm_container(daemon, image, limits=limits)
         warm = None
         try:
             attached = AttachedStream(client, container)

@@ -84,12 +84,8 @@ EARLY_ENDINGS = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 class WarmPool:
     """As many containers as executions run at once, each opened when it is first needed."""
 
-    def __init__(
-        self, image: str, *, labels: Mapping[str, str], open_container: Callable[[], WarmContainer]
-    ) -> None:
+    def __init__(self, open_container: Callable[[], WarmContainer]) -> None:
         """`open_container` starts a new one; raises `SandboxUnavailable`."""
-        self.image = image
-        self.labels = labels
         self._open_container = open_container
         self._guard = threading.Lock()
         self._idle: list[WarmContainer] = []

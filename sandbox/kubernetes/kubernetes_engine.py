@@ -162,7 +162,7 @@ class KubernetesEngine:
             pod = warm_pod_manifest(image, limits=self.limits, labels=labels, options=self._options)
             return open_warm_pod(self._cluster, pod, self.limits)
 
-        return WarmPool(image, labels=labels, open_container=open_container)
+        return WarmPool(open_container)
 
     def _reap_pods(
         self,

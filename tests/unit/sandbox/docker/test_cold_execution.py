@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.docker import cold_execution
 from sandbox.docker.cold_execution import ColdExecution, ColdProtocol
-from sandbox.docker.container import Runtime
+from sandbox.docker.container import Daemon, Runtime
 from sandbox.execution.jobs import Job
 from sandbox.limits import Limits
 from sandbox.program import Ending, Execution
@@ -26,8 +26,8 @@ class LateProtocol(ColdProtocol):
         self.end = dict(KILLED)
 
 
-class Daemon:
-    """Has one container, which has ended."""
+class EndedContainer:
+    """A client of a daemon that has one container."""
 
     def wait(self, container: str, **options: object) -> None:
         pass
@@ -47,12 +47,10 @@ def test_a_host_that_reads_late_takes_no_time_off_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cold_execution, "ColdProtocol", LateProtocol)
     monkeypatch.setattr(cold_execution, "create_cold_container", name_container)
     run = ColdExecution(
-        cast(docker.APIClient, Daemon()),
+        Daemon(cast(docker.APIClient, EndedContainer()), Runtime(""), {}),
         "image",
         Job(steps=[("true",)], checkout="/testbed", environment={}),
         limits=Limits(),
-        runtime=Runtime(""),
-        labels={},
     ).run()
     assert run == Execution(
         exit_code=None,

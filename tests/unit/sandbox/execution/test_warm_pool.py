@@ -31,7 +31,7 @@ def test_it_never_begins_and_the_container_stays() -> None:
         execution.stop()
         return WarmContainer(NoStream(), remove=lambda: closed.append("closed"))
 
-    pool = WarmPool("image", labels={}, open_container=open_container)
+    pool = WarmPool(open_container)
     job = Job(steps=[("true",)], checkout="/testbed", environment={}, tree="/opt/tree")
     execution = WarmExecution(pool, job, limits=Limits())
     with pytest.raises(Stopped):
@@ -60,7 +60,7 @@ def test_one_that_dies_with_the_idle_ones_is_repeated_in_a_new_container() -> No
         opened.append(MortalContainer(NoStream(), remove=lambda: None))
         return opened[-1]
 
-    pool = WarmPool("image", labels={}, open_container=open_container)
+    pool = WarmPool(open_container)
     for container in [pool.take(()), pool.take(())]:
         pool.give_back(container)
     for container in opened:
