@@ -21,8 +21,7 @@ from bot.settings import Settings
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
 from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.hub_pages import Visitor
-from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.state import Repo, Visitor
 from capuchin_demo.hub.tokens import generate_app
 from capuchin_demo.package import DemoFailed
 from capuchin_demo.recorded.recording import Recording

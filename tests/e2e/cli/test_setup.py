@@ -106,7 +106,7 @@ async def test_an_app_is_created_its_keys_kept_and_everything_works(
     assert (code, "FAIL" in out) == (0, False), out
     assert re.search(r"^ok   GitHub App: ", out, re.MULTILINE)
     assert f"{recorded_bot.hub.url}/apps/capuchin/installations/new" in err
-    assert recorded_bot.hub.registrations.accounts == ["acme"]
+    assert recorded_bot.hub.app_owners == ["acme"]
     assert "PRIVATE KEY" not in out + err
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
-from capuchin_demo.hub import webhooks
+from capuchin_demo.hub import events
 from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.git_json import commit
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Pull, Repo, User, now
-
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
 
 Json = dict[str, Any]
 
@@ -26,7 +23,7 @@ MAX_TEXT = 65_535
 MAX_ANNOTATIONS = 50
 
 
-def create(hub: LocalHub, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
+def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
     """Create a check run on the existing commit `sha`.
 
     Raises:
@@ -34,33 +31,33 @@ def create(hub: LocalHub, repo: Repo, sha: str, fields: Json, by: User) -> Check
     """
     suite = next((s for s in repo.check_suites if s.head_sha == sha), None)
     if suite is None:
-        suite = CheckSuite(hub.next_id(), sha)
-    run = CheckRun(hub.next_id(), suite, "", sha, started_at=now())
+        suite = CheckSuite(state.next_id(), sha)
+    run = CheckRun(state.next_id(), suite, "", sha, started_at=now())
     _apply(run, fields)
     if suite not in repo.check_suites:
         repo.check_suites.append(suite)
     repo.check_runs.append(run)
-    webhooks.send_check_event(hub, repo, run, "created", by)
+    events.send_check_event(state, repo, run, "created", by)
     if run.status == "completed":
-        webhooks.send_check_event(hub, repo, run, "completed", by)
+        events.send_check_event(state, repo, run, "completed", by)
     return run
 
 
 def create_foreign(
-    hub: LocalHub, repo: Repo, sha: str, app: str, fields: Json, by: User
+    state: State, repo: Repo, sha: str, app: str, fields: Json, by: User
 ) -> CheckRun:
     """Create the only check run of another App's suite; sends the suite's completion."""
-    suite = CheckSuite(hub.next_id(), sha)
-    run = CheckRun(hub.next_id(), suite, "", sha, started_at=now(), app=app)
+    suite = CheckSuite(state.next_id(), sha)
+    run = CheckRun(state.next_id(), suite, "", sha, started_at=now(), app=app)
     _apply(run, fields)
     repo.check_suites.append(suite)
     repo.check_runs.append(run)
     if run.status == "completed":
-        webhooks.send_suite_event(hub, repo, suite, "completed", by)
+        events.send_suite_event(state, repo, suite, "completed", by)
     return run
 
 
-def update(hub: LocalHub, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
+def update(state: State, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
     """Update a check run.
 
     Raises:
@@ -70,7 +67,7 @@ def update(hub: LocalHub, repo: Repo, run: CheckRun, fields: Json, by: User) -> 
     _apply(run, fields)
     run.suite.updated_at = now()
     if run.status == "completed" and before != "completed":
-        webhooks.send_check_event(hub, repo, run, "completed", by)
+        events.send_check_event(state, repo, run, "completed", by)
 
 
 def _apply(run: CheckRun, fields: Json) -> None:
@@ -135,20 +132,20 @@ StatusState = Literal["error", "failure", "pending", "success"]
 
 
 async def report_check(
-    hub: LocalHub, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
+    state: State, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
 ) -> CheckRun:
     """Report another App's only check run on the pull request's head; no conclusion: it runs."""
     status = "completed" if conclusion else "in_progress"
     fields = {"name": name, "status": status, **extra}
     if conclusion:
         fields["conclusion"] = conclusion
-    run = create_foreign(hub, pull.repo, pull.head_sha, "ci", fields, hub.add_user("ci"))
-    await hub.wait_until_delivered()
+    run = create_foreign(state, pull.repo, pull.head_sha, "ci", fields, state.add_user("ci"))
+    await state.wait_until_delivered()
     return run
 
 
 async def report_status(
-    hub: LocalHub,
+    hub: State,
     pull: Pull,
     state: StatusState,
     *,
@@ -161,18 +158,18 @@ async def report_status(
     one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
     repo.statuses.append(one)
     (head,) = await asyncio.to_thread(repo.git.read_commits, [one.sha])
-    webhooks.send_status_event(hub, repo, one, commit(hub.url, repo, head, by))
+    events.send_status_event(hub, repo, one, commit(hub.url, repo, head, by))
     await hub.wait_until_delivered()
     return one
 
 
-async def rerun(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
+async def rerun(state: State, repo: Repo, run: CheckRun, by: str) -> None:
     """Press the re-run button of a check."""
-    webhooks.send_check_event(hub, repo, run, "rerequested", hub.add_user(by))
-    await hub.wait_until_delivered()
+    events.send_check_event(state, repo, run, "rerequested", state.add_user(by))
+    await state.wait_until_delivered()
 
 
-async def rerun_all(hub: LocalHub, repo: Repo, run: CheckRun, by: str) -> None:
+async def rerun_all(state: State, repo: Repo, run: CheckRun, by: str) -> None:
     """Press the button that re-runs all checks of the App of `run`."""
-    webhooks.send_suite_event(hub, repo, run.suite, "rerequested", hub.add_user(by))
-    await hub.wait_until_delivered()
+    events.send_suite_event(state, repo, run.suite, "rerequested", state.add_user(by))
+    await state.wait_until_delivered()

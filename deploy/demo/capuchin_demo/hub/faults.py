@@ -6,13 +6,13 @@ GitCommandFailed     the git binary failed: a bug of the hub, not of a client
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-
-DOCUMENTATION = "https://docs.github.com/rest"
 
 
 class Refusal(Exception):
@@ -37,7 +37,7 @@ class Refusal(Exception):
         return {
             "message": self.message,
             **errors,
-            "documentation_url": DOCUMENTATION,
+            "documentation_url": "https://docs.github.com/rest",
             "status": str(self.status),
         }
 
@@ -86,12 +86,6 @@ class Fault:
     def matches(self, method: str, path: str) -> bool:
         return method == self.method and fnmatch.fnmatchcase(path, self.path)
 
-    def refusal(self) -> Refusal | None:
-        """The response to give instead; None for a call that is only slow."""
-        if self.status is None:
-            return None
-        return Refusal(self.status, self.message, headers=self.headers)
-
 
 class Faults:
     """Pending faults. Each applies to one call, in the order of their creation.
@@ -123,8 +117,24 @@ class Faults:
         fault = Fault(method, path, status, after_effect, message, headers or {}, delay_s)
         self._waiting.extend([fault] * times)
 
-    def take(self, method: str, path: str) -> Fault | None:
-        """The fault for this call, which is then removed."""
+    @asynccontextmanager
+    async def apply(self, method: str, path: str) -> AsyncGenerator[None]:
+        """Let the call in the block fail, before or after it takes effect, if a fault waits for it.
+
+        Raises:
+            Refusal: the fault's response.
+        """
+        fault = self._take(method, path)
+        if fault is None:
+            yield
+            return
+        await asyncio.sleep(fault.delay_s)
+        if fault.after_effect or fault.status is None:
+            yield
+        if fault.status is not None:
+            raise Refusal(fault.status, fault.message, headers=fault.headers)
+
+    def _take(self, method: str, path: str) -> Fault | None:
         if self.down:
             return Fault(method, path, 503, message="Service unavailable")
         fault = next((fault for fault in self._waiting if fault.matches(method, path)), None)

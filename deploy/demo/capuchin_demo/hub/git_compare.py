@@ -17,8 +17,6 @@ STATUSES = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": 
 class RefComparison:
     """The comparison of two commits. `merge_base` is None for unrelated histories."""
 
-    base: str
-    head: str
     merge_base: str | None
     ahead: int
     behind: int
@@ -29,21 +27,13 @@ def compare(git: GitRepo, base: str, head: str) -> RefComparison:
     counts = git.ask("rev-list", "--left-right", "--count", f"{base}...{head}")
     behind, ahead = (int(count) for count in counts.split())
     found = git.ask("merge-base", base, head, allowed_codes=(1,)).decode().strip()
-    return RefComparison(base, head, found or None, ahead, behind)
+    return RefComparison(found or None, ahead, behind)
 
 
 def is_ancestor(git: GitRepo, old: str, new: str) -> bool:
     """Whether a branch can move from `old` to `new` without force."""
     found = git.ask("merge-base", old, new, allowed_codes=(1,)).decode().strip()
     return found == old
-
-
-def is_mergeable(git: GitRepo, base: str, head: str) -> bool:
-    """Whether git merges the two without conflicts."""
-    out = git.ask(
-        "merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,)
-    ).decode("utf-8", "replace")
-    return "CONFLICT" not in out
 
 
 def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
@@ -56,7 +46,18 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
         before = fields.pop(0) if letter[0] in "RC" else None
         path = fields.pop(0)
         patch = _read_patch(git, old, new, [path] if before is None else [before, path])
-        found.append(_parse_change(path, before, letter, old_sha, new_sha, patch))
+        lines = patch.split("\n")
+        found.append(
+            ChangedFile(
+                path,
+                before,
+                STATUSES.get(letter[0], "changed"),
+                old_sha if letter[0] == "D" else new_sha,
+                sum(line.startswith("+") for line in lines),
+                sum(line.startswith("-") for line in lines),
+                patch,
+            )
+        )
     return found
 
 
@@ -64,21 +65,6 @@ def diff_text(git: GitRepo, old: str, new: str) -> str:
     """The whole diff, as `git diff` prints it."""
     out = git.ask("diff", "--no-color", "-M", old, new)
     return out.decode("utf-8", "replace")
-
-
-def _parse_change(
-    path: str, before: str | None, letter: str, old_sha: str, new_sha: str, patch: str
-) -> ChangedFile:
-    lines = patch.split("\n")
-    return ChangedFile(
-        path,
-        before,
-        STATUSES.get(letter[0], "changed"),
-        old_sha if letter[0] == "D" else new_sha,
-        sum(line.startswith("+") for line in lines),
-        sum(line.startswith("-") for line in lines),
-        patch,
-    )
 
 
 def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
@@ -89,19 +75,34 @@ def _read_patch(git: GitRepo, old: str, new: str, paths: list[str]) -> str:
     return text[start.start() :].rstrip("\n") if start else ""
 
 
+def fork_point(pull: Pull) -> str:
+    """The commit with which the head of a pull request is compared."""
+    return compare(pull.repo.git, pull.base_sha, pull.head_sha).merge_base or pull.base_sha
+
+
+def changed_files(pull: Pull) -> list[ChangedFile]:
+    """The files that a pull request changes."""
+    return diff_files(pull.repo.git, fork_point(pull), pull.head_sha)
+
+
+def pull_diff(pull: Pull) -> str:
+    """The whole diff of a pull request."""
+    return diff_text(pull.repo.git, fork_point(pull), pull.head_sha)
+
+
 def read_pull_facts(pull: Pull) -> PullFacts:
     """Read the data from git."""
-    git = pull.repo.git
-    compared = compare(git, pull.base_sha, pull.head_sha)
-    changed = diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
+    git, base, head = pull.repo.git, pull.base_sha, pull.head_sha
+    changed = changed_files(pull)
     try:
-        clean = is_mergeable(git, pull.base_sha, pull.head_sha)
+        merged = git.ask("merge-tree", "--write-tree", "--messages", base, head, allowed_codes=(1,))
+        mergeable = b"CONFLICT" not in merged
     except GitCommandFailed:
-        clean = False
+        mergeable = False
     return PullFacts(
-        compared.ahead,
+        compare(git, base, head).ahead,
         sum(change.additions for change in changed),
         sum(change.deletions for change in changed),
         len(changed),
-        clean,
+        mergeable,
     )

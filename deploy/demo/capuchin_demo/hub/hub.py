@@ -3,62 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from bot.server.connections import serve_app
-from capuchin_demo.hub import issue_actions as comments
-from capuchin_demo.hub import issue_actions as issues
-from capuchin_demo.hub import pull_actions as pulls
-from capuchin_demo.hub import pull_actions as refs
-from capuchin_demo.hub import webhooks as webhook_payloads
-from capuchin_demo.hub.apps import Registrations, Registry, commit_tree
-from capuchin_demo.hub.faults import Faults, RateLimit
-from capuchin_demo.hub.git_compare import read_pull_facts
-from capuchin_demo.hub.hub_pages import Visitor
-from capuchin_demo.hub.issue_json import PullFacts
+from capuchin_demo.hub import events, issue_actions, pull_actions
+from capuchin_demo.hub.hub_state import State, commit_tree
 from capuchin_demo.hub.serve_hub import create_app
-from capuchin_demo.hub.state import (
-    Comment,
-    Exchange,
-    Issue,
-    Pull,
-    Repo,
-    Review,
-    ReviewComment,
-    User,
-)
-from capuchin_demo.hub.tokens import AppIdentity, Tokens
-from capuchin_demo.hub.webhooks import Delivery, Webhooks
+from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment
+from capuchin_demo.hub.webhooks import Delivery
 
 
-class LocalHub(Registry):
-    """The state and its interfaces.
+class LocalHub(State):
+    """The state, its interfaces on a port, and people who use them.
 
     A method that changes the state sends the webhooks and waits for their responses.
-
-    `root` is the folder for the git repositories; it may not exist yet. `requests` lists every
-    REST and git request in order; `unexpected` lists requests that the hub does not implement,
-    and a test should find it empty.
     """
-
-    def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
-        super().__init__(root, app)
-        self.url = "http://localhub.invalid"
-        self.tokens = Tokens(app)
-        self.faults = Faults()
-        self.limit = RateLimit()
-        self.webhooks = Webhooks(webhook_secret, app.app_id)
-        self.registrations = Registrations()
-        self.requests: list[Exchange] = []
-        self.unexpected: list[str] = []
-        self.private_mode = True
-        """True like an Enterprise Server: every read needs a token. False like github.com."""
-        self.visitor: Visitor | None = None
-        """Who acts by the forms of the pages; None: the pages have none."""
-        self._listeners: list[Callable[[Exchange], None]] = []
-        self._pull_facts: dict[tuple[int, str, str], PullFacts] = {}
 
     @asynccontextmanager
     async def serve(
@@ -94,10 +54,6 @@ class LocalHub(Registry):
         """Every webhook, oldest first."""
         return self.webhooks.deliveries
 
-    async def wait_until_delivered(self) -> None:
-        """Wait until every webhook has a response or has failed."""
-        await self.webhooks.wait_until_idle()
-
     async def redeliver(self, delivery: Delivery) -> Delivery:
         """Send a delivery again, with the same guid and bytes."""
         again = self.webhooks.resend(delivery)
@@ -106,7 +62,7 @@ class LocalHub(Registry):
 
     async def ping(self) -> None:
         """Send a ping, as GitHub does when the App's webhook is set up."""
-        webhook_payloads.send_ping(self)
+        events.send_ping(self)
         await self.wait_until_delivered()
 
     # Issues
@@ -119,70 +75,70 @@ class LocalHub(Registry):
         author: str = "alice",
         labels: Iterable[str] = (),
     ) -> Issue:
-        issue = issues.open_issue(self, repo, title, body, self.add_user(author), labels)
+        issue = issue_actions.open_issue(self, repo, title, body, self.add_user(author), labels)
         await self.wait_until_delivered()
         return issue
 
     async def edit_issue(
         self, issue: Issue, by: str, title: str | None = None, body: str | None = None
     ) -> None:
-        issues.edit(self, issue, self.add_user(by), title, body)
+        issue_actions.edit_issue(self, issue, self.add_user(by), title, body)
         await self.wait_until_delivered()
 
     async def add_label(self, issue: Issue, name: str, by: str) -> None:
-        issues.add_labels(self, issue, [name], self.add_user(by))
+        issue_actions.add_labels(self, issue, [name], self.add_user(by))
         await self.wait_until_delivered()
 
     async def remove_label(self, issue: Issue, name: str, by: str) -> None:
-        issues.remove_label(self, issue, name, self.add_user(by))
+        issue_actions.remove_label(self, issue, name, self.add_user(by))
         await self.wait_until_delivered()
 
     async def assign(self, issue: Issue, login: str, by: str) -> None:
-        issues.assign(self, issue, self.add_user(login), self.add_user(by))
+        issue_actions.assign(self, issue, self.add_user(login), self.add_user(by))
         await self.wait_until_delivered()
 
     async def close_issue(self, issue: Issue, by: str) -> None:
         """Close an issue, or a pull request without merging."""
-        issues.close(self, issue, self.add_user(by))
+        issue_actions.close_issue(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
     async def reopen_issue(self, issue: Issue, by: str) -> None:
-        issues.reopen(self, issue, self.add_user(by))
+        issue_actions.reopen_issue(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
     async def delete_issue(self, issue: Issue, by: str) -> None:
-        issues.delete(self, issue, self.add_user(by))
+        issue_actions.delete_issue(self, issue, self.add_user(by))
         await self.wait_until_delivered()
 
     async def transfer_issue(self, issue: Issue, to: Repo, by: str) -> Issue:
         """Transfer an issue and return it in its new repository."""
-        moved = issues.transfer(self, issue, to, self.add_user(by))
+        moved = issue_actions.transfer_issue(self, issue, to, self.add_user(by))
         await self.wait_until_delivered()
         return moved
 
     async def comment(self, issue: Issue, body: str, author: str) -> Comment:
-        comment = comments.add(self, issue, body, self.add_user(author))
+        comment = issue_actions.add_comment(self, issue, body, self.add_user(author))
         await self.wait_until_delivered()
         return comment
 
     async def edit_comment(self, comment: Comment, body: str, by: str) -> None:
-        comments.comments_edit(self, comment, body, self.add_user(by))
+        issue_actions.edit_comment(self, comment, body, self.add_user(by))
         await self.wait_until_delivered()
 
     async def delete_comment(self, comment: Comment, by: str) -> None:
-        comments.comments_delete(self, comment, self.add_user(by))
+        issue_actions.delete_comment(self, comment, self.add_user(by))
         await self.wait_until_delivered()
 
     async def open_pull(self, repo: Repo, head: str, title: str, by: str) -> Pull:
         """Open a pull request from a branch into the default branch."""
-        new_pull = pulls.NewPull(title, None, head, repo.default_branch)
-        pull = await pulls.open_pull(self, repo, new_pull, self.add_user(by))
+        new_pull = pull_actions.NewPull(title, None, head, repo.default_branch)
+        pull = await pull_actions.open_pull(self, repo, new_pull, self.add_user(by))
         await self.wait_until_delivered()
         return pull
 
     async def merge(self, pull: Pull, by: str) -> str:
         """Merge, close the issues that the pull request fixes, and return the merge commit's id."""
-        sha = await pulls.merge(self, pull, self.add_user(by))
+        sha = await pull_actions.merge(self, pull, self.add_user(by))
         await self.wait_until_delivered()
         return sha
 
@@ -200,7 +156,7 @@ class LocalHub(Registry):
             ReviewComment(self.next_id(), made, path, line, "RIGHT", text, "@@ -1 +1 @@\n x")
             for path, line, text in lines
         ]
-        pulls.add_review(self, pull, made)
+        pull_actions.add_review(self, pull, made)
         await self.wait_until_delivered()
         return made
 
@@ -221,7 +177,9 @@ class LocalHub(Registry):
         }
         tree = git.write_paths(git.read_commit(parent).tree if parent else None, blobs)
         sha = commit_tree(git, tree, branch, message)
-        await refs.announce_ref_changes(self, repo, before, git.list_refs(""), self.add_user(by))
+        await pull_actions.announce_ref_changes(
+            self, repo, before, git.list_refs(""), self.add_user(by)
+        )
         await self.wait_until_delivered()
         return sha
 
@@ -230,9 +188,9 @@ class LocalHub(Registry):
         new = self.find_installation(repo.owner) is None
         one = self.add_to_installation(repo)
         if new:
-            webhook_payloads.send_installation_event(self, one, "created", repo.owner)
+            events.send_installation_event(self, one, "created", repo.owner)
         else:
-            webhook_payloads.send_selection_event(self, one, repo.owner, [repo], [])
+            events.send_selection_event(self, one, repo.owner, [repo], [])
         await self.wait_until_delivered()
 
     async def uninstall(self, repo: Repo) -> None:
@@ -241,11 +199,11 @@ class LocalHub(Registry):
         if one is None:
             return
         if one.repos == [repo]:
-            webhook_payloads.send_installation_event(self, one, "deleted", repo.owner)
+            events.send_installation_event(self, one, "deleted", repo.owner)
             del self.installations[one.id]
             self.tokens.revoke(one)
         else:
-            webhook_payloads.send_selection_event(self, one, repo.owner, [], [repo])
+            events.send_selection_event(self, one, repo.owner, [], [repo])
         one.repos.remove(repo)
         repo.installation = None
         await self.wait_until_delivered()
@@ -255,13 +213,6 @@ class LocalHub(Registry):
         await self.uninstall(repo)
         del self.repos[repo.full_name.lower()]
         shutil.rmtree(repo.git.path)
-
-    def switch_app(self, app: AppIdentity, webhook_secret: str) -> None:
-        """Replace the App of this hub: there is one at a time."""
-        self.app = app
-        self.tokens = Tokens(app)
-        self.webhooks = Webhooks(webhook_secret, app.app_id)
-        self.bot = self.users[app.bot_login.lower()] = User(self.next_id(), app.bot_login, "Bot")
 
     # Tokens and limits
 
@@ -276,22 +227,3 @@ class LocalHub(Registry):
     def limit_rate(self, requests: int, reset_in: float, *, secondary: bool = False) -> None:
         """After `requests` more REST calls, respond 403 (secondary: 429) for `reset_in` seconds."""
         self.limit.allow(requests, reset_in, secondary=secondary)
-
-    def listen(self, listener: Callable[[Exchange], None]) -> None:
-        """Call `listener` with each request from now on, after its response."""
-        self._listeners.append(listener)
-
-    # For the interfaces
-
-    def record(self, exchange: Exchange) -> None:
-        """Record a request with its response."""
-        self.requests.append(exchange)
-        for listener in self._listeners:
-            listener(exchange)
-
-    def pull_facts(self, pull: Pull) -> PullFacts:
-        """The pull request's data from git, cached for each pair of commits."""
-        key = (pull.repo.id, pull.base_sha, pull.head_sha)
-        if key not in self._pull_facts:
-            self._pull_facts[key] = read_pull_facts(pull)
-        return self._pull_facts[key]

@@ -7,11 +7,9 @@ import base64
 import hashlib
 import hmac
 import re
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import nh3
@@ -22,69 +20,55 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from capuchin_demo.hub import git_compare, pull_actions
+from capuchin_demo.hub import git_compare, issue_actions, pull_actions
 from capuchin_demo.hub.faults import Refusal
-from capuchin_demo.hub.state import CheckRun, Issue, Pull, Repo, User, stamp
+from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User, stamp
 
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
-
-MAX_BYTES: Final = 512 * 1024
+MAX_FORM_BYTES: Final = 512 * 1024
 REVIEWS: Final = ("COMMENTED", "CHANGES_REQUESTED", "APPROVED")
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """The person as whom everybody acts who reaches the pages of a hub."""
-
-    login: str
-    example: str = ""
-    """A review for a start."""
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
-    """Is in every form, so that no other website can send one."""
 
 
 class Forms:
     """Receives the forms of issues and pull requests."""
 
-    def __init__(self, hub: LocalHub) -> None:
-        self._hub = hub
+    def __init__(self, state: State) -> None:
+        self._state = state
 
     async def handle(self, request: Request, issue: Issue) -> Response:
         """Do what a form says, then lead back to its page, which reloads itself for a while."""
-        visitor = self._hub.visitor
+        visitor = self._state.visitor
         if visitor is None:
             return PlainTextResponse("Not Found", 404)
         values = await _read_form(request)
         if values is None:
             return PlainTextResponse("The form is too large.", 413)
         # A name that an attacker's DNS server lets lead here has another host.
-        is_own = request.headers.get("host", "") == urlsplit(self._hub.url).netloc
+        is_own = request.headers.get("host", "") == urlsplit(self._state.url).netloc
         if not is_own or not hmac.compare_digest(
             values.get("token", "").encode(), visitor.token.encode()
         ):
             return PlainTextResponse("This form is not from this page: reload it.", 403)
         try:
-            await self._act(issue, self._hub.add_user(visitor.login), values)
+            await self._act(issue, self._state.add_user(visitor.login), values)
         except Refusal as refusal:
             return PlainTextResponse(refusal.message, refusal.status)
-        await self._hub.wait_until_delivered()
+        await self._state.wait_until_delivered()
         return RedirectResponse(f"/{issue.html_path}?watch=1", 303)
 
     async def _act(self, issue: Issue, by: User, values: Mapping[str, str]) -> None:
-        hub, text = self._hub, values.get("text", "").replace("\r\n", "\n")
+        state, text = self._state, values.get("text", "").replace("\r\n", "\n")
         match values.get("action"):
             case "comment":
-                await hub.comment(issue, text, by.login)
+                issue_actions.add_comment(state, issue, text, by)
             case "label":
-                await hub.add_label(issue, text.strip(), by.login)
+                issue_actions.add_labels(state, issue, [text.strip()], by)
             case "unlabel":
-                await hub.remove_label(issue, text, by.login)
+                issue_actions.remove_label(state, issue, text, by)
             case "close":
-                await hub.close_issue(issue, by.login)
+                issue_actions.close_issue(state, issue, by)
             case "reopen":
-                await hub.reopen_issue(issue, by.login)
+                issue_actions.reopen_issue(state, issue, by)
             case action if isinstance(issue, Pull):
                 await self._act_on_pull(issue, by, str(action), values)
             case _:
@@ -97,13 +81,16 @@ class Forms:
         match action:
             case "review":
                 state = values.get("state", "")
-                if state not in REVIEWS or (not text.strip() and state != "APPROVED"):
+                if state not in ("COMMENTED", "CHANGES_REQUESTED", "APPROVED") or (
+                    not text.strip() and state != "APPROVED"
+                ):
                     raise Refusal(422, "A review needs a text.")
-                await self._hub.review(pull, by.login, text, state)
+                review = Review(self._state.next_id(), by, text, state, pull.head_sha)
+                pull_actions.add_review(self._state, pull, review)
             case "ready":
-                pull_actions.mark_ready(self._hub, pull, by)
+                pull_actions.mark_ready(self._state, pull, by)
             case "merge":
-                await self._hub.merge(pull, by.login)
+                await pull_actions.merge(self._state, pull, by)
             case _:
                 raise Refusal(422, "There is no such action.")
 
@@ -112,7 +99,7 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     data = b""
     async for part in request.stream():
         data += part
-        if len(data) > MAX_BYTES:
+        if len(data) > MAX_FORM_BYTES:
             return None
     return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=20))
 
@@ -152,9 +139,9 @@ EMOJI = {
 class PageRouter:
     """Serves the pages without a token, to anybody who can reach the hub's port."""
 
-    def __init__(self, hub: LocalHub) -> None:
-        self._hub = hub
-        self._forms = Forms(hub)
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._forms = Forms(state)
         self._style = (TEMPLATES / "style.css").read_text("utf-8")
         self._templates = _create_environment()
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
@@ -169,10 +156,10 @@ class PageRouter:
         """Serve one page, or receive a form of it."""
         path = request.url.path
         if path == "/":
-            every = sorted(self._hub.repos.values(), key=lambda repo: repo.full_name)
+            every = sorted(self._state.repos.values(), key=lambda repo: repo.full_name)
             return self._render_page("home.html", "localhub", repo=None, repos=every)
         found = PATHS.fullmatch(path)
-        repo = self._hub.find_repo(f"{found['owner']}/{found['repo']}") if found else None
+        repo = self._state.find_repo(f"{found['owner']}/{found['repo']}") if found else None
         if found is None or repo is None:
             return self._not_found()
         if found["kind"] is None:
@@ -202,31 +189,29 @@ class PageRouter:
         facts: dict[str, Any] = {"commits": [], "files": []}
         if pull is not None:
             facts = await asyncio.to_thread(_read_changes, pull)
-        checks = _head_checks(pull) if pull else []
-        title = f"{issue.title} #{issue.number}"
+        checks = issue.repo.check_runs if pull else []
         return self._render_page(
             "thread.html",
-            title,
+            f"{issue.title} #{issue.number}",
             repo=issue.repo,
             issue=issue,
             pull=pull,
-            checks=checks,
-            watched=watched and self._hub.visitor is not None,
+            checks=[run for run in checks if pull and run.head_sha == pull.head_sha],
+            watched=watched and self._state.visitor is not None,
             **facts,
         )
 
     async def _diff_page(self, issue: Issue) -> Response:
         if not isinstance(issue, Pull):
             return self._not_found()
-        base = await asyncio.to_thread(_merge_base, issue)
-        text = await asyncio.to_thread(git_compare.diff_text, issue.repo.git, base, issue.head_sha)
+        text = await asyncio.to_thread(git_compare.pull_diff, issue)
         return PlainTextResponse(text, headers=self._headers)
 
     def _not_found(self) -> Response:
         return PlainTextResponse("Not Found", 404, headers=self._headers)
 
     def _render_page(self, template: str, heading: str, **values: Any) -> Response:
-        shared = {"emoji": EMOJI, "style": self._style, "visitor": self._hub.visitor}
+        shared = {"emoji": EMOJI, "style": self._style, "visitor": self._state.visitor}
         values = {"watched": False, **shared, **values}
         text = self._templates.get_template(template).render(heading=heading, **values)
         return HTMLResponse(text, headers=self._headers)
@@ -260,28 +245,17 @@ def _diff_class(line: str) -> str:
 def _state_word(issue: Issue) -> str:
     if isinstance(issue, Pull) and issue.merged_at is not None:
         return "merged"
-    return (
-        "draft"
-        if isinstance(issue, Pull) and issue.draft and issue.state == "open"
-        else issue.state
-    )
-
-
-def _merge_base(pull: Pull) -> str:
-    compared = git_compare.compare(pull.repo.git, pull.base_sha, pull.head_sha)
-    return compared.merge_base or pull.base_sha
+    if isinstance(issue, Pull) and issue.draft and issue.state == "open":
+        return "draft"
+    return issue.state
 
 
 def _read_changes(pull: Pull) -> dict[str, Any]:
-    git, base = pull.repo.git, _merge_base(pull)
+    base = git_compare.fork_point(pull)
     return {
-        "commits": git.log(pull.head_sha, without=base)[::-1],
-        "files": git_compare.diff_files(git, base, pull.head_sha),
+        "commits": pull.repo.git.log(pull.head_sha, without=base)[::-1],
+        "files": git_compare.changed_files(pull),
     }
-
-
-def _head_checks(pull: Pull) -> list[CheckRun]:
-    return [run for run in pull.repo.check_runs if run.head_sha == pull.head_sha]
 
 
 def render_markdown(text: str, repo: Repo | None = None) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from capuchin_demo.hub import issue_json, repository_json, webhooks
+from capuchin_demo.hub import events, issue_json, repository_json
 from capuchin_demo.hub.faults import Refusal, custom_error, invalid
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Comment, Issue, Reaction, Repo, User, now
-
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
 
 LONGEST_TITLE = 256
 LONGEST_BODY = 65_536
@@ -41,7 +38,7 @@ def check_body(body: str | None, resource: str = "Issue") -> None:
 
 
 def open_issue(
-    hub: LocalHub,
+    state: State,
     repo: Repo,
     title: str,
     body: str | None,
@@ -57,17 +54,17 @@ def open_issue(
     check_title(title)
     check_body(body)
     repo.last_number += 1
-    issue = Issue(hub.next_id(), repo.last_number, repo, title, body, by)
+    issue = Issue(state.next_id(), repo.last_number, repo, title, body, by)
     repo.issues[issue.number] = issue
     issue.add_to_timeline(by, "opened this")
-    webhooks.send_issue_event(hub, issue, "opened", by)
-    add_labels(hub, issue, labels, by)
+    events.send_issue_event(state, issue, "opened", by)
+    add_labels(state, issue, labels, by)
     for user in assignees:
-        assign(hub, issue, user, by)
+        assign(state, issue, user, by)
     return issue
 
 
-def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | None) -> None:
+def edit_issue(state: State, issue: Issue, by: User, title: str | None, body: str | None) -> None:
     """Edit an issue; None leaves a field unchanged."""
     changes: dict[str, dict[str, str]] = {}
     if title is not None and title != issue.title:
@@ -80,40 +77,40 @@ def edit(hub: LocalHub, issue: Issue, by: User, title: str | None, body: str | N
         issue.body = body
     if changes:
         issue.add_to_timeline(by, f"edited the {' and the '.join(changes)}")
-        webhooks.send_issue_event(hub, issue, "edited", by, changes=changes)
+        events.send_issue_event(state, issue, "edited", by, changes=changes)
 
 
-def close(hub: LocalHub, issue: Issue, by: User, reason: str = "completed") -> None:
+def close_issue(state: State, issue: Issue, by: User, reason: str = "completed") -> None:
     """Close an open issue."""
     if issue.state == "closed":
         return
     issue.state, issue.state_reason = "closed", reason
     issue.closed_at, issue.closed_by = now(), by
     issue.add_to_timeline(by, "closed this")
-    webhooks.send_issue_event(hub, issue, "closed", by)
+    events.send_issue_event(state, issue, "closed", by)
 
 
-def reopen(hub: LocalHub, issue: Issue, by: User) -> None:
+def reopen_issue(state: State, issue: Issue, by: User) -> None:
     """Reopen a closed issue."""
     if issue.state == "open":
         return
     issue.state, issue.state_reason = "open", "reopened"
     issue.closed_at, issue.closed_by = None, None
     issue.add_to_timeline(by, "reopened this")
-    webhooks.send_issue_event(hub, issue, "reopened", by)
+    events.send_issue_event(state, issue, "reopened", by)
 
 
-def set_state(
-    hub: LocalHub, issue: Issue, by: User, state: Literal["open", "closed"], reason: str
+def set_issue_state(
+    state: State, issue: Issue, by: User, wanted: Literal["open", "closed"], reason: str
 ) -> None:
-    """Close or reopen an issue."""
-    if state == "closed":
-        close(hub, issue, by, reason)
+    """Close or reopen an issue, as wanted."""
+    if wanted == "closed":
+        close_issue(state, issue, by, reason)
     else:
-        reopen(hub, issue, by)
+        reopen_issue(state, issue, by)
 
 
-def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> None:
+def add_labels(state: State, issue: Issue, names: Iterable[str], by: User) -> None:
     """Add labels; like GitHub, create those that the repository lacks.
 
     Raises:
@@ -122,18 +119,18 @@ def add_labels(hub: LocalHub, issue: Issue, names: Iterable[str], by: User) -> N
     for name in names:
         if not name.strip() or len(name) > LONGEST_LABEL:
             raise invalid("Label", "name")
-        label = hub.add_repo_label(issue.repo, name)
+        label = state.add_repo_label(issue.repo, name)
         if label.name in issue.labels:
             continue
         issue.labels.append(label.name)
         issue.add_to_timeline(
             by, f"added the label {label.name}", event="labeled", label=label.name
         )
-        shape = repository_json.label(hub.url, issue.repo, label)
-        webhooks.send_issue_event(hub, issue, "labeled", by, label=shape)
+        shape = repository_json.label(state.url, issue.repo, label)
+        events.send_issue_event(state, issue, "labeled", by, label=shape)
 
 
-def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
+def remove_label(state: State, issue: Issue, name: str, by: User) -> None:
     """Remove a label.
 
     Raises:
@@ -146,63 +143,63 @@ def remove_label(hub: LocalHub, issue: Issue, name: str, by: User) -> None:
     issue.add_to_timeline(
         by, f"removed the label {label.name}", event="unlabeled", label=label.name
     )
-    shape = repository_json.label(hub.url, issue.repo, label)
-    webhooks.send_issue_event(hub, issue, "unlabeled", by, label=shape)
+    shape = repository_json.label(state.url, issue.repo, label)
+    events.send_issue_event(state, issue, "unlabeled", by, label=shape)
 
 
-def set_labels(hub: LocalHub, issue: Issue, names: list[str], by: User) -> None:
+def set_labels(state: State, issue: Issue, names: list[str], by: User) -> None:
     """Replace all labels of an issue."""
     wanted = {name.lower() for name in names}
     for name in [name for name in issue.labels if name.lower() not in wanted]:
-        remove_label(hub, issue, name, by)
-    add_labels(hub, issue, names, by)
+        remove_label(state, issue, name, by)
+    add_labels(state, issue, names, by)
 
 
-def assign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
+def assign(state: State, issue: Issue, user: User, by: User) -> None:
     """Assign a person, unless already assigned."""
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
-        webhooks.send_issue_event(
-            hub, issue, "assigned", by, assignee=repository_json.user(hub.url, user)
+        events.send_issue_event(
+            state, issue, "assigned", by, assignee=repository_json.user(state.url, user)
         )
 
 
-def unassign(hub: LocalHub, issue: Issue, user: User, by: User) -> None:
+def unassign(state: State, issue: Issue, user: User, by: User) -> None:
     """Unassign a person, if assigned."""
     if user in issue.assignees:
         issue.assignees.remove(user)
         issue.add_to_timeline(by, f"unassigned {user.login}")
-        webhooks.send_issue_event(
-            hub, issue, "unassigned", by, assignee=repository_json.user(hub.url, user)
+        events.send_issue_event(
+            state, issue, "unassigned", by, assignee=repository_json.user(state.url, user)
         )
 
 
-def delete(hub: LocalHub, issue: Issue, by: User) -> None:
+def delete_issue(state: State, issue: Issue, by: User) -> None:
     """Delete an issue; its number responds 410 from now on."""
     del issue.repo.issues[issue.number]
     issue.repo.deleted_numbers.add(issue.number)
-    webhooks.send_issue_event(hub, issue, "deleted", by)
+    events.send_issue_event(state, issue, "deleted", by)
 
 
-def transfer(hub: LocalHub, issue: Issue, to: Repo, by: User) -> Issue:
+def transfer_issue(state: State, issue: Issue, to: Repo, by: User) -> Issue:
     """Move an issue to another repository and return the copy there; its old number is gone."""
     to.last_number += 1
-    moved = Issue(hub.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
+    moved = Issue(state.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
     to.issues[moved.number] = moved
     changes = {
-        "new_issue": issue_json.issue(hub.url, moved),
-        "new_repository": repository_json.repository(hub.url, to),
+        "new_issue": issue_json.issue(state.url, moved),
+        "new_repository": repository_json.repository(state.url, to),
     }
     del issue.repo.issues[issue.number]
-    webhooks.send_issue_event(hub, issue, "transferred", by, changes=changes)
+    events.send_issue_event(state, issue, "transferred", by, changes=changes)
     return moved
 
 
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 
 
-def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
+def add_comment(state: State, issue: Issue, body: str, by: User) -> Comment:
     """Add a comment.
 
     Raises:
@@ -211,14 +208,14 @@ def add(hub: LocalHub, issue: Issue, body: str, by: User) -> Comment:
     _check_comment_body(body)
     if issue.locked and issue.repo.role_of(by) in ("none", "read"):
         raise Refusal(403, "Unable to create comment because issue is locked.")
-    comment = Comment(hub.next_id(), issue, by, body)
+    comment = Comment(state.next_id(), issue, by, body)
     issue.comments.append(comment)
     issue.add_to_timeline(by, "commented", comment)
-    _emit(hub, comment, "created", by)
+    _emit(state, comment, "created", by)
     return comment
 
 
-def comments_edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
+def edit_comment(state: State, comment: Comment, body: str, by: User) -> None:
     """Edit a comment.
 
     Raises:
@@ -227,20 +224,18 @@ def comments_edit(hub: LocalHub, comment: Comment, body: str, by: User) -> None:
     _check_comment_body(body)
     before, comment.body = comment.body, body
     comment.updated_at = comment.issue.updated_at = now()
-    _emit(hub, comment, "edited", by, changes={"body": {"from": before}})
+    _emit(state, comment, "edited", by, changes={"body": {"from": before}})
 
 
-def comments_delete(hub: LocalHub, comment: Comment, by: User) -> None:
+def delete_comment(state: State, comment: Comment, by: User) -> None:
     """Delete a comment, also from the timeline."""
     issue = comment.issue
     issue.comments.remove(comment)
     issue.timeline = [line for line in issue.timeline if line.comment is not comment]
-    _emit(hub, comment, "deleted", by)
+    _emit(state, comment, "deleted", by)
 
 
-def react(
-    hub: LocalHub, reactions: list[Reaction], content: str, by: User
-) -> tuple[Reaction, bool]:
+def react(state: State, reactions: list[Reaction], content: str, by: User) -> tuple[Reaction, bool]:
     """Add a reaction, once for each person and kind; return it and whether it is new.
 
     Raises:
@@ -251,7 +246,7 @@ def react(
     for given in reactions:
         if given.user is by and given.content == content:
             return given, False
-    reaction = Reaction(hub.next_id(), content, by)
+    reaction = Reaction(state.next_id(), content, by)
     reactions.append(reaction)
     return reaction, True
 
@@ -262,11 +257,11 @@ def _check_comment_body(body: str) -> None:
     check_body(body, "IssueComment")
 
 
-def _emit(hub: LocalHub, comment: Comment, action: str, by: User, **more: object) -> None:
+def _emit(state: State, comment: Comment, action: str, by: User, **more: object) -> None:
     payload = {
         "action": action,
-        "issue": issue_json.issue(hub.url, comment.issue),
-        "comment": issue_json.comment(hub.url, comment),
+        "issue": issue_json.issue(state.url, comment.issue),
+        "comment": issue_json.comment(state.url, comment),
         **more,
     }
-    webhooks.emit(hub, "issue_comment", comment.issue.repo, by, payload)
+    events.emit(state, "issue_comment", comment.issue.repo, by, payload)

@@ -5,56 +5,53 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from capuchin_demo.hub import git_compare, issue_actions, issue_json, repository_json, webhooks
+from capuchin_demo.hub import events, git_compare, issue_actions, issue_json, repository_json
 from capuchin_demo.hub.faults import Refusal, custom_error, invalid, unprocessable
 from capuchin_demo.hub.git_repository import Signature, run_git
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Pull, Repo, Review, ReviewComment, User, now
-
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
-
-HEADS = "refs/heads/"
 
 
 async def announce_ref_changes(
-    hub: LocalHub, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
+    state: State, repo: Repo, before: dict[str, str], after: dict[str, str], by: User
 ) -> None:
-    """`before` and `after` map all refs by full name, as `GitRepo.list_refs("")` returns them."""
+    """Emit a push for each ref that changed, and update the pull requests of its branch.
+
+    `before` and `after` map all refs by full name, as `GitRepo.list_refs("")` returns them.
+    """
     for ref in sorted(before.keys() | after.keys()):
         old, new = (
-            before.get(ref, webhooks.NO_COMMIT),
-            after.get(ref, webhooks.NO_COMMIT),
+            before.get(ref, events.NO_COMMIT),
+            after.get(ref, events.NO_COMMIT),
         )
-        if old == new or not ref.startswith((HEADS, "refs/tags/")):
+        if old == new or not ref.startswith(("refs/heads/", "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(webhooks.push_payload, hub, repo, ref, old, new, by)
-        webhooks.emit(hub, "push", repo, by, payload)
-        if ref.startswith(HEADS):
-            await _update_pulls(hub, repo, ref.removeprefix(HEADS), new, by)
+        payload = await asyncio.to_thread(events.push_payload, state, repo, ref, old, new, by)
+        events.emit(state, "push", repo, by, payload)
+        if ref.startswith("refs/heads/"):
+            await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
 
 
-async def _update_pulls(hub: LocalHub, repo: Repo, branch: str, new: str, by: User) -> None:
+async def _update_pulls(state: State, repo: Repo, branch: str, new: str, by: User) -> None:
     for pull in [pull for pull in repo.pulls if pull.state == "open"]:
-        if pull.base_ref == branch and new != webhooks.NO_COMMIT:
+        if pull.base_ref == branch and new != events.NO_COMMIT:
             pull.base_sha = new
         if pull.head_ref != branch or pull.fork is not None:
             continue
-        if new == webhooks.NO_COMMIT:
-            issue_actions.close(hub, pull, by)
+        if new == events.NO_COMMIT:
+            issue_actions.close_issue(state, pull, by)
         else:
-            await _synchronize(hub, pull, new, by)
+            await _synchronize(state, pull, new, by)
 
 
-async def _synchronize(hub: LocalHub, pull: Pull, new: str, by: User) -> None:
+async def _synchronize(state: State, pull: Pull, new: str, by: User) -> None:
     old, pull.head_sha = pull.head_sha, new
     await asyncio.to_thread(pull.repo.git.set_ref, f"refs/pull/{pull.number}/head", new)
-    await asyncio.to_thread(hub.pull_facts, pull)
+    await asyncio.to_thread(state.pull_facts, pull)
     pull.add_to_timeline(by, f"pushed {new[:7]}")
-    webhooks.send_issue_event(hub, pull, "synchronize", by, before=old, after=new)
+    events.send_issue_event(state, pull, "synchronize", by, before=old, after=new)
 
 
 CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", re.IGNORECASE)
@@ -75,7 +72,7 @@ class NewPull:
     """The fork of the branch `head`, and its commit: forks share their objects."""
 
 
-async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> Pull:
+async def open_pull(state: State, repo: Repo, new_pull: NewPull, by: User) -> Pull:
     """Open a pull request.
 
     Raises:
@@ -90,7 +87,7 @@ async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> P
         raise custom_error("PullRequest", f"A pull request already exists for {label}.")
     repo.last_number += 1
     pull = Pull(
-        hub.next_id(),
+        state.next_id(),
         repo.last_number,
         repo,
         new_pull.title,
@@ -106,13 +103,13 @@ async def open_pull(hub: LocalHub, repo: Repo, new_pull: NewPull, by: User) -> P
     )
     repo.issues[pull.number] = pull
     await asyncio.to_thread(repo.git.set_ref, f"refs/pull/{pull.number}/head", head_sha)
-    await asyncio.to_thread(hub.pull_facts, pull)
+    await asyncio.to_thread(state.pull_facts, pull)
     pull.add_to_timeline(by, f"wants to merge {new_pull.head} into {new_pull.base}")
-    webhooks.send_issue_event(hub, pull, "opened", by)
+    events.send_issue_event(state, pull, "opened", by)
     return pull
 
 
-def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) -> None:
+def request_reviewers(state: State, pull: Pull, users: list[User], by: User) -> None:
     """Request reviews.
 
     Raises:
@@ -135,11 +132,11 @@ def request_reviewers(hub: LocalHub, pull: Pull, users: list[User], by: User) ->
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
             pull.add_to_timeline(by, f"requested a review from {user.login}")
-            shape = repository_json.user(hub.url, user)
-            webhooks.send_issue_event(hub, pull, "review_requested", by, requested_reviewer=shape)
+            shape = repository_json.user(state.url, user)
+            events.send_issue_event(state, pull, "review_requested", by, requested_reviewer=shape)
 
 
-def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
+def add_review(state: State, pull: Pull, review: Review) -> None:
     """Add a review.
 
     Raises:
@@ -154,20 +151,20 @@ def add_review(hub: LocalHub, pull: Pull, review: Review) -> None:
         return
     review.submitted_at = now()
     pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
-    shape = issue_json.review(hub.url, pull, review)
+    shape = issue_json.review(state.url, pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": issue_json.simple_pull(hub.url, pull),
+        "pull_request": issue_json.simple_pull(state.url, pull),
     }
-    webhooks.emit(hub, "pull_request_review", pull.repo, review.author, payload)
+    events.emit(state, "pull_request_review", pull.repo, review.author, payload)
     for comment in review.comments:
         payload = {
             "action": "created",
-            "comment": issue_json.review_comment(hub.url, pull, comment),
-            "pull_request": issue_json.simple_pull(hub.url, pull),
+            "comment": issue_json.review_comment(state.url, pull, comment),
+            "pull_request": issue_json.simple_pull(state.url, pull),
         }
-        webhooks.emit(hub, "pull_request_review_comment", pull.repo, review.author, payload)
+        events.emit(state, "pull_request_review_comment", pull.repo, review.author, payload)
 
 
 def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
@@ -176,33 +173,33 @@ def find_review_comment(pull: Pull, number: int) -> ReviewComment | None:
     return next((comment for comment in every if comment.id == number), None)
 
 
-def reply(hub: LocalHub, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
+def reply(state: State, pull: Pull, first: ReviewComment, text: str, by: User) -> ReviewComment:
     """Reply in the thread of the comment `first`."""
-    review = Review(hub.next_id(), by, "", "COMMENTED", pull.head_sha)
+    review = Review(state.next_id(), by, "", "COMMENTED", pull.head_sha)
     made = ReviewComment(
-        hub.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
+        state.next_id(), review, first.path, first.line, first.side, text, first.diff_hunk, first.id
     )
     review.comments.append(made)
-    add_review(hub, pull, review)
+    add_review(state, pull, review)
     return made
 
 
-def mark_ready(hub: LocalHub, pull: Pull, by: User) -> None:
+def mark_ready(state: State, pull: Pull, by: User) -> None:
     """Mark a draft as ready for review."""
     if pull.draft:
         pull.draft = False
         pull.add_to_timeline(by, "marked this pull request as ready for review")
-        webhooks.send_issue_event(hub, pull, "ready_for_review", by)
+        events.send_issue_event(state, pull, "ready_for_review", by)
 
 
-async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
+async def merge(state: State, pull: Pull, by: User) -> str:
     """Create the merge commit, close the issues that it fixes, and return its id.
 
     Raises:
         Refusal: it cannot be merged (405).
     """
     git = pull.repo.git
-    if pull.state != "open" or pull.draft or not hub.pull_facts(pull).mergeable:
+    if pull.state != "open" or pull.draft or not state.pull_facts(pull).mergeable:
         raise Refusal(405, "Pull Request is not mergeable")
     tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
     who = Signature(by.login, f"{by.login}@users.noreply.github.com", now())
@@ -213,18 +210,18 @@ async def merge(hub: LocalHub, pull: Pull, by: User) -> str:
     git.set_ref(f"refs/heads/{pull.base_ref}", sha)
     pull.merged_at, pull.merged_by, pull.merge_commit_sha = now(), by, sha
     pull.add_to_timeline(by, f"merged {sha[:7]}")
-    issue_actions.close(hub, pull, by)
-    await announce_ref_changes(hub, pull.repo, before, git.list_refs(""), by)
+    issue_actions.close_issue(state, pull, by)
+    await announce_ref_changes(state, pull.repo, before, git.list_refs(""), by)
     if pull.base_ref == pull.repo.default_branch:
-        _close_linked_issues(hub, pull, by)
+        _close_linked_issues(state, pull, by)
     return sha
 
 
-def _close_linked_issues(hub: LocalHub, pull: Pull, by: User) -> None:
+def _close_linked_issues(state: State, pull: Pull, by: User) -> None:
     for number in {int(found) for found in CLOSES.findall(pull.body or "")}:
         fixed = pull.repo.issues.get(number)
         if fixed is not None and not isinstance(fixed, Pull):
-            issue_actions.close(hub, fixed, by)
+            issue_actions.close_issue(state, fixed, by)
 
 
 def _resolve_ends(repo: Repo, new_pull: NewPull) -> tuple[str, str]:

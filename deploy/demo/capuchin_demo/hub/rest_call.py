@@ -1,4 +1,4 @@
-"""One REST call: its request, its response, and the table entry of its operation."""
+"""A REST call: its request and response, its operation, and the pages of a list."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import unquote, urlencode
 
 from capuchin_demo.hub.faults import Refusal, invalid, not_found
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Issue, Repo
 from capuchin_demo.hub.tokens import Token
 
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
 Json = dict[str, Any]
-
-MAX_PAGE_SIZE = 100
-DEFAULT_PAGE_SIZE = 30
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class RestResponse:
 class RestCall:
     """An authorized request: its caller, operation and parameters."""
 
-    hub: LocalHub
+    state: State
     method: str
     path: str
     parts: Mapping[str, str]
@@ -52,6 +47,11 @@ class RestCall:
     raw: bytes
     token: Token | None
     authorized_repo: Repo | None = None
+
+    @property
+    def url(self) -> str:
+        """The hub's address."""
+        return self.state.url
 
     @property
     def repo(self) -> Repo:
@@ -125,24 +125,23 @@ Handler = Callable[[RestCall], Awaitable[RestResponse]]
 
 @dataclass(frozen=True)
 class Operation:
-    """One entry of the table.
-
-    `needs` is as in `Token.is_allowed`, or `app` for calls of the App itself (JWT).
-    `open`: needs no credentials at all.
-    """
+    """An operation of the REST API."""
 
     method: str
     path: re.Pattern[str]
     handler: Handler
     needs: str
-    app: bool
-    open: bool
+    """As in `Token.is_allowed`; `app`: the App's JWT; `open`: no credentials at all."""
 
 
 def operation(method: str, path: str, handler: Handler, needs: str = "") -> Operation:
     """Define an operation: `{name}` matches one segment, `{name...}` the rest."""
-    pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", _path_group, re.escape(path))
-    return Operation(method, re.compile(pattern), handler, needs, needs == "app", needs == "open")
+
+    def group(found: re.Match[str]) -> str:
+        return f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})"
+
+    pattern = re.sub(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}", group, re.escape(path))
+    return Operation(method, re.compile(pattern), handler, needs)
 
 
 def match(
@@ -157,7 +156,7 @@ def match(
 
 def paginate(call: RestCall, items: Sequence[Any], wrap: str = "") -> RestResponse:
     """One page of a list with GitHub's `Link` header. `wrap` is the key of an inner list."""
-    size = min(_positive_number(call, "per_page", DEFAULT_PAGE_SIZE), MAX_PAGE_SIZE)
+    size = min(_positive_number(call, "per_page", 30), 100)
     page = _positive_number(call, "page", 1)
     last = max(1, -(-len(items) // size))
     shown = list(items[(page - 1) * size : page * size])
@@ -166,20 +165,15 @@ def paginate(call: RestCall, items: Sequence[Any], wrap: str = "") -> RestRespon
         del targets["next"], targets["last"]
     if page == 1:
         del targets["prev"], targets["first"]
-    links = ", ".join(f'<{_page_url(call, n)}>; rel="{name}"' for name, n in targets.items())
+    here = f"{call.url}/api/v3{call.path}"
+    links = ", ".join(
+        f'<{here}?{urlencode({**call.query, "page": n})}>; rel="{name}"'
+        for name, n in targets.items()
+    )
     body = {"total_count": len(items), wrap: shown} if wrap else shown
     return RestResponse(200, body, {"link": links} if links else {})
-
-
-def _page_url(call: RestCall, page: int) -> str:
-    query = urlencode({**call.query, "page": page})
-    return f"{call.hub.url}/api/v3{call.path}?{query}"
 
 
 def _positive_number(call: RestCall, name: str, default: int) -> int:
     text = call.query.get(name, "")
     return max(1, int(text)) if re.fullmatch(r"[0-9]{1,9}", text) else default
-
-
-def _path_group(found: re.Match[str]) -> str:
-    return f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})"

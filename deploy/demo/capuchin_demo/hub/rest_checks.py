@@ -15,7 +15,7 @@ READ = "checks:read"
 WRITE = "checks:write"
 
 
-async def create(call: RestCall) -> RestResponse:
+async def create_run(call: RestCall) -> RestResponse:
     _require_app(call)
     body = call.json()
     call.text("name", "CheckRun")
@@ -23,22 +23,22 @@ async def create(call: RestCall) -> RestResponse:
     sha = await asyncio.to_thread(call.repo.git.resolve, asked)
     if sha is None or sha != asked:
         raise Refusal(422, f"No commit found for SHA: {asked}")
-    run = check_actions.create(call.hub, call.repo, sha, body, call.bearer.actor)
+    run = check_actions.create(call.state, call.repo, sha, body, call.bearer.actor)
     return RestResponse(201, _run_json(call, run))
 
 
-async def show(call: RestCall) -> RestResponse:
+async def show_run(call: RestCall) -> RestResponse:
     return RestResponse(200, _run_json(call, _find_run(call)))
 
 
-async def change(call: RestCall) -> RestResponse:
+async def change_run(call: RestCall) -> RestResponse:
     _require_app(call)
     run = _find_run(call)
-    check_actions.update(call.hub, call.repo, run, call.json(), call.bearer.actor)
+    check_actions.update(call.state, call.repo, run, call.json(), call.bearer.actor)
     return RestResponse(200, _run_json(call, run))
 
 
-async def list_for_commit(call: RestCall) -> RestResponse:
+async def list_runs(call: RestCall) -> RestResponse:
     """The check runs of a commit: the latest of each name, unless `filter=all`."""
     sha = await _resolve_commit(call)
     name, status = call.query.get("check_name"), call.query.get("status")
@@ -54,7 +54,7 @@ async def list_for_commit(call: RestCall) -> RestResponse:
 
 async def list_annotations(call: RestCall) -> RestResponse:
     """The annotations, in their order of creation."""
-    here = f"{call.hub.url}/{call.repo.full_name}/blob"
+    here = f"{call.url}/{call.repo.full_name}/blob"
     empty = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
     run = _find_run(call)
     return paginate(
@@ -74,7 +74,7 @@ async def list_suites(call: RestCall) -> RestResponse:
         if suite.head_sha == sha:
             runs = [run for run in call.repo.check_runs if run.suite is suite]
             app = _app_json(call)
-            shown.append(git_json.check_suite(call.hub.url, call.repo, suite, runs, head, app))
+            shown.append(git_json.check_suite(call.url, call.repo, suite, runs, head, app))
     return paginate(call, shown, wrap="check_suites")
 
 
@@ -99,30 +99,20 @@ def _require_app(call: RestCall) -> None:
 
 
 def _app_json(call: RestCall) -> dict[str, Any]:
-    return repository_json.app(call.hub.url, call.hub.app, call.hub.bot)
+    return repository_json.app(call.url, call.state.app, call.state.bot)
 
 
 def _run_json(call: RestCall, run: CheckRun) -> dict[str, Any]:
-    return git_json.check_run(call.hub.url, call.repo, run, _app_json(call))
+    return git_json.check_run(call.url, call.repo, run, _app_json(call))
 
 
-OPERATIONS = (
-    operation("POST", REPO + "/check-runs", create, WRITE),
-    operation("GET", REPO + "/check-runs/{run}", show, READ),
-    operation("PATCH", REPO + "/check-runs/{run}", change, WRITE),
-    operation("GET", REPO + "/check-runs/{run}/annotations", list_annotations, READ),
-    operation("GET", REPO + "/commits/{ref...}/check-runs", list_for_commit, READ),
-    operation("GET", REPO + "/commits/{ref...}/check-suites", list_suites, READ),
-)
-
-
-async def show_combined(call: RestCall) -> RestResponse:
+async def show_status(call: RestCall) -> RestResponse:
     """The latest status of each context. Without any, the state is "pending", as on GitHub."""
     sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
     if sha is None:
         raise not_found()
     found = latest(call.repo.statuses, sha)
-    url = call.hub.url
+    url = call.url
     page = paginate(call, [git_json.status(url, call.repo, one) for one in found])
     body = git_json.status_summary(
         url, call.repo, sha, page.body, len(found), _overall_state(found)
@@ -142,6 +132,12 @@ def _overall_state(found: list[CommitStatus]) -> str:
     return "success" if states == {"success"} else "pending"
 
 
-STATUSES_OPERATIONS = (
-    operation("GET", REPO + "/commits/{ref...}/status", show_combined, "statuses:read"),
+OPERATIONS = (
+    operation("POST", REPO + "/check-runs", create_run, WRITE),
+    operation("GET", REPO + "/check-runs/{run}", show_run, READ),
+    operation("PATCH", REPO + "/check-runs/{run}", change_run, WRITE),
+    operation("GET", REPO + "/check-runs/{run}/annotations", list_annotations, READ),
+    operation("GET", REPO + "/commits/{ref...}/check-runs", list_runs, READ),
+    operation("GET", REPO + "/commits/{ref...}/check-suites", list_suites, READ),
+    operation("GET", REPO + "/commits/{ref...}/status", show_status, "statuses:read"),
 )

@@ -7,28 +7,27 @@ import base64
 import binascii
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from capuchin_demo.hub import git_compare, git_json, git_repository, pull_actions
 from capuchin_demo.hub.faults import GitCommandFailed, Refusal, not_found
 from capuchin_demo.hub.git_repository import Commit, GitRepo, Signature
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_repositories import REPO
 from capuchin_demo.hub.state import User, now, stamp
 
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
-
-COMMITS_READ = "contents:read"
+READ = "contents:read"
+WRITE = "contents:write"
+GIT = REPO + "/git"
 
 NOREPLY = re.compile(r"(?:\d+\+)?(.+)@users\.noreply\.github\.com")
 
 
-def find_committer(hub: LocalHub, commit: Commit) -> User | None:
+def find_committer(state: State, commit: Commit) -> User | None:
     """The account of the author's e-mail, if it is an account's noreply address."""
     found = NOREPLY.fullmatch(commit.author.email)
-    return hub.find_user(found[1]) if found else None
+    return state.find_user(found[1]) if found else None
 
 
 async def list_commits(call: RestCall) -> RestResponse:
@@ -46,7 +45,7 @@ async def list_commits(call: RestCall) -> RestResponse:
     )
 
 
-async def show(call: RestCall) -> RestResponse:
+async def show_commit(call: RestCall) -> RestResponse:
     """Show a commit by id, branch or tag; with the `sha` media type only its id."""
     rev, git = call.parts["ref"], call.repo.git
     sha = await asyncio.to_thread(git.resolve, rev)
@@ -63,7 +62,7 @@ async def show(call: RestCall) -> RestResponse:
         {
             **_commit_json(call, one),
             "stats": {"total": added + removed, "additions": added, "deletions": removed},
-            "files": [git_json.diff_entry(call.hub.url, call.repo, c, sha) for c in changed],
+            "files": [git_json.diff_entry(call.url, call.repo, c, sha) for c in changed],
         },
     )
 
@@ -78,7 +77,7 @@ async def compare(call: RestCall) -> RestResponse:
 
 
 def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
-    git, url, repo = call.repo.git, call.hub.url, call.repo
+    git, url, repo = call.repo.git, call.url, call.repo
     compared = git_compare.compare(git, base, head)
     if compared.merge_base is None:
         raise Refusal(404, "No common ancestor between the two.")
@@ -119,19 +118,8 @@ def _diff_to_parent(call: RestCall, one: Commit) -> list[git_repository.ChangedF
 
 
 def _commit_json(call: RestCall, one: Commit) -> dict[str, Any]:
-    return git_json.commit(call.hub.url, call.repo, one, find_committer(call.hub, one))
+    return git_json.commit(call.url, call.repo, one, find_committer(call.state, one))
 
-
-COMMITS_OPERATIONS = (
-    operation("GET", REPO + "/commits", list_commits, COMMITS_READ),
-    operation("GET", REPO + "/compare/{basehead...}", compare, COMMITS_READ),
-)
-FALLBACK_OPERATIONS = (operation("GET", REPO + "/commits/{ref...}", show, COMMITS_READ),)
-"""Tried after `checks`, whose paths continue after a ref that may contain slashes."""
-
-
-READ = "contents:read"
-WRITE = "contents:write"
 
 FILE_MODES = ("100644", "100755", "120000", "160000")
 
@@ -146,7 +134,7 @@ async def create_blob(call: RestCall) -> RestResponse:
         raise Refusal(422, 'Invalid request.\n\n"content" wasn\'t supplied.')
     data = _decode(content, str(body.get("encoding", "utf-8")))
     sha = await asyncio.to_thread(call.repo.git.write_blob, data)
-    shape = git_json.blob(call.hub.url, call.repo, sha, b"")
+    shape = git_json.blob(call.url, call.repo, sha, b"")
     return RestResponse(201, {"sha": sha, "url": shape["url"]})
 
 
@@ -157,7 +145,7 @@ async def show_blob(call: RestCall) -> RestResponse:
     data = await asyncio.to_thread(git.read_object, "blob", sha)
     if "raw" in call.headers.get("accept", ""):
         return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, git_json.blob(call.hub.url, call.repo, sha, data))
+    return RestResponse(200, git_json.blob(call.url, call.repo, sha, data))
 
 
 async def create_tree(call: RestCall) -> RestResponse:
@@ -180,7 +168,7 @@ def _create_tree(call: RestCall) -> RestResponse:
         sha = git.write_paths(base, files)
     except GitCommandFailed:
         raise Refusal(422, "tree.path contains a malformed path component") from None
-    return RestResponse(201, git_json.tree(call.hub.url, call.repo, sha, git.list_entries(sha)))
+    return RestResponse(201, git_json.tree(call.url, call.repo, sha, git.list_entries(sha)))
 
 
 def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | None]:
@@ -213,7 +201,7 @@ async def show_tree(call: RestCall) -> RestResponse:
         raise not_found() from None
     recursive = bool(call.query.get("recursive"))
     lines = await asyncio.to_thread(lambda: git.list_entries(sha, recursive=recursive))
-    return RestResponse(200, git_json.tree(call.hub.url, call.repo, sha, lines))
+    return RestResponse(200, git_json.tree(call.url, call.repo, sha, lines))
 
 
 async def create_commit(call: RestCall) -> RestResponse:
@@ -236,15 +224,15 @@ def _create_commit(call: RestCall) -> RestResponse:
         else author
     )
     sha = git.write_commit(tree, parents, message, author, by)
-    return RestResponse(201, git_json.git_commit(call.hub.url, call.repo, git.read_commit(sha)))
+    return RestResponse(201, git_json.git_commit(call.url, call.repo, git.read_commit(sha)))
 
 
-async def show_commit(call: RestCall) -> RestResponse:
+async def show_git_commit(call: RestCall) -> RestResponse:
     sha, git = call.parts["sha"], call.repo.git
     if await asyncio.to_thread(git.object_kind, sha) != "commit":
         raise not_found()
     commit = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, git_json.git_commit(call.hub.url, call.repo, commit))
+    return RestResponse(200, git_json.git_commit(call.url, call.repo, commit))
 
 
 def noreply_address(user: User) -> str:
@@ -286,37 +274,23 @@ def _require_not_empty(git: GitRepo) -> None:
         raise Refusal(409, "Git Repository is empty.")
 
 
-GIT = REPO + "/git"
-
-OPERATIONS = (
-    operation("POST", GIT + "/blobs", create_blob, WRITE),
-    operation("GET", GIT + "/blobs/{sha}", show_blob, READ),
-    operation("POST", GIT + "/trees", create_tree, WRITE),
-    operation("GET", GIT + "/trees/{sha...}", show_tree, READ),
-    operation("POST", GIT + "/commits", create_commit, WRITE),
-    operation("GET", GIT + "/commits/{sha}", show_commit, READ),
-)
-
-
-async def gitrefs_show(call: RestCall) -> RestResponse:
+async def show_ref(call: RestCall) -> RestResponse:
     """Show a ref by its exact name; a prefix of other names is 404."""
     name = f"refs/{call.parts['ref']}"
     sha = (await asyncio.to_thread(call.repo.git.list_refs, "")).get(name)
     if sha is None:
         raise not_found()
-    return RestResponse(200, git_json.ref(call.hub.url, call.repo, name, sha))
+    return RestResponse(200, git_json.ref(call.url, call.repo, name, sha))
 
 
-async def list_matching(call: RestCall) -> RestResponse:
+async def list_matching_refs(call: RestCall) -> RestResponse:
     prefix = f"refs/{call.parts['ref']}"
     every = await asyncio.to_thread(call.repo.git.list_refs, "")
     found = {name: sha for name, sha in every.items() if name.startswith(prefix)}
-    return RestResponse(
-        200, [git_json.ref(call.hub.url, call.repo, n, s) for n, s in found.items()]
-    )
+    return RestResponse(200, [git_json.ref(call.url, call.repo, n, s) for n, s in found.items()])
 
 
-async def create(call: RestCall) -> RestResponse:
+async def create_ref(call: RestCall) -> RestResponse:
     git, name, sha = call.repo.git, call.text("ref", "Reference"), call.text("sha", "Reference")
     before = await asyncio.to_thread(git.list_refs, "")
     if not before:
@@ -329,11 +303,11 @@ async def create(call: RestCall) -> RestResponse:
         raise Refusal(422, "Reference already exists")
     await _require_object(call, sha)
     await _set_ref(call, name, sha, before)
-    shape = git_json.ref(call.hub.url, call.repo, name, sha)
+    shape = git_json.ref(call.url, call.repo, name, sha)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
-async def move(call: RestCall) -> RestResponse:
+async def move_ref(call: RestCall) -> RestResponse:
     """Move a ref; without `force` only forward (422)."""
     git, name, sha = call.repo.git, f"refs/{call.parts['ref']}", call.text("sha", "Reference")
     before = await asyncio.to_thread(git.list_refs, "")
@@ -344,10 +318,10 @@ async def move(call: RestCall) -> RestResponse:
     if not forward and call.json().get("force") is not True:
         raise Refusal(422, "Update is not a fast forward")
     await _set_ref(call, name, sha, before)
-    return RestResponse(200, git_json.ref(call.hub.url, call.repo, name, sha))
+    return RestResponse(200, git_json.ref(call.url, call.repo, name, sha))
 
 
-async def remove(call: RestCall) -> RestResponse:
+async def delete_ref(call: RestCall) -> RestResponse:
     git, name = call.repo.git, f"refs/{call.parts['ref']}"
     before = await asyncio.to_thread(git.list_refs, "")
     if name not in before:
@@ -356,7 +330,7 @@ async def remove(call: RestCall) -> RestResponse:
         raise Refusal(422, "Cannot delete the default branch")
     await asyncio.to_thread(git.delete_ref, name)
     after = {ref: sha for ref, sha in before.items() if ref != name}
-    await pull_actions.announce_ref_changes(call.hub, call.repo, before, after, call.bearer.actor)
+    await pull_actions.announce_ref_changes(call.state, call.repo, before, after, call.bearer.actor)
     return RestResponse(204)
 
 
@@ -371,14 +345,23 @@ async def _set_ref(call: RestCall, name: str, sha: str, before: dict[str, str]) 
     except GitCommandFailed:
         raise Refusal(422, "Reference update failed") from None
     await pull_actions.announce_ref_changes(
-        call.hub, call.repo, before, {**before, name: sha}, call.bearer.actor
+        call.state, call.repo, before, {**before, name: sha}, call.bearer.actor
     )
 
 
-GITREFS_OPERATIONS = (
-    operation("GET", GIT + "/ref/{ref...}", gitrefs_show, READ),
-    operation("GET", GIT + "/matching-refs/{ref...}", list_matching, READ),
-    operation("POST", GIT + "/refs", create, WRITE),
-    operation("PATCH", GIT + "/refs/{ref...}", move, WRITE),
-    operation("DELETE", GIT + "/refs/{ref...}", remove, WRITE),
+OPERATIONS = (
+    operation("GET", REPO + "/compare/{basehead...}", compare, READ),
+    operation("POST", GIT + "/blobs", create_blob, WRITE),
+    operation("GET", GIT + "/blobs/{sha}", show_blob, READ),
+    operation("POST", GIT + "/trees", create_tree, WRITE),
+    operation("GET", GIT + "/trees/{sha...}", show_tree, READ),
+    operation("POST", GIT + "/commits", create_commit, WRITE),
+    operation("GET", GIT + "/commits/{sha}", show_git_commit, READ),
+    operation("GET", GIT + "/ref/{ref...}", show_ref, READ),
+    operation("GET", GIT + "/matching-refs/{ref...}", list_matching_refs, READ),
+    operation("POST", GIT + "/refs", create_ref, WRITE),
+    operation("PATCH", GIT + "/refs/{ref...}", move_ref, WRITE),
+    operation("DELETE", GIT + "/refs/{ref...}", delete_ref, WRITE),
+    operation("GET", REPO + "/commits", list_commits, READ),
+    operation("GET", REPO + "/commits/{ref...}", show_commit, READ),
 )

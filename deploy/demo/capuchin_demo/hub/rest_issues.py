@@ -26,7 +26,7 @@ async def list_issues(call: RestCall) -> RestResponse:
     }
     order = orders.get(call.query.get("sort", ""), lambda issue: issue.number)
     found.sort(key=order, reverse=call.query.get("direction", "desc") != "asc")
-    return paginate(call, [issue_json.issue(call.hub.url, issue) for issue in found])
+    return paginate(call, [issue_json.issue(call.url, issue) for issue in found])
 
 
 def _matches_query(call: RestCall, issue: Issue) -> bool:
@@ -41,10 +41,10 @@ def _matches_query(call: RestCall, issue: Issue) -> bool:
     )
 
 
-async def create(call: RestCall) -> RestResponse:
+async def create_issue(call: RestCall) -> RestResponse:
     body = call.json()
     issue = issue_actions.open_issue(
-        call.hub,
+        call.state,
         call.repo,
         call.text("title", "Issue"),
         body.get("body"),
@@ -52,19 +52,19 @@ async def create(call: RestCall) -> RestResponse:
         label_names(body.get("labels", [])),
         _find_accounts(call, body.get("assignees", [])),
     )
-    return RestResponse(201, issue_json.issue(call.hub.url, issue))
+    return RestResponse(201, issue_json.issue(call.url, issue))
 
 
-async def show(call: RestCall) -> RestResponse:
-    return RestResponse(200, issue_json.issue(call.hub.url, call.issue()))
+async def show_issue(call: RestCall) -> RestResponse:
+    return RestResponse(200, issue_json.issue(call.url, call.issue()))
 
 
-async def change(call: RestCall) -> RestResponse:
-    hub, issue, by, body = call.hub, call.issue(), call.bearer.actor, call.json()
+async def change_issue(call: RestCall) -> RestResponse:
+    hub, issue, by, body = call.state, call.issue(), call.bearer.actor, call.json()
     state = body.get("state")
     if state not in (None, "open", "closed"):
         raise invalid("Issue", "state")
-    issue_actions.edit(hub, issue, by, body.get("title"), body.get("body"))
+    issue_actions.edit_issue(hub, issue, by, body.get("title"), body.get("body"))
     if "labels" in body:
         issue_actions.set_labels(hub, issue, label_names(body["labels"] or []), by)
     if "assignees" in body:
@@ -74,8 +74,9 @@ async def change(call: RestCall) -> RestResponse:
         for user in wanted:
             issue_actions.assign(hub, issue, user, by)
     if state is not None:
-        issue_actions.set_state(hub, issue, by, state, body.get("state_reason") or "completed")
-    return RestResponse(200, issue_json.issue(hub.url, issue))
+        reason = body.get("state_reason") or "completed"
+        issue_actions.set_issue_state(hub, issue, by, state, reason)
+    return RestResponse(200, issue_json.issue(call.url, issue))
 
 
 def label_names(labels: Any) -> list[str]:
@@ -95,16 +96,8 @@ def label_names(labels: Any) -> list[str]:
 
 def _find_accounts(call: RestCall, logins: list[Any]) -> list[User]:
     """The accounts to assign. Those that cannot be assigned are ignored, as on GitHub."""
-    found = (call.hub.find_user(str(login)) for login in logins)
+    found = (call.state.find_user(str(login)) for login in logins)
     return [user for user in found if user is not None]
-
-
-OPERATIONS = (
-    operation("GET", REPO + "/issues", list_issues, READ),
-    operation("POST", REPO + "/issues", create, "issues:write"),
-    operation("GET", REPO + "/issues/{number}", show, READ),
-    operation("PATCH", REPO + "/issues/{number}", change, WRITE),
-)
 
 
 def find_comment(call: RestCall) -> Comment:
@@ -122,10 +115,10 @@ def find_comment(call: RestCall) -> Comment:
 async def list_comments(call: RestCall) -> RestResponse:
     since = call.query.get("since", "")
     shown = [c for c in call.issue().comments if stamp(c.updated_at) >= since]
-    return paginate(call, [issue_json.comment(call.hub.url, comment) for comment in shown])
+    return paginate(call, [issue_json.comment(call.url, comment) for comment in shown])
 
 
-async def list_all(call: RestCall) -> RestResponse:
+async def list_all_comments(call: RestCall) -> RestResponse:
     """The comments on all issues and pull requests, by default sorted by id, as on GitHub."""
     since = call.query.get("since", "")
     found = [c for one in call.repo.issues.values() for c in one.comments]
@@ -133,7 +126,7 @@ async def list_all(call: RestCall) -> RestResponse:
     shown.sort(
         key=lambda c: (_sort_key(call, c), c.id), reverse=call.query.get("direction") == "desc"
     )
-    return paginate(call, [issue_json.comment(call.hub.url, comment) for comment in shown])
+    return paginate(call, [issue_json.comment(call.url, comment) for comment in shown])
 
 
 def _sort_key(call: RestCall, comment: Comment) -> str:
@@ -142,32 +135,32 @@ def _sort_key(call: RestCall, comment: Comment) -> str:
     return stamp(moment) if moment else ""
 
 
-async def comments_create(call: RestCall) -> RestResponse:
+async def create_comment(call: RestCall) -> RestResponse:
     issue = call.issue()
-    comment = issue_actions.add(
-        call.hub, issue, call.text("body", "IssueComment"), call.bearer.actor
+    comment = issue_actions.add_comment(
+        call.state, issue, call.text("body", "IssueComment"), call.bearer.actor
     )
-    shape = issue_json.comment(call.hub.url, comment)
+    shape = issue_json.comment(call.url, comment)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
-async def comments_show(call: RestCall) -> RestResponse:
-    return RestResponse(200, issue_json.comment(call.hub.url, find_comment(call)))
+async def show_comment(call: RestCall) -> RestResponse:
+    return RestResponse(200, issue_json.comment(call.url, find_comment(call)))
 
 
-async def comments_change(call: RestCall) -> RestResponse:
+async def change_comment(call: RestCall) -> RestResponse:
     comment = find_comment(call)
     _require_ownership(call, comment)
-    issue_actions.comments_edit(
-        call.hub, comment, call.text("body", "IssueComment"), call.bearer.actor
+    issue_actions.edit_comment(
+        call.state, comment, call.text("body", "IssueComment"), call.bearer.actor
     )
-    return RestResponse(200, issue_json.comment(call.hub.url, comment))
+    return RestResponse(200, issue_json.comment(call.url, comment))
 
 
-async def remove(call: RestCall) -> RestResponse:
+async def delete_comment(call: RestCall) -> RestResponse:
     comment = find_comment(call)
     _require_ownership(call, comment)
-    issue_actions.comments_delete(call.hub, comment, call.bearer.actor)
+    issue_actions.delete_comment(call.state, comment, call.bearer.actor)
     return RestResponse(204)
 
 
@@ -178,21 +171,11 @@ def _require_ownership(call: RestCall, comment: Comment) -> None:
         raise Refusal(403, "Must have admin rights to Repository.")
 
 
-COMMENTS_OPERATIONS = (
-    operation("GET", REPO + "/issues/comments", list_all, READ),
-    operation("GET", REPO + "/issues/comments/{comment}", comments_show, READ),
-    operation("PATCH", REPO + "/issues/comments/{comment}", comments_change, WRITE),
-    operation("DELETE", REPO + "/issues/comments/{comment}", remove, WRITE),
-    operation("GET", REPO + "/issues/{number}/comments", list_comments, READ),
-    operation("POST", REPO + "/issues/{number}/comments", comments_create, WRITE),
-)
+async def list_issue_labels(call: RestCall) -> RestResponse:
+    return paginate(call, issue_json.labels(call.url, call.issue()))
 
 
-async def list_for_issue(call: RestCall) -> RestResponse:
-    return paginate(call, issue_json.labels(call.hub.url, call.issue()))
-
-
-async def add(call: RestCall) -> RestResponse:
+async def add_labels(call: RestCall) -> RestResponse:
     """Add labels. The body is `{"labels": [...]}` or a bare list."""
     issue = call.issue()
     try:
@@ -200,29 +183,29 @@ async def add(call: RestCall) -> RestResponse:
     except ValueError:
         raise Refusal(400, "Problems parsing JSON") from None
     asked = cast("dict[str, Any]", body).get("labels") if isinstance(body, dict) else body
-    issue_actions.add_labels(call.hub, issue, label_names(asked), call.bearer.actor)
-    return RestResponse(200, issue_json.labels(call.hub.url, issue))
+    issue_actions.add_labels(call.state, issue, label_names(asked), call.bearer.actor)
+    return RestResponse(200, issue_json.labels(call.url, issue))
 
 
-async def labels_remove(call: RestCall) -> RestResponse:
+async def remove_label(call: RestCall) -> RestResponse:
     issue = call.issue()
-    issue_actions.remove_label(call.hub, issue, call.parts["name"], call.bearer.actor)
-    return RestResponse(200, issue_json.labels(call.hub.url, issue))
+    issue_actions.remove_label(call.state, issue, call.parts["name"], call.bearer.actor)
+    return RestResponse(200, issue_json.labels(call.url, issue))
 
 
 async def list_events(call: RestCall) -> RestResponse:
     """The label events of an issue's history, oldest first."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.event]
-    return paginate(call, [issue_json.label_event(call.hub.url, issue, one) for one in named])
+    return paginate(call, [issue_json.label_event(call.url, issue, one) for one in named])
 
 
-async def list_for_repo(call: RestCall) -> RestResponse:
+async def list_labels(call: RestCall) -> RestResponse:
     every = call.repo.labels.values()
-    return paginate(call, [repository_json.label(call.hub.url, call.repo, one) for one in every])
+    return paginate(call, [repository_json.label(call.url, call.repo, one) for one in every])
 
 
-async def labels_create(call: RestCall) -> RestResponse:
+async def create_label(call: RestCall) -> RestResponse:
     body, name = call.json(), call.text("name", "Label")
     if len(name) > issue_actions.LONGEST_LABEL:
         raise invalid("Label", "name")
@@ -231,33 +214,22 @@ async def labels_create(call: RestCall) -> RestResponse:
     color = str(body.get("color", "ededed"))
     if not re.fullmatch(r"[0-9a-fA-F]{6}", color):
         raise invalid("Label", "color")
-    label = Label(call.hub.next_id(), name, color, body.get("description"))
+    label = Label(call.state.next_id(), name, color, body.get("description"))
     call.repo.labels[name.lower()] = label
-    return RestResponse(201, repository_json.label(call.hub.url, call.repo, label))
+    return RestResponse(201, repository_json.label(call.url, call.repo, label))
 
 
-async def labels_show(call: RestCall) -> RestResponse:
+async def show_label(call: RestCall) -> RestResponse:
     label = call.repo.labels.get(call.parts["name"].lower())
     if label is None:
         raise not_found()
-    return RestResponse(200, repository_json.label(call.hub.url, call.repo, label))
-
-
-LABELS_OPERATIONS = (
-    operation("GET", REPO + "/issues/{number}/labels", list_for_issue, READ),
-    operation("GET", REPO + "/issues/{number}/events", list_events, READ),
-    operation("POST", REPO + "/issues/{number}/labels", add, WRITE),
-    operation("DELETE", REPO + "/issues/{number}/labels/{name}", labels_remove, WRITE),
-    operation("GET", REPO + "/labels", list_for_repo, READ),
-    operation("POST", REPO + "/labels", labels_create, WRITE),
-    operation("GET", REPO + "/labels/{name}", labels_show, READ),
-)
+    return RestResponse(200, repository_json.label(call.url, call.repo, label))
 
 
 async def list_timeline(call: RestCall) -> RestResponse:
     """The entries, oldest first: labels, and references from the same repository."""
     issue = call.issue()
-    url = call.hub.url
+    url = call.url
     moments = [
         (entry.at, issue_json.label_event(url, issue, entry))
         for entry in issue.timeline
@@ -279,4 +251,23 @@ def _has_mention(other: Issue, issue: Issue) -> bool:
     return any(re.search(word, text, re.I) for text in texts)
 
 
-TIMELINE_OPERATIONS = (operation("GET", REPO + "/issues/{number}/timeline", list_timeline, READ),)
+OPERATIONS = (
+    operation("GET", REPO + "/issues", list_issues, READ),
+    operation("POST", REPO + "/issues", create_issue, "issues:write"),
+    operation("GET", REPO + "/issues/comments", list_all_comments, READ),
+    operation("GET", REPO + "/issues/comments/{comment}", show_comment, READ),
+    operation("PATCH", REPO + "/issues/comments/{comment}", change_comment, WRITE),
+    operation("DELETE", REPO + "/issues/comments/{comment}", delete_comment, WRITE),
+    operation("GET", REPO + "/issues/{number}", show_issue, READ),
+    operation("PATCH", REPO + "/issues/{number}", change_issue, WRITE),
+    operation("GET", REPO + "/issues/{number}/comments", list_comments, READ),
+    operation("POST", REPO + "/issues/{number}/comments", create_comment, WRITE),
+    operation("GET", REPO + "/issues/{number}/labels", list_issue_labels, READ),
+    operation("POST", REPO + "/issues/{number}/labels", add_labels, WRITE),
+    operation("DELETE", REPO + "/issues/{number}/labels/{name}", remove_label, WRITE),
+    operation("GET", REPO + "/issues/{number}/events", list_events, READ),
+    operation("GET", REPO + "/issues/{number}/timeline", list_timeline, READ),
+    operation("GET", REPO + "/labels", list_labels, READ),
+    operation("POST", REPO + "/labels", create_label, WRITE),
+    operation("GET", REPO + "/labels/{name}", show_label, READ),
+)

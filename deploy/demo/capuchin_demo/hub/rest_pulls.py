@@ -10,10 +10,10 @@ from typing import Any, cast
 from capuchin_demo.hub import (
     git_compare,
     git_json,
-    git_repository,
     issue_actions,
     issue_json,
     pull_actions,
+    rest_issues,
 )
 from capuchin_demo.hub.faults import Refusal, invalid, not_found, unprocessable
 from capuchin_demo.hub.git_repository import Commit
@@ -28,14 +28,13 @@ from capuchin_demo.hub.rest_call import (
     paginate,
 )
 from capuchin_demo.hub.rest_git import find_committer
-from capuchin_demo.hub.rest_issues import READ as REACTIONS_READ
-from capuchin_demo.hub.rest_issues import WRITE as REACTIONS_WRITE
 from capuchin_demo.hub.rest_issues import find_comment
 from capuchin_demo.hub.rest_repositories import REPO
 from capuchin_demo.hub.state import Pull, Reaction, Review, ReviewComment, stamp
 
 READ = "pull_requests:read"
 WRITE = "pull_requests:write"
+PULL = REPO + "/pulls/{number}"
 
 
 def find_pull(call: RestCall) -> Pull:
@@ -48,7 +47,7 @@ def find_pull(call: RestCall) -> Pull:
 
 def pull_json(call: RestCall, pull: Pull) -> dict[str, Any]:
     """`pull-request`. Reads git on the first call."""
-    return issue_json.pull(call.hub.url, pull, call.hub.pull_facts(pull))
+    return issue_json.pull(call.url, pull, call.state.pull_facts(pull))
 
 
 async def list_pulls(call: RestCall) -> RestResponse:
@@ -64,7 +63,7 @@ async def list_pulls(call: RestCall) -> RestResponse:
     ]
     if asked.get("direction", "desc") != "asc":
         every.reverse()
-    return paginate(call, [issue_json.simple_pull(call.hub.url, pull) for pull in every])
+    return paginate(call, [issue_json.simple_pull(call.url, pull) for pull in every])
 
 
 async def list_with_commit(call: RestCall) -> RestResponse:
@@ -84,10 +83,10 @@ async def list_with_commit(call: RestCall) -> RestResponse:
 
     found = await asyncio.to_thread(lambda: [pull for pull in call.repo.pulls if holds(pull)])
     merged = [pull for pull in found if pull.merged_at]
-    return paginate(call, [issue_json.simple_pull(call.hub.url, pull) for pull in merged or found])
+    return paginate(call, [issue_json.simple_pull(call.url, pull) for pull in merged or found])
 
 
-async def create(call: RestCall) -> RestResponse:
+async def create_pull(call: RestCall) -> RestResponse:
     """Open a pull request. `head` may contain the owner; there are no forks, so it must be ours."""
     body = call.json()
     head = call.text("head", "PullRequest")
@@ -102,29 +101,29 @@ async def create(call: RestCall) -> RestResponse:
         draft=body.get("draft") is True,
         maintainer_can_modify=body.get("maintainer_can_modify", True) is True,
     )
-    pull = await pull_actions.open_pull(call.hub, call.repo, asked, call.bearer.actor)
+    pull = await pull_actions.open_pull(call.state, call.repo, asked, call.bearer.actor)
     shape = pull_json(call, pull)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
-async def show(call: RestCall) -> RestResponse:
+async def show_pull(call: RestCall) -> RestResponse:
     """Show a pull request; with the `diff` media type, the text of its diff."""
     pull = find_pull(call)
-    await asyncio.to_thread(call.hub.pull_facts, pull)
+    await asyncio.to_thread(call.state.pull_facts, pull)
     if "diff" in call.headers.get("accept", ""):
-        text = await asyncio.to_thread(_diff_text, pull)
+        text = await asyncio.to_thread(git_compare.pull_diff, pull)
         return RestResponse(200, text.encode(), {"content-type": "application/vnd.github.diff"})
     return RestResponse(200, pull_json(call, pull))
 
 
-async def change(call: RestCall) -> RestResponse:
-    hub, pull, body, by = call.hub, find_pull(call), call.json(), call.bearer.actor
+async def change_pull(call: RestCall) -> RestResponse:
+    pull, body, by = find_pull(call), call.json(), call.bearer.actor
     state = body.get("state")
     if state not in (None, "open", "closed"):
         raise invalid("PullRequest", "state")
-    issue_actions.edit(hub, pull, by, body.get("title"), body.get("body"))
+    issue_actions.edit_issue(call.state, pull, by, body.get("title"), body.get("body"))
     if state is not None:
-        issue_actions.set_state(hub, pull, by, state, "completed")
+        issue_actions.set_issue_state(call.state, pull, by, state, "completed")
     return RestResponse(200, pull_json(call, pull))
 
 
@@ -134,55 +133,26 @@ async def list_commits(call: RestCall) -> RestResponse:
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(
         call,
-        [
-            git_json.commit(call.hub.url, pull.repo, c, find_committer(call.hub, c))
-            for c in log[::-1]
-        ],
+        [git_json.commit(call.url, pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
     )
 
 
 async def list_files(call: RestCall) -> RestResponse:
     pull = find_pull(call)
-    changed = await asyncio.to_thread(_diff_files, pull)
-    shape = (git_json.diff_entry(call.hub.url, pull.repo, one, pull.head_sha) for one in changed)
+    changed = await asyncio.to_thread(git_compare.changed_files, pull)
+    shape = (git_json.diff_entry(call.url, pull.repo, one, pull.head_sha) for one in changed)
     return paginate(call, list(shape))
 
 
 async def request_reviewers(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     asked = call.json().get("reviewers", [])
-    users = [call.hub.find_user(str(login)) for login in asked]
+    users = [call.state.find_user(str(login)) for login in asked]
     known = [user for user in users if user is not None]
     if len(known) != len(users):
         raise invalid("PullRequest", "reviewers")
-    pull_actions.request_reviewers(call.hub, pull, known, call.bearer.actor)
-    return RestResponse(201, issue_json.simple_pull(call.hub.url, pull))
-
-
-def _diff_files(pull: Pull) -> list[git_repository.ChangedFile]:
-    git = pull.repo.git
-    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
-    return git_compare.diff_files(git, compared.merge_base or pull.base_sha, pull.head_sha)
-
-
-def _diff_text(pull: Pull) -> str:
-    git = pull.repo.git
-    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
-    return git_compare.diff_text(git, compared.merge_base or pull.base_sha, pull.head_sha)
-
-
-PULL = REPO + "/pulls/{number}"
-
-OPERATIONS = (
-    operation("GET", REPO + "/pulls", list_pulls, READ),
-    operation("POST", REPO + "/pulls", create, WRITE),
-    operation("GET", REPO + "/commits/{ref...}/pulls", list_with_commit, READ),
-    operation("GET", PULL, show, READ),
-    operation("PATCH", PULL, change, WRITE),
-    operation("GET", PULL + "/commits", list_commits, READ),
-    operation("GET", PULL + "/files", list_files, READ),
-    operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
-)
+    pull_actions.request_reviewers(call.state, pull, known, call.bearer.actor)
+    return RestResponse(201, issue_json.simple_pull(call.url, pull))
 
 
 STATES = {
@@ -195,13 +165,13 @@ STATES = {
 
 async def list_reviews(call: RestCall) -> RestResponse:
     pull = find_pull(call)
-    return paginate(call, [issue_json.review(call.hub.url, pull, one) for one in pull.reviews])
+    return paginate(call, [issue_json.review(call.url, pull, one) for one in pull.reviews])
 
 
 async def list_comments(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     every = [comment for review in pull.reviews for comment in review.comments]
-    return paginate(call, [issue_json.review_comment(call.hub.url, pull, one) for one in every])
+    return paginate(call, [issue_json.review_comment(call.url, pull, one) for one in every])
 
 
 async def list_all_comments(call: RestCall) -> RestResponse:
@@ -213,10 +183,10 @@ async def list_all_comments(call: RestCall) -> RestResponse:
         key=lambda one: (stamp(one[1].created_at) if "sort" in call.query else "", one[1].id),
         reverse=call.query.get("direction") == "desc",
     )
-    return paginate(call, [issue_json.review_comment(call.hub.url, p, c) for p, c in found])
+    return paginate(call, [issue_json.review_comment(call.url, p, c) for p, c in found])
 
 
-async def reviews_create(call: RestCall) -> RestResponse:
+async def create_review(call: RestCall) -> RestResponse:
     """Create a review. Its comments must be on lines that the diff shows (422)."""
     pull, body, who = find_pull(call), call.json(), call.bearer
     event = body.get("event")
@@ -227,12 +197,14 @@ async def reviews_create(call: RestCall) -> RestResponse:
     if not text and event in ("COMMENT", "REQUEST_CHANGES"):
         raise unprocessable("Body can't be blank")
     commit = str(body.get("commit_id") or pull.head_sha)
-    review = Review(call.hub.next_id(), who.actor, text, STATES[event], commit)
-    hunks = await asyncio.to_thread(_read_hunks, pull)
+    review = Review(call.state.next_id(), who.actor, text, STATES[event], commit)
+    hunks = {
+        one.path: one.patch for one in await asyncio.to_thread(git_compare.changed_files, pull)
+    }
     for fields in cast("list[dict[str, Any]]", body.get("comments") or []):
         review.comments.append(_build_comment(call, review, fields, hunks))
-    pull_actions.add_review(call.hub, pull, review)
-    return RestResponse(200, issue_json.review(call.hub.url, pull, review))
+    pull_actions.add_review(call.state, pull, review)
+    return RestResponse(200, issue_json.review(call.url, pull, review))
 
 
 async def reply(call: RestCall) -> RestResponse:
@@ -243,8 +215,8 @@ async def reply(call: RestCall) -> RestResponse:
         raise not_found()
     text = call.text("body", "PullRequestReviewComment")
     check_body(text, "PullRequestReviewComment")
-    made = pull_actions.reply(call.hub, pull, first, text, call.bearer.actor)
-    shape = issue_json.review_comment(call.hub.url, pull, made)
+    made = pull_actions.reply(call.state, pull, first, text, call.bearer.actor)
+    shape = issue_json.review_comment(call.url, pull, made)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
@@ -258,14 +230,7 @@ def _build_comment(
     if not isinstance(line, int) or line not in _line_numbers(patch, side == "RIGHT"):
         raise unprocessable("Line could not be resolved")
     text = str(fields.get("body") or "")
-    return ReviewComment(call.hub.next_id(), review, path, line, side, text, patch)
-
-
-def _read_hunks(pull: Pull) -> dict[str, str]:
-    git = pull.repo.git
-    compared = git_compare.compare(git, pull.base_sha, pull.head_sha)
-    base = compared.merge_base or pull.base_sha
-    return {one.path: one.patch for one in git_compare.diff_files(git, base, pull.head_sha)}
+    return ReviewComment(call.state.next_id(), review, path, line, side, text, patch)
 
 
 def _line_numbers(patch: str, right: bool) -> set[int]:
@@ -279,15 +244,6 @@ def _line_numbers(patch: str, right: bool) -> set[int]:
             shown.add(number)
             number += 1
     return shown
-
-
-REVIEWS_OPERATIONS = (
-    operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
-    operation("GET", PULL + "/reviews", list_reviews, READ),
-    operation("POST", PULL + "/reviews", reviews_create, WRITE),
-    operation("GET", PULL + "/comments", list_comments, READ),
-    operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
-)
 
 
 FindReactions = Callable[[RestCall], list[Reaction]]
@@ -313,7 +269,7 @@ def _list_handler(find: FindReactions) -> Handler:
     async def list_reactions(call: RestCall) -> RestResponse:
         content = call.query.get("content")
         shown = [one for one in find(call) if content in (None, one.content)]
-        return paginate(call, [issue_json.reaction(call.hub.url, one) for one in shown])
+        return paginate(call, [issue_json.reaction(call.url, one) for one in shown])
 
     return list_reactions
 
@@ -322,8 +278,8 @@ def _create_handler(find: FindReactions) -> Handler:
     async def create(call: RestCall) -> RestResponse:
         every = find(call)
         content = call.text("content", "Reaction")
-        reaction, new = issue_actions.react(call.hub, every, content, call.bearer.actor)
-        return RestResponse(201 if new else 200, issue_json.reaction(call.hub.url, reaction))
+        reaction, new = issue_actions.react(call.state, every, content, call.bearer.actor)
+        return RestResponse(201 if new else 200, issue_json.reaction(call.url, reaction))
 
     return create
 
@@ -347,23 +303,31 @@ def _reaction_operations(
     path: str, find: FindReactions, read: str, write: str
 ) -> tuple[Operation, ...]:
     return (
-        operation("GET", path, _list_handler(find), read),
-        operation("POST", path, _create_handler(find), write),
-        operation("DELETE", path + "/{reaction}", _remove_handler(find), write),
+        operation("GET", path + "/reactions", _list_handler(find), read),
+        operation("POST", path + "/reactions", _create_handler(find), write),
+        operation("DELETE", path + "/reactions/{reaction}", _remove_handler(find), write),
     )
 
 
-REACTIONS_OPERATIONS = (
+OPERATIONS = (
+    operation("GET", REPO + "/pulls", list_pulls, READ),
+    operation("POST", REPO + "/pulls", create_pull, WRITE),
+    operation("GET", REPO + "/pulls/comments", list_all_comments, READ),
+    operation("GET", PULL, show_pull, READ),
+    operation("PATCH", PULL, change_pull, WRITE),
+    operation("GET", PULL + "/commits", list_commits, READ),
+    operation("GET", PULL + "/files", list_files, READ),
+    operation("GET", PULL + "/reviews", list_reviews, READ),
+    operation("POST", PULL + "/reviews", create_review, WRITE),
+    operation("GET", PULL + "/comments", list_comments, READ),
+    operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
+    operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
+    operation("GET", REPO + "/commits/{ref...}/pulls", list_with_commit, READ),
     *_reaction_operations(
-        REPO + "/issues/comments/{comment}/reactions",
-        _comment_reactions,
-        REACTIONS_READ,
-        REACTIONS_WRITE,
+        REPO + "/issues/comments/{comment}", _comment_reactions, rest_issues.READ, rest_issues.WRITE
     ),
     *_reaction_operations(
-        REPO + "/pulls/comments/{comment}/reactions", _line_reactions, READ, WRITE
+        REPO + "/issues/{number}", _issue_reactions, rest_issues.READ, rest_issues.WRITE
     ),
-    *_reaction_operations(
-        REPO + "/issues/{number}/reactions", _issue_reactions, REACTIONS_READ, REACTIONS_WRITE
-    ),
+    *_reaction_operations(REPO + "/pulls/comments/{comment}", _line_reactions, READ, WRITE),
 )

@@ -19,15 +19,15 @@ MAX_INLINE = 1024 * 1024
 """In bytes. For larger files, GitHub leaves `content` empty and requires the raw media type."""
 
 
-async def show(call: RestCall) -> RestResponse:
-    return RestResponse(200, repository_json.full_repository(call.hub.url, call.repo))
+async def show_repository(call: RestCall) -> RestResponse:
+    return RestResponse(200, repository_json.full_repository(call.url, call.repo))
 
 
 async def show_permission(call: RestCall) -> RestResponse:
-    user = call.hub.find_user(call.parts["login"])
+    user = call.state.find_user(call.parts["login"])
     if user is None or user.type == "Bot":
         raise Refusal(404, f"{call.parts['login']} is not a user")
-    return RestResponse(200, repository_json.permission(call.hub.url, call.repo, user))
+    return RestResponse(200, repository_json.permission(call.url, call.repo, user))
 
 
 async def show_contents(call: RestCall) -> RestResponse:
@@ -38,7 +38,7 @@ async def show_contents(call: RestCall) -> RestResponse:
 
 
 def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
-    git, url = call.repo.git, call.hub.url
+    git, url = call.repo.git, call.url
     if git.resolve(rev) is None:
         empty = "This repository is empty."
         raise Refusal(404, f"No commit found for the ref {rev}" if git.list_refs() else empty)
@@ -78,7 +78,7 @@ def _prefix_path(folder: str, line: Entry) -> Entry:
 
 async def list_branches(call: RestCall) -> RestResponse:
     heads = await asyncio.to_thread(call.repo.git.list_refs, "refs/heads/")
-    shown = [git_json.branch(call.hub.url, call.repo, name, sha) for name, sha in heads.items()]
+    shown = [git_json.branch(call.url, call.repo, name, sha) for name, sha in heads.items()]
     return paginate(call, shown)
 
 
@@ -88,23 +88,12 @@ async def show_branch(call: RestCall) -> RestResponse:
     if sha is None:
         raise Refusal(404, "Branch not found")
     head = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, git_json.full_branch(call.hub.url, call.repo, name, head))
-
-
-OPERATIONS = (
-    operation("GET", REPO, show, "metadata:read"),
-    operation("GET", REPO + "/collaborators/{login}/permission", show_permission, "metadata:read"),
-    operation("GET", REPO + "/contents", show_contents, "contents:read"),
-    operation("GET", REPO + "/contents/", show_contents, "contents:read"),
-    operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
-    operation("GET", REPO + "/branches", list_branches, "contents:read"),
-    operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
-)
+    return RestResponse(200, git_json.full_branch(call.url, call.repo, name, head))
 
 
 async def show_app(call: RestCall) -> RestResponse:
-    hub = call.hub
-    return RestResponse(200, repository_json.app(hub.url, hub.app, hub.bot))
+    state = call.state
+    return RestResponse(200, repository_json.app(call.url, state.app, state.bot))
 
 
 async def list_deliveries(call: RestCall) -> RestResponse:
@@ -122,35 +111,36 @@ async def list_deliveries(call: RestCall) -> RestResponse:
             "installation_id": None,
             "repository_id": None,
         }
-        for number, delivery in enumerate(call.hub.deliveries, 1)
+        for number, delivery in enumerate(call.state.webhooks.deliveries, 1)
     ]
     return paginate(call, sent[::-1])
 
 
 async def list_installations(call: RestCall) -> RestResponse:
-    hub = call.hub
+    state = call.state
     every = [
-        repository_json.installation(hub.url, hub.app, one) for one in hub.installations.values()
+        repository_json.installation(call.url, state.app, one)
+        for one in state.installations.values()
     ]
     return paginate(call, every)
 
 
 async def show_repo_installation(call: RestCall) -> RestResponse:
-    hub = call.hub
-    repo = hub.find_repo(f"{call.parts['of']}/{call.parts['name']}")
+    state = call.state
+    repo = state.find_repo(f"{call.parts['of']}/{call.parts['name']}")
     if repo is None or repo.installation is None:
         raise not_found()
-    return RestResponse(200, repository_json.installation(hub.url, hub.app, repo.installation))
+    return RestResponse(200, repository_json.installation(call.url, state.app, repo.installation))
 
 
 async def create_token(call: RestCall) -> RestResponse:
     """Create a token. It may have fewer permissions than the installation, never more (422)."""
-    hub = call.hub
-    one = hub.installations.get(call.number("id"))
+    state = call.state
+    one = state.installations.get(call.number("id"))
     if one is None:
         raise not_found()
     repos, permissions = _parse_repos(call, one), _parse_permissions(call, one)
-    token = hub.tokens.create_for_installation(one, hub.bot, repos, permissions)
+    token = state.tokens.create_for_installation(one, state.bot, repos, permissions)
     body: dict[str, Any] = {
         "token": token.value,
         "expires_at": stamp(token.expires_at),
@@ -158,31 +148,31 @@ async def create_token(call: RestCall) -> RestResponse:
         "repository_selection": "selected",
     }
     if repos is not None:
-        body["repositories"] = [repository_json.repository(hub.url, repo) for repo in repos]
+        body["repositories"] = [repository_json.repository(call.url, repo) for repo in repos]
     return RestResponse(201, body)
 
 
 async def list_repositories(call: RestCall) -> RestResponse:
-    token, hub = call.bearer, call.hub
+    token = call.bearer
     if token.installation is None:
         raise Refusal(403, "You must authenticate with an installation access token in order to "
                       "list repositories for an installation.")  # fmt: skip
     seen = [repo for repo in token.installation.repos if token.can_see(repo)]
     answer = paginate(
-        call, [repository_json.repository(hub.url, repo) for repo in seen], wrap="repositories"
+        call, [repository_json.repository(call.url, repo) for repo in seen], wrap="repositories"
     )
     return RestResponse(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
 
 
 async def show_user(call: RestCall) -> RestResponse:
-    user = call.hub.find_user(call.parts["login"])
+    user = call.state.find_user(call.parts["login"])
     if user is None:
         raise not_found()
-    return RestResponse(200, repository_json.public_user(call.hub.url, user))
+    return RestResponse(200, repository_json.public_user(call.url, user))
 
 
 async def show_rate_limit(call: RestCall) -> RestResponse:
-    facts = call.hub.limit.summary()
+    facts = call.state.limit.summary()
     return RestResponse(200, {"resources": {"core": facts, "search": facts}, "rate": facts})
 
 
@@ -217,14 +207,14 @@ def _parse_permissions(call: RestCall, one: AppInstallation) -> dict[str, str]:
 
 async def convert_manifest(call: RestCall) -> RestResponse:
     """Exchange the code of a new App for its keys, once."""
-    made = call.hub.registrations.take(call.parts["code"])
+    made = call.state.new_apps.pop(call.parts["code"], None)
     if made is None:
         raise not_found()
     identity, secret = made
     return RestResponse(
         201,
         {
-            **repository_json.app(call.hub.url, identity, call.hub.bot),
+            **repository_json.app(call.url, identity, call.state.bot),
             "client_secret": secrets.token_hex(20),
             "webhook_secret": secret or None,
             "pem": identity.private_key_pem,
@@ -232,7 +222,14 @@ async def convert_manifest(call: RestCall) -> RestResponse:
     )
 
 
-APPS_OPERATIONS = (
+OPERATIONS = (
+    operation("GET", REPO, show_repository, "metadata:read"),
+    operation("GET", REPO + "/collaborators/{login}/permission", show_permission, "metadata:read"),
+    operation("GET", REPO + "/contents", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/", show_contents, "contents:read"),
+    operation("GET", REPO + "/contents/{path...}", show_contents, "contents:read"),
+    operation("GET", REPO + "/branches", list_branches, "contents:read"),
+    operation("GET", REPO + "/branches/{branch...}", show_branch, "contents:read"),
     operation("POST", "/app-manifests/{code}/conversions", convert_manifest, "open"),
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/hook/deliveries", list_deliveries, "app"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal, cast
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -12,51 +12,43 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from capuchin_demo.hub.apps import RegistrationRouter
+from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.hub_pages import PageRouter
+from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.pull_actions import mark_ready
 from capuchin_demo.hub.rest_router import PREFIX, RestRouter
-from capuchin_demo.hub.smart_http import GitRouter
-from capuchin_demo.hub.state import Exchange, Issue, Pull, Repo, node_id, stamp
+from capuchin_demo.hub.smart_http import SERVICES, GitRouter
+from capuchin_demo.hub.state import Issue, Pull, node_id, stamp
 from capuchin_demo.hub.tokens import Token
 
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
-
 PATH = "/api/graphql"
-READY = re.compile(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:")
-EDIT_HISTORY = re.compile(r"\blastEditedAt\b")
 
 
 class GraphQLRouter:
     """Responds with status 200 even for errors, as GitHub does (docs.github.com/graphql)."""
 
-    def __init__(self, hub: LocalHub) -> None:
-        self._hub = hub
+    def __init__(self, state: State) -> None:
+        self._state = state
 
     async def handle(self, request: Request) -> Response:
         raw = await request.body()
-        token = self._hub.tokens.find(
+        token = self._state.tokens.find(
             request.headers.get("authorization", "").partition(" ")[2].strip()
         )
-        fault = self._hub.faults.take("POST", PATH)
-        refusal = fault.refusal() if fault is not None else None
-        if token is None:
-            status, body = 401, {"message": "Bad credentials"}
-        elif refusal is not None and fault is not None and not fault.after_effect:
-            status, body = refusal.status, refusal.body()
-        else:
-            status, body = 200, self._execute(raw, token)
-            if refusal is not None:
+        status, body = 401, {"message": "Bad credentials"}
+        if token is not None:
+            try:
+                async with self._state.faults.apply("POST", PATH):
+                    status = 200
+                    body = self._execute(raw, token)
+            except _QueryFailed as failed:
+                body = failed.body
+            except Refusal as refusal:
                 status, body = refusal.status, refusal.body()
         answer = JSONResponse(body, status)
-        self._hub.record(
-            Exchange(
-                "graphql", "POST", PATH, (), dict(request.headers), raw, status,
-                dict(answer.headers), bytes(answer.body),
-                token.actor.login if token else None,
-                token.installation.id if token and token.installation else None,
-            )
+        self._state.record(
+            "graphql", request, token, status,
+            path=PATH, body=raw, response_headers=answer.headers, response=bytes(answer.body),
         )  # fmt: skip
         return answer
 
@@ -64,29 +56,33 @@ class GraphQLRouter:
         asked = cast("dict[str, Any]", json.loads(raw))
         query = str(asked.get("query", ""))
         global_id = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
-        if READY.search(query):
-            pull = self._find_pull(global_id)
-            refused = _access_error(token, global_id, pull and pull.repo, "pull_requests:write")
-            return refused or self._mark_ready(cast(Pull, pull), token)
-        if EDIT_HISTORY.search(query):
-            issue = self._find_issue(global_id)
-            refused = _access_error(token, global_id, issue and issue.repo, "issues:read")
-            return refused or _edit_history(cast(Issue, issue))
-        self._hub.unexpected.append(f"POST {PATH}: {query[:80]}")
-        return _error_body("NOT_IMPLEMENTED", "This hub has no such query")
+        if re.search(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:", query):
+            pull = self._find("PR", global_id, token, "pull_requests:write")
+            assert isinstance(pull, Pull)
+            mark_ready(self._state, pull, token.actor)
+            shape = {"pullRequest": {"isDraft": pull.draft}}
+            return {"data": {"markPullRequestReadyForReview": shape}}
+        if re.search(r"\blastEditedAt\b", query):
+            return _edit_history(self._find("I", global_id, token, "issues:read"))
+        self._state.unexpected.append(f"POST {PATH}: {query[:80]}")
+        raise _QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
 
-    def _mark_ready(self, pull: Pull, token: Token) -> dict[str, Any]:
-        mark_ready(self._hub, pull, token.actor)
-        shape = {"pullRequest": {"isDraft": pull.draft}}
-        return {"data": {"markPullRequestReadyForReview": shape}}
+    def _find(self, kind: Literal["I", "PR"], global_id: str, token: Token, needs: str) -> Issue:
+        for repo in filter(token.can_see, self._state.repos.values()):
+            for issue in repo.issues.values() if kind == "I" else repo.pulls:
+                if node_id(kind, issue.id) == global_id:
+                    if not token.is_allowed(repo, needs):
+                        raise _QueryFailed("FORBIDDEN", "Resource not accessible by integration")
+                    return issue
+        raise _QueryFailed(
+            "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
+        )
 
-    def _find_pull(self, global_id: str) -> Pull | None:
-        every = (pull for repo in self._hub.repos.values() for pull in repo.pulls)
-        return next((pull for pull in every if node_id("PR", pull.id) == global_id), None)
 
-    def _find_issue(self, global_id: str) -> Issue | None:
-        every = (issue for repo in self._hub.repos.values() for issue in repo.issues.values())
-        return next((issue for issue in every if node_id("I", issue.id) == global_id), None)
+class _QueryFailed(Exception):
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.body = {"data": None, "errors": [{"type": kind, "message": message}]}
 
 
 def _edit_history(issue: Issue) -> dict[str, Any]:
@@ -98,42 +94,27 @@ def _edit_history(issue: Issue) -> dict[str, Any]:
     return {"data": {"node": shape}}
 
 
-def _access_error(
-    token: Token, global_id: str, repo: Repo | None, needs: str
-) -> dict[str, Any] | None:
-    if repo is None or not token.can_see(repo):
-        return _error_body(
-            "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
-        )
-    if not token.is_allowed(repo, needs):
-        return _error_body("FORBIDDEN", "Resource not accessible by integration")
-    return None
-
-
-def _error_body(kind: str, message: str) -> dict[str, Any]:
-    return {"data": None, "errors": [{"type": kind, "message": message}]}
-
-
-METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
-
-
-def create_app(hub: LocalHub) -> Starlette:
+def create_app(state: State) -> Starlette:
     """Build the application from its routers. Any other path is 404."""
-    pages = PageRouter(hub)
-    rest = RestRouter(hub)
-    git = GitRouter(hub)
-    registration = RegistrationRouter(hub)
-    graphql = GraphQLRouter(hub)
+    pages, git, rest = PageRouter(state), GitRouter(state), RestRouter(state)
+    registration = RegistrationRouter(state)
+    methods = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+
+    async def show_page_or_git(request: Request) -> Response:
+        """Git's requests may go to addresses without `.git`, too."""
+        if request.path_params["service"] in SERVICES:
+            return await git.handle(request)
+        return await pages.handle(request)
+
     return Starlette(
         routes=[
-            Route("/api/graphql", graphql.handle, methods=["POST"]),
-            Route(PREFIX + "/{rest:path}", rest.handle, methods=METHODS),
-            Route(PREFIX, rest.handle, methods=METHODS),
+            Route(PATH, GraphQLRouter(state).handle, methods=["POST"]),
+            Route(PREFIX + "/{rest:path}", rest.handle, methods=methods),
+            Route(PREFIX, rest.handle, methods=methods),
             Route("/settings/apps/new", registration.handle, methods=["POST"]),
             Route("/organizations/{org}/settings/apps/new", registration.handle, methods=["POST"]),
             Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),
-            Route("/{owner}/{repo}/{service:path}", git.with_fallback(pages.handle),
-                  methods=["GET", "POST"]),
+            Route("/{owner}/{repo}/{service:path}", show_page_or_git, methods=["GET", "POST"]),
             Route("/{path:path}", pages.handle, methods=["GET"]),
         ]
-    )  # fmt: skip
+    )

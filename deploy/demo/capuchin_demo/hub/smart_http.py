@@ -5,32 +5,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
 from anyio import CancelScope
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from capuchin_demo.hub import pull_actions as refs
 from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.git_repository import git_binary, git_environment
-from capuchin_demo.hub.state import Exchange, Repo
+from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.pull_actions import announce_ref_changes
+from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import Token
 from pipeline.codebase.git import kill_session
 
-if TYPE_CHECKING:
-    from capuchin_demo.hub.hub import LocalHub
-
 SERVICES = ("info/refs", "git-upload-pack", "git-receive-pack")
 """The smart protocol only: other paths of the repository cannot be requested."""
-
-CHUNK = 65_536
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -46,18 +38,8 @@ class GitRequest:
 class GitRouter:
     """Acts like a GitHub Enterprise Server in private mode: every request needs a token."""
 
-    def __init__(self, hub: LocalHub) -> None:
-        self._hub = hub
-
-    def with_fallback(self, page: Endpoint) -> Endpoint:
-        """Handle git's requests, also to addresses without `.git`; pass all others to `page`."""
-
-        async def choose(request: Request) -> Response:
-            if request.path_params["service"] in SERVICES:
-                return await self.handle(request)
-            return await page(request)
-
-        return choose
+    def __init__(self, state: State) -> None:
+        self._state = state
 
     async def handle(self, request: Request) -> Response:
         """Handle one git request."""
@@ -71,32 +53,23 @@ class GitRouter:
             response = Response(refusal.message, refusal.status, headers, "text/plain")
         except ClientDisconnect:
             response = Response("The client hung up.", 400)
-        self._record(request, response.status_code, token)
+        self._state.record("git", request, token, response.status_code, path=request.url.path)
         return response
 
     async def _serve(self, request: Request, token: Token | None) -> Response:
         git_request = self._authorize(request, token)
-        fault = self._hub.faults.take(request.method, request.url.path)
-        if fault is not None:
-            await asyncio.sleep(fault.delay_s)
-        instead = fault.refusal() if fault is not None else None
-        if instead is not None and fault is not None and not fault.after_effect:
-            raise instead
-        if not (git_request.writes and request.method == "POST"):
-            response = await self._run_backend(request, git_request)
-        else:
-            response = await self._receive_push(request, git_request)
-        if instead is not None:
-            raise instead
-        return response
+        async with self._state.faults.apply(request.method, request.url.path):
+            if git_request.writes and request.method == "POST":
+                return await self._receive_push(request, git_request)
+            return await self._run_backend(request, git_request)
 
     def _authorize(self, request: Request, token: Token | None) -> GitRequest:
         service = str(request.path_params["service"])
         name = f"{request.path_params['owner']}/{request.path_params['repo']}"
-        if token is None and self._hub.private_mode:
+        if token is None and self._state.private_mode:
             raise Refusal(401, "Repository not found." if service not in SERVICES else
                           "Authentication required")  # fmt: skip
-        repo = self._hub.find_repo(name)
+        repo = self._state.find_repo(name)
         writes = "git-receive-pack" in (service, request.query_params.get("service"))
         if token is None:
             if repo is None or repo.private or writes or service not in SERVICES:
@@ -111,7 +84,7 @@ class GitRouter:
     def _find_token(self, request: Request) -> Token | None:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return self._hub.tokens.find(value.strip())
+            return self._state.tokens.find(value.strip())
         if scheme.lower() != "basic":
             return None
         try:
@@ -119,22 +92,22 @@ class GitRouter:
         except (binascii.Error, UnicodeDecodeError):
             return None
         name, _, password = text.partition(":")
-        return self._hub.tokens.find(password) or self._hub.tokens.find(name)
+        return self._state.tokens.find(password) or self._state.tokens.find(name)
 
     async def _receive_push(self, request: Request, git_request: GitRequest) -> Response:
         """Respond only after the pull requests are updated and the webhooks are on their way."""
         git = git_request.repo.git
         before = await asyncio.to_thread(git.list_refs, "")
         streamed = await self._run_backend(request, git_request)
-        body = b"".join([chunk async for chunk in _iterate_chunks(streamed)])
+        body = b"".join([chunk async for chunk in streamed.chunks])
         after = await asyncio.to_thread(git.list_refs, "")
         assert git_request.token is not None
-        await refs.announce_ref_changes(
-            self._hub, git_request.repo, before, after, git_request.token.actor
+        await announce_ref_changes(
+            self._state, git_request.repo, before, after, git_request.token.actor
         )
         return Response(body, streamed.status_code, dict(streamed.headers))
 
-    async def _run_backend(self, request: Request, git_request: GitRequest) -> StreamingResponse:
+    async def _run_backend(self, request: Request, git_request: GitRequest) -> _BackendResponse:
         """Run git with the whole body: http-backend loops forever if a body is cut off."""
         body = await request.body()
         process = await asyncio.create_subprocess_exec(
@@ -150,23 +123,6 @@ class GitRouter:
         assert process.stdout is not None
         status, headers = await _read_head(process.stdout)
         return _BackendResponse(process, feeding, status, headers)
-
-    def _record(self, request: Request, status: int, token: Token | None) -> None:
-        self._hub.record(
-            Exchange(
-                "git",
-                request.method,
-                request.url.path,
-                tuple(parse_qsl(request.url.query, keep_blank_values=True)),
-                dict(request.headers),
-                b"",
-                status,
-                {},
-                b"",
-                token.actor.login if token else None,
-                token.installation.id if token and token.installation else None,
-            )
-        )
 
 
 def _cgi_environment(request: Request, git_request: GitRequest, length: int) -> dict[str, str]:
@@ -220,7 +176,7 @@ async def _stream_body(
 ) -> AsyncGenerator[bytes, None]:
     assert process.stdout is not None
     try:
-        while chunk := await process.stdout.read(CHUNK):
+        while chunk := await process.stdout.read(65_536):
             yield chunk
         await feeding
         await process.wait()
@@ -244,7 +200,8 @@ class _BackendResponse(StreamingResponse):
         status: int,
         headers: dict[str, str],
     ) -> None:
-        super().__init__(_stream_body(process, feeding), status, headers)
+        self.chunks = _stream_body(process, feeding)
+        super().__init__(self.chunks, status, headers)
         self._git = (process, feeding)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -252,9 +209,3 @@ class _BackendResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             await _end(*self._git)
-
-
-async def _iterate_chunks(response: StreamingResponse) -> AsyncGenerator[bytes, None]:
-    async for chunk in response.body_iterator:
-        assert isinstance(chunk, bytes)
-        yield chunk

@@ -1,11 +1,12 @@
-"""The hub's mutable state: accounts, repositories, issues, pull requests, checks.
+"""GitHub's nouns: accounts, repositories, issues, pull requests, checks, and recorded requests.
 
-Git content is not here: it is read from the bare repository each time (`git/repo.py`).
+Git's content is not here: it is read from the bare repository each time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -295,6 +296,17 @@ class Repo:
         """The comment with this id on any issue."""
         every = (comment for issue in self.issues.values() for comment in issue.comments)
         return next((comment for comment in every if comment.id == number), None)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The person as whom everybody acts who opens the hub's pages."""
+
+    login: str
+    example: str = ""
+    """The text that the review form starts with."""
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    """Is in every form, so that no other website can send one."""
 
 
 def node_id(kind: str, number: int) -> str:

@@ -11,8 +11,8 @@ from capuchin_demo.hub import check_actions as checks
 from capuchin_demo.hub import issue_actions as comments
 from capuchin_demo.hub import pull_actions as pulls
 from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.hub_pages import Visitor, render_markdown
-from capuchin_demo.hub.state import Pull, Repo
+from capuchin_demo.hub.hub_pages import render_markdown
+from capuchin_demo.hub.state import Pull, Repo, Visitor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
