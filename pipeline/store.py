@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Final, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import from_json
 
 from pipeline.run_errors import OtherFormat, UnreadableRecord
@@ -55,7 +55,7 @@ def _envelope(kind: type[BaseModel]) -> type[BaseModel]:
     return create_model(
         f"{kind.__name__}Record",
         __config__=ConfigDict(extra="forbid"),
-        format=(Literal[FORMAT], ...),
+        format=(Annotated[int, Field(ge=FORMAT, le=FORMAT, strict=True)], ...),
         record=(kind, ...),
     )
 
