@@ -82,7 +82,7 @@ class Bot:
         limits = {"mirrors": settings.mirrors_mb, "images": settings.sandbox_images_mb}
         limits = {kind: size * 1_000_000 for kind, size in limits.items()}
         mirrors = await self.mirrors.evict(max_bytes=limits["mirrors"], keep=busy)
-        images = await self.runner.evict_images()
+        images = await self.runner.evict_images(limits["images"])
         use = DiskUse(kept={"mirrors": mirrors.size_bytes}, limits=limits)
         return Housekeeping(use, {"mirrors": mirrors.evicted_bytes, "images": images})
 

@@ -121,24 +121,52 @@ class SettingsError(BotError):
     """Capuchin cannot start in this environment; `str(error)` says what to set."""
 
 
-class Settings(BaseModel):
-    """Each field is `CAPUCHIN_<NAME>`, but Anthropic's, OpenTelemetry's and `timings`."""
-
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    webhook_secret: SecretStr = Field(default=SecretStr(""))
-    """The secret of the App's webhook. `serve` does not start without it."""
+
+class GitHubSettings(_Section):
+    """The App and the GitHub it belongs to."""
+
     github_url: str = "https://github.com"
     """GitHub's address, or that of an Enterprise Server."""
     github_app_id: str = ""
     """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key (PEM), or the path of a file that holds it."""
+
+    def read_private_key(self) -> str:
+        """The App's private key itself, read from its file when a path was given.
+
+        Raises:
+            SettingsError: not set, or the file cannot be read.
+        """
+        value = self.github_private_key.get_secret_value()
+        if not value:
+            raise SettingsError("CAPUCHIN_GITHUB_PRIVATE_KEY is not set.")
+        if value.lstrip().startswith("-----BEGIN"):
+            return value.replace("\\n", "\n")
+        try:
+            return Path(value).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            raise SettingsError(
+                "CAPUCHIN_GITHUB_PRIVATE_KEY is neither a PEM key nor a file that can be read."
+            ) from None
+
+
+class RedisSettings(_Section):
+    """Where the records are."""
+
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Redis stores the runs and their checkpoints; turn on persistence (`appendonly yes`). Use
     `rediss://` for TLS and `redis+sentinel://` for Sentinels (docs/operating.md)."""
     redis_prefix: str = "capuchin:"
     """Prefix of every Redis key, so that several bots can share one Redis."""
+
+
+class DiskSettings(_Section):
+    """What a worker keeps on its machine, and the archive beside it."""
+
     data_dir: Path = Path(".capuchin")
     """Folder for mirrors of repositories; everything in it can be rebuilt."""
     mirrors_mb: int = Field(default=20_000, ge=0)
@@ -149,6 +177,11 @@ class Settings(BaseModel):
     )
     """`s3://BUCKET/PREFIX`: keep the bundles of ended runs there; their checkpoints leave Redis a
     day after the end. The `AWS_` variables give address and keys. Empty: off."""
+
+
+class BotSettings(_Section):
+    """How people ask for a run."""
+
     label: str = "capuchin"
     """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
     `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""
@@ -156,12 +189,26 @@ class Settings(BaseModel):
     """The App's name (slug). Comments command it by `/NAME fix` or `@NAME fix`."""
     assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")
     """A user account (no App); assigning an issue to it requests a fix. Empty: off."""
+
+
+class QuotaSettings(_Section):
+    """What all runs together may cost."""
+
     quota_person: int = Field(default=20, ge=0)
     """Runs that one person may request per day and installation; 0: unlimited."""
     quota_repository: int = Field(default=50, ge=0)
     """Runs per repository and day; 0: unlimited."""
     quota_installation: int = Field(default=200, ge=0)
     """Runs per installation (all repositories of one owner) and day; 0: unlimited."""
+    budget_day: float = Field(default=0, ge=0)
+    """US dollars per day (UTC) for all runs; 0: unlimited."""
+    budget_repository_day: float = Field(default=0, ge=0)
+    """US dollars per day (UTC) for the runs of any one repository; 0: unlimited."""
+
+
+class ModelSettings(_Section):
+    """The models, and how edits are made with them."""
+
     solver_model: str = "anthropic:claude-sonnet-4-6"
     """The model that writes and selects edits: `anthropic:NAME` or
     `openai:NAME@http://host:port/v1`. A comma-separated list is tried in order during outages."""
@@ -202,10 +249,11 @@ class Settings(BaseModel):
     """Most concurrent scout calls per worker; fewer while its server is overloaded."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
-    budget_day: float = Field(default=0, ge=0)
-    """US dollars per day (UTC) for all runs; 0: unlimited."""
-    budget_repository_day: float = Field(default=0, ge=0)
-    """US dollars per day (UTC) for the runs of any one repository; 0: unlimited."""
+
+
+class SandboxSettings(_Section):
+    """Where code runs, and what a build may use."""
+
     docker_url: str = ""
     """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`. Empty: the local socket."""
     docker_tls_dir: Path | None = None
@@ -247,6 +295,11 @@ class Settings(BaseModel):
     build_private_hosts: str = ""
     """Private hosts and networks that builds may reach, such as
     `pypi.lan:3141,.corp.example,10.1.0.0/16`. Index, registry and mirror need no entry."""
+
+
+class WorkerSettings(_Section):
+    """How a worker takes up runs."""
+
     worker_runs: int = Field(default=2, ge=1)
     """Concurrent runs on issues per worker; one more works on pull requests of ours, so that
     reviewers do not wait for issues."""
@@ -258,14 +311,28 @@ class Settings(BaseModel):
     """How long a run waits for an unavailable model, Docker or GitHub before it fails."""
     review_seconds: float = Field(default=60, ge=0)
     """How long to wait for more review comments before addressing them together."""
-    public_url: str = ""
-    """Public address of `serve`; status comments then link to the run's page."""
-    dashboard_token: SecretStr = Field(default=SecretStr(""))
-    """Bearer token or password for the list of runs and every run's page."""
+    timings: Timings = Timings()
+    """Intervals that no variable sets."""
+
+
+class ServerSettings(_Section):
+    """What `serve` answers, and to whom."""
+
+    webhook_secret: SecretStr = Field(default=SecretStr(""))
+    """The secret of the App's webhook. `serve` does not start without it."""
     host: str = "127.0.0.1"
     """Address that `serve` listens on."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port that `serve` listens on."""
+    public_url: str = ""
+    """Public address of `serve`; status comments then link to the run's page."""
+    dashboard_token: SecretStr = Field(default=SecretStr(""))
+    """Bearer token or password for the list of runs and every run's page."""
+
+
+class LogSettings(_Section):
+    """Logs and traces."""
+
     log_format: Literal["text", "json"] = "text"
     """Log format of `serve` and `worker`: `text` lines, or one `json` object per line."""
     log_level: Literal["debug", "info", "warning"] = "info"
@@ -274,8 +341,24 @@ class Settings(BaseModel):
     otlp_endpoint: str = Field(default="", pattern=r"^(https?://.+)?$")
     """Base address of an OTLP/HTTP receiver, to which workers send traces. Empty: off. Its other
     standard variables, such as `OTEL_EXPORTER_OTLP_HEADERS`, are read too."""
-    timings: Timings = Timings()
-    """Intervals that no variable sets."""
+
+
+class Settings(
+    LogSettings,
+    ServerSettings,
+    WorkerSettings,
+    SandboxSettings,
+    ModelSettings,
+    QuotaSettings,
+    BotSettings,
+    DiskSettings,
+    RedisSettings,
+    GitHubSettings,
+):  # pydantic lists the fields of the last base first
+    """Every setting. A room of the house names the sections that it reads.
+
+    Each field is `CAPUCHIN_<NAME>`, except Anthropic's, OpenTelemetry's and `timings`.
+    """
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -303,24 +386,6 @@ class Settings(BaseModel):
             first = error.errors()[0]
             name = variable_name(str(first["loc"][0]))
             raise SettingsError(f"{name}: {first['msg']}.") from None
-
-    def read_private_key(self) -> str:
-        """The App's private key itself, read from its file when a path was given.
-
-        Raises:
-            SettingsError: not set, or the file cannot be read.
-        """
-        value = self.github_private_key.get_secret_value()
-        if not value:
-            raise SettingsError("CAPUCHIN_GITHUB_PRIVATE_KEY is not set.")
-        if value.lstrip().startswith("-----BEGIN"):
-            return value.replace("\\n", "\n")
-        try:
-            return Path(value).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
-            raise SettingsError(
-                "CAPUCHIN_GITHUB_PRIVATE_KEY is neither a PEM key nor a file that can be read."
-            ) from None
 
 
 def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:

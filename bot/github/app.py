@@ -23,7 +23,7 @@ from bot.github.credentials import (
 from bot.github.http import ConditionalLists, GitHubClient, api_path, is_github_com
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, WriteBudget
-from bot.settings import Settings
+from bot.settings import GitHubSettings
 
 CredentialKey = tuple[int, str, str, str]
 MAX_CREDENTIALS = 256
@@ -43,7 +43,7 @@ class GitHubApp:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GitHubSettings,
         *,
         clock: Callable[[], float] = time.time,
         pause: float = 0.5,

@@ -13,7 +13,6 @@ from structlog.contextvars import bound_contextvars
 from bot.data.run import now
 from bot.errors import TryLater
 from bot.queue.nudges import Nudges
-from bot.settings import Settings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.requests import QueuedRequest
 from bot.storage.runs import Runs
@@ -64,13 +63,13 @@ class RequestConsumer:
         self,
         run_queue: RunQueue,
         execute: ExecuteRequest,
-        settings: Settings,
+        patience_seconds: float,
         outage: Outage,
     ) -> None:
         self._requests = run_queue.storage.requests
         self._run_queue = run_queue
         self._execute = execute
-        self._patience = timedelta(seconds=settings.patience_seconds)
+        self._patience = timedelta(seconds=patience_seconds)
         self._outage = outage
         self._under_way: set[asyncio.Task[None]] = set()
 

@@ -197,7 +197,9 @@ class Worker:
         """What carries out commands; None if this worker carries out none."""
         if self._execute is None:
             return None
-        return RequestConsumer(run_queue, self._execute, self._settings, self._outage)
+        return RequestConsumer(
+            run_queue, self._execute, self._settings.patience_seconds, self._outage
+        )
 
     async def run_until_signalled(self) -> None:
         """`run`, and `stop` on SIGTERM or SIGINT. For a process of its own."""

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.settings import Settings, SettingsError, find_unknown_variables, variable_name
+from bot.settings import ModelSettings, SettingsError, find_unknown_variables, variable_name
 from bot.storage.workers import InFlightWork
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
@@ -71,7 +71,7 @@ logger = logging.getLogger(__name__)
 class ServedWindows:
     """The windows that the operator's own servers report, by model."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
         self._windows: dict[ModelSpec, int] = {}
 
@@ -101,7 +101,7 @@ class ServedWindows:
         return replace(options, window=window, max_output=output_length(window))
 
 
-def find_solvers(settings: Settings, options: Options) -> dict[str, ModelSpec]:
+def find_solvers(settings: ModelSettings, options: Options) -> dict[str, ModelSpec]:
     """The models that the generators of `options` name, by those names.
 
     A repository's file can name only models of the operator: an address in it would get the
@@ -125,9 +125,9 @@ def find_solvers(settings: Settings, options: Options) -> dict[str, ModelSpec]:
     return {name: offered[name] for name in named}
 
 
-def lacks_key(settings: Settings, specs: Sequence[ModelSpec]) -> bool:
+def lacks_key(settings: ModelSettings, specs: Sequence[ModelSpec]) -> bool:
     """Whether one of `specs` is Anthropic's own, and its key is not set."""
-    theirs = Settings.model_fields["anthropic_base_url"].default == settings.anthropic_base_url
+    theirs = ModelSettings.model_fields["anthropic_base_url"].default == settings.anthropic_base_url
     missing = not settings.anthropic_api_key.get_secret_value()
     return any(spec.provider == "anthropic" for spec in specs) and theirs and missing
 
@@ -160,7 +160,7 @@ class SelectionModels:
 
 
 def check_models(
-    settings: Settings, roles: Sequence[str] = ("solver_model", "scout_model")
+    settings: ModelSettings, roles: Sequence[str] = ("solver_model", "scout_model")
 ) -> None:
     """Check the settings of these roles and of the generators, without a call to a model.
 
@@ -184,7 +184,7 @@ def check_models(
 
 
 def _check_role(
-    settings: Settings, variable: str, text: str, parse: Callable[[str], Sequence[ModelSpec]]
+    settings: ModelSettings, variable: str, text: str, parse: Callable[[str], Sequence[ModelSpec]]
 ) -> None:
     try:
         specs = parse(text)
@@ -197,7 +197,7 @@ def _check_role(
         )
 
 
-def warn_of_settings(settings: Settings) -> None:
+def warn_of_settings(settings: ModelSettings) -> None:
     """Log variables that have no effect, and models that are counted at a price we assume."""
     for sentence in find_unknown_variables():
         logger.warning("%s", sentence)
@@ -209,7 +209,7 @@ def warn_of_settings(settings: Settings) -> None:
                 logger.warning("%s Write its price into CAPUCHIN_PRICES_FILE.", found.note)
 
 
-def is_solver_set(settings: Settings) -> bool:
+def is_solver_set(settings: ModelSettings) -> bool:
     """Whether a solver is set. A setting that is no model counts; its first call reports it."""
     try:
         return not lacks_key(settings, parse_specs(settings.solver_model))
@@ -220,7 +220,7 @@ def is_solver_set(settings: Settings) -> bool:
 class ModelFactory:
     """Builds the models of runs. The runs of one process share the windows of each server."""
 
-    def __init__(self, settings: Settings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
+    def __init__(self, settings: ModelSettings, *, waits: Sequence[float] = RETRY_WAITS) -> None:
         """`waits`: seconds before each further attempt at a call that failed."""
         self._settings = settings
         self._waits = waits
@@ -297,7 +297,7 @@ class ModelFactory:
 class _ModelBuilder:
     """Builds the models of one run; `stack` closes them."""
 
-    settings: Settings
+    settings: ModelSettings
     context: ModelContext
     prices: PriceTable
     stack: AsyncExitStack
@@ -401,7 +401,7 @@ class _ModelBuilder:
         return client
 
 
-def _find_judge(settings: Settings) -> ModelSpec | None:
+def _find_judge(settings: ModelSettings) -> ModelSpec | None:
     """The process reward model, which may judge in words; None if its setting is no model."""
     try:
         return parse_spec(settings.prm_model) if settings.prm_model else None
@@ -417,7 +417,7 @@ def _parse(text: str) -> ModelSpec:
 
 
 def build_ranker(
-    stack: AsyncExitStack, settings: Settings, meter: Meter | None = None
+    stack: AsyncExitStack, settings: ModelSettings, meter: Meter | None = None
 ) -> EmbeddingRanker | None:
     """The embedding model of the settings, closed with `stack`; None when none is set.
 

@@ -21,7 +21,7 @@ from bot.data.job import (
 from bot.data.run import Failure, RunId
 from bot.errors import TryLater
 from bot.runner.models import ModelContext, ModelFactory, SelectionModels
-from bot.settings import Settings
+from bot.settings import ModelSettings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
@@ -94,11 +94,10 @@ class PipelineRunner:
     """
 
     def __init__(
-        self, settings: Settings, engine: Engine, *, model_waits: Sequence[float] = RETRY_WAITS
+        self, settings: ModelSettings, engine: Engine, *, model_waits: Sequence[float] = RETRY_WAITS
     ) -> None:
         """`model_waits`: seconds before each further attempt at a model call that failed."""
         self.engine = engine
-        self._images_mb = settings.sandbox_images_mb
         self._models = ModelFactory(settings, waits=model_waits)
         self._generators = settings.generators
         self._strategy = settings.strategy
@@ -284,10 +283,10 @@ class PipelineRunner:
         """Remove the containers of runs that are not `active`; how many. Raises TryLater."""
         return await _ask(self.engine.reap(live_runs=active, older_than=_MIN_CONTAINER_AGE_SECONDS))
 
-    async def evict_images(self) -> int:
-        """Remove the least recently used images beyond their ceiling; how many bytes. Raises
+    async def evict_images(self, max_bytes: int) -> int:
+        """Remove the least recently used images beyond `max_bytes`; how many bytes went. Raises
         TryLater."""
-        return await _ask(self.engine.collect(max_bytes=self._images_mb * 1_000_000))
+        return await _ask(self.engine.collect(max_bytes=max_bytes))
 
 
 def inform_models(models: M, facts: EnvironmentFacts | None) -> M:

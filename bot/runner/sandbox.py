@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from bot.settings import Settings, SettingsError
+from bot.settings import SandboxSettings, Settings, SettingsError
 from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import Engine
@@ -32,7 +32,7 @@ def system_ca_bundle() -> Path | None:
     return next((p for p in (Path(ours or _DEBIAN_BUNDLE), _DEBIAN_BUNDLE) if p.is_file()), None)
 
 
-def docker_address(settings: Settings) -> DockerAddress:
+def docker_address(settings: SandboxSettings) -> DockerAddress:
     """The address of Docker in the settings."""
     return DockerAddress(settings.docker_url, tls=settings.docker_tls_dir)
 
@@ -66,13 +66,13 @@ def build_engine(settings: Settings, *, owner: str = "") -> Engine:
     )
 
 
-def pod_options(settings: Settings) -> PodOptions:
+def pod_options(settings: SandboxSettings) -> PodOptions:
     """The options of pods; the runtime `auto` is the cluster's default RuntimeClass."""
     chosen = settings.sandbox_runtime
     return PodOptions(runtime_class="" if chosen == AUTO else chosen)
 
 
-def build_docker_engine(settings: Settings, owner: str) -> DockerEngine:
+def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
     """The Docker engine, which also builds the images for Kubernetes.
 
     Raises:

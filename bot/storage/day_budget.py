@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from redis.asyncio import Redis
 
 from bot.data.run import RepoRef, RunId, now
-from bot.settings import Settings
+from bot.settings import QuotaSettings
 from bot.storage.client import run_script
 from bot.storage.keys import BUDGET_SECONDS, Keys
 from bot.storage.lease import Lease
@@ -103,7 +103,7 @@ class DayBudget:
     async def open(
         cls,
         lease: Lease,
-        settings: Settings,
+        settings: QuotaSettings,
         repository_limit: float | None,
         clock: Callable[[], datetime] = now,
     ) -> DayBudget | None:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bot.settings import Settings, SettingsError
+from bot.settings import LogSettings, SettingsError
 from sandbox.observation import Event, Kind, add_observer, remove_observer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _trace: ContextVar[_Trace | None] = ContextVar("trace", default=None)
 
 
 @contextmanager
-def tracing(settings: Settings) -> Generator[None]:
+def tracing(settings: LogSettings) -> Generator[None]:
     """Send the traces of the block's runs, if an endpoint is set.
 
     Raises:
@@ -62,7 +62,7 @@ def tracing(settings: Settings) -> Generator[None]:
         provider.shutdown()
 
 
-def _build_provider(settings: Settings) -> Any:
+def _build_provider(settings: LogSettings) -> Any:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider

@@ -21,13 +21,14 @@ async def test_images_stay_while_they_fit(
     room: int, stays: bool, tmp_path: Path, daemon: docker.APIClient
 ) -> None:
     # An App of its own: nobody else's images can go.
-    settings = Settings(github_app_id=f"test-{uuid4().hex}", sandbox_images_mb=room)
+    settings = Settings(github_app_id=f"test-{uuid4().hex}")
     engine = build_engine(settings)
     tree = make_tree(tmp_path, {"app.py": f"# {uuid4()}"})
     image = await build_environment(
         engine, EnvironmentRequest(tree, setup=["true"], scope=uuid4().hex)
     )
-    assert (await PipelineRunner(settings, engine).evict_images() == 0) is stays
+    evicted = await PipelineRunner(settings, engine).evict_images(room * 1_000_000)
+    assert (evicted == 0) is stays
     assert image_exists(daemon, image) is stays
     await engine.collect(max_bytes=0)
     await engine.close()
