@@ -18,8 +18,7 @@ from pipeline.data.types import Issue, NoFix, TestScript
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.generation.testing import TestingMachine, TestingState
-from pipeline.languages.conventions import detect_conventions
-from pipeline.languages.python.source import to_test_script
+from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.models.base import Model, Reward
 from pipeline.resources import drive_on_budget
 from pipeline.selection.controls import rests_on, tell_whose_tests
@@ -140,7 +139,8 @@ class Selector:
     async def _convert_tests(self, given: Sequence[ExternalTest]) -> tuple[TestScript, ...]:
         conventions = await detect_conventions(self._codebase)
         taken = frozenset(self._codebase.files)
-        return tuple(to_test_script(test.name, test.text, conventions, taken) for test in given)
+        to_script = main_language(taken).to_test_script
+        return tuple(to_script(test.name, test.text, conventions, taken) for test in given)
 
     async def _judge(
         self,

@@ -17,7 +17,7 @@ from bot.errors import BotError
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
-from pipeline.languages.python.packages import find_distribution_name
+from pipeline.languages.registry import main_language
 from sandbox.scratch import scratch_folder
 
 _TRANSPORT: Final = ("protocol.file.allow=always",)
@@ -68,7 +68,7 @@ async def name_repository(repo: Path, codebase: Codebase) -> str:
     folder's: what a model is told."""
     return (
         await asyncio.to_thread(_read_origin, repo)
-        or await find_distribution_name(codebase)
+        or await main_language(codebase.files).distribution(codebase)
         or repo.name
     )
 

@@ -29,7 +29,7 @@ from pipeline.data.types import NoFix, Selection
 from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
 from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.languages.python.packages import find_distribution_name, reads_version_from_git
+from pipeline.languages.registry import main_language
 from pipeline.models.base import Model
 from pipeline.models.metering import Meter
 from pipeline.models.wrappers import RETRY_WAITS
@@ -242,7 +242,7 @@ class PipelineRunner:
             self.open_environment(job, store, on_progress, model=models.solver) as environment,
         ):
             shared = job.with_environment_store(store, environment.image)
-            own = await find_distribution_name(job.codebase)
+            own = await main_language(job.codebase.files).distribution(job.codebase)
             facts = facts_of(environment.record, own)
             yield _Workspace(meter, environment, inform_models(models, facts), shared)
 
@@ -321,7 +321,8 @@ async def _ask(answer: Awaitable[int]) -> int:
 
 async def _build_request(job: Job) -> EnvironmentRequest:
     described = await job.codebase.describe()
-    if not described and job.describe and await reads_version_from_git(job.codebase):
+    language = main_language(job.codebase.files)
+    if not described and job.describe and await language.reads_version_from_git(job.codebase):
         described = await job.describe()
     return EnvironmentRequest(
         await job.codebase.build_tree(),

@@ -18,7 +18,7 @@ from pipeline.codebase.git import GitFailed, git, read_git_entries
 from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript
 from pipeline.edits.patches import create_scratch_repository, diff_to_tree, is_utf8, mark_binary
 from pipeline.languages.conventions import Conventions, is_test
-from pipeline.languages.python.source import build_test_script
+from pipeline.languages.registry import main_language
 from sandbox.frozen import Frozen
 from sandbox.scratch import scratch_folder
 
@@ -174,7 +174,7 @@ async def _import_edit(
         for change in changes
         if change.modes[1] in _MODES and is_test(change.path)
     }
-    test, problem = build_test_script(brought, conventions)
+    test, problem = main_language(codebase.files).build_test_script(brought, conventions)
     return patch, test, [*notes, *([problem] if problem else [])]
 
 

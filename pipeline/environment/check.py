@@ -12,22 +12,16 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib import resources
 from typing import Any, Final, cast
 
 from pipeline.codebase.commit import Codebase, File
 from pipeline.data.options import Options
 from pipeline.environment.health import Health, ImportedPackage, count_kinds, find_commonest_error
-from pipeline.languages.conventions import is_runnable, is_test
-from pipeline.languages.python.import_check import WALL_FACTOR
-from pipeline.languages.python.packages import (
-    Collection,
-    find_packages,
-    parse_collection,
-    read_manifests,
-)
-from pipeline.regression.command import RequestedTests, TestCommand, find_commands, find_runner
+from pipeline.languages.conventions import is_test
+from pipeline.languages.language import Collected
+from pipeline.languages.registry import is_runnable, main_language
+from pipeline.languages.test_command import TestCommand
+from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.near_tests import find_startable
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -35,7 +29,6 @@ from pipeline.store import Store
 from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
-from sandbox.program import Program
 
 MOST_FILES: Final = 10
 LARGEST: Final = 120_000
@@ -72,13 +65,8 @@ def choose_sample(files: Iterable[File], most: int = MOST_FILES) -> tuple[str, .
 
 
 HEALTH_KEY: Final = "health"
-IMPORT_SECONDS: Final = 60.0
-"""Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
 SAMPLE_SECONDS: Final = 60.0
 """The time limit of one command's run of the sampled tests."""
-COLLECT_SECONDS: Final = 45.0
-COLLECT_BYTES: Final = 8 * 1024 * 1024
-"""Some 100,000 tests; of a list with its middle left out, few files would be known."""
 _OUTPUT: Final = 6000
 """Characters of the tests' output that are kept."""
 _LONGEST_ERROR: Final = 600
@@ -90,6 +78,7 @@ class HealthCheck:
     def __init__(self, codebase: Codebase, options: Options) -> None:
         self._codebase = codebase
         self._options = options
+        self._language = main_language(codebase.files)
 
     async def check(self, sandbox: Sandbox, store: Store) -> Health:
         """Check the environment of `sandbox`; `store` belongs to its image only.
@@ -107,13 +96,10 @@ class HealthCheck:
         return health
 
     async def _import_packages(self, sandbox: Sandbox) -> Health:
-        names = find_packages(self._codebase.files, await read_manifests(self._codebase))
         mark = f"capuchin-{secrets.token_hex(8)}"
-        request = {"names": names, "mark": mark, "seconds": IMPORT_SECONDS}
-        argv = ("python", "-I", "-c", _import_script(), json.dumps(request))
-        seconds = WALL_FACTOR * IMPORT_SECONDS + 10  # so that the script itself reports
-        run = await sandbox.run(Program(argv, seconds=seconds))
-        return parse_imports(run.output, mark)
+        packages = await self._language.packages(self._codebase)
+        program = self._language.load_program(packages, mark)
+        return parse_imports((await sandbox.run(program)).output, mark) if program else Health()
 
     async def _run_tests(
         self, sandbox: Sandbox, store: Store, health: Health, tests: Sequence[File]
@@ -145,7 +131,7 @@ class HealthCheck:
         tests: Sequence[File],
     ) -> Health:
         """Run a sample of what the command collects by itself."""
-        collected = await self._collect(sandbox, command.argv)
+        collected = await self._collect(sandbox, command)
         # A named file would run even if the repository's settings leave out its folder.
         own = [file for file in tests if file.path in collected.files]
         # By its settings it may also take files of other names.
@@ -171,16 +157,13 @@ class HealthCheck:
             run = await runner.run("", RequestedTests(files=files))
         return await asyncio.to_thread(_add_run, health, command, run, len(files))
 
-    async def _collect(self, sandbox: Sandbox, argv: Sequence[str]) -> Collection:
-        """List the tests that pytest collects by itself; empty for any other runner."""
-        at = find_runner(argv)
-        if at is None or argv[at] == "unittest":
-            return Collection()
-        program = Program(
-            (*argv, "--collect-only"), seconds=COLLECT_SECONDS, output_bytes=COLLECT_BYTES
-        )
+    async def _collect(self, sandbox: Sandbox, command: TestCommand) -> Collected:
+        """List the tests that the command runs by itself; empty if its runner cannot."""
+        program = self._language.collect_program(command)
+        if program is None:
+            return Collected()
         output = (await sandbox.run(program)).output
-        return await asyncio.to_thread(parse_collection, output, self._codebase.files)
+        return await asyncio.to_thread(self._language.read_collection, output, self._codebase.files)
 
 
 def parse_imports(output: str, mark: str) -> Health:
@@ -238,8 +221,3 @@ def _explain_nothing(command: TestCommand, run: TestRun) -> str:
         else f"its end: {execution.ending.value}"
     )
     return f"No test ran with the command {name} ({how})."
-
-
-@cache
-def _import_script() -> str:
-    return (resources.files("pipeline.languages.python") / "import_check.py").read_text("utf-8")

@@ -35,7 +35,7 @@ from pipeline.environment.record import (
 )
 from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
 from pipeline.languages.detect import plan_attempts
-from pipeline.languages.manifests import DEPENDENCY_FILES
+from pipeline.languages.registry import is_manifest, main_language
 from pipeline.models.base import Model
 from pipeline.resources import drive_on_budget
 from pipeline.store import ScopedStore, Store
@@ -93,11 +93,7 @@ async def load_working_setup(store: Store) -> WorkingAttempt | None:
 
 def digest_of_manifests(codebase: Codebase) -> str:
     """A digest that changes with every file that declares what to install."""
-    known = sorted(
-        (path, file.blob)
-        for path, file in codebase.files.items()
-        if DEPENDENCY_FILES.fullmatch(path)
-    )
+    known = sorted((path, file.blob) for path, file in codebase.files.items() if is_manifest(path))
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
 
@@ -334,7 +330,11 @@ class _Ladder:
 
         question = await render_question(task.request.scope, task.codebase, record.tried)
         machine = EnvironmentMachine(
-            task.model, attempts=task.options.attempts, question=question, build=build
+            task.model,
+            attempts=task.options.attempts,
+            question=question,
+            build=build,
+            language=main_language(task.codebase.files),
         )
         state = await drive_on_budget(machine, EnvironmentState, task.store, f"{self._key}/machine")
         return replace(

@@ -16,8 +16,8 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import SourceFile
 from pipeline.environment.health import Grade
 from pipeline.environment.record import TriedAttempt
-from pipeline.languages.manifests import DEPENDENCY_FILES
-from pipeline.languages.python.interpreter import MINORS
+from pipeline.languages.language import Language
+from pipeline.languages.registry import is_manifest, main_language
 from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, Tag, only_tag
@@ -40,12 +40,6 @@ _RECIPES: Final = re.compile(
 )
 """Files that show how others install and test the repository."""
 _LOCKS: Final = re.compile(r"(.*/)?((uv|poetry|pdm)\.lock|[^/]*lock[^/]*\.(json|yaml))|PKG-INFO")
-_PYTHON: Final = re.compile(r"3\.\d{1,2}")
-_TOO_OLD: Final = f"Python 2 and Python 3 before 3.{MINORS[0]} cannot be had here."
-_SEND_NEWER: Final = (
-    f"{_TOO_OLD} Send all blocks again with a newer <python>, or only a <give_up> block."
-)
-
 Build = Callable[[Sequence[str], str], Awaitable[TriedAttempt]]
 """Builds an environment with these commands and a Python (`3.N`, or empty), and checks it."""
 
@@ -72,11 +66,13 @@ class EnvironmentMachine(Machine[EnvironmentState]):
         attempts: int,
         question: str,
         build: Build,
+        language: Language,
     ) -> None:
         """`question` comes from `render_question`."""
         super().__init__(model, call="environment", attempts=min(attempts, MOST_REPLIES))
         self._question = question
         self._build = build
+        self._language = language
 
     @property
     def system(self) -> str:
@@ -101,8 +97,10 @@ class EnvironmentMachine(Machine[EnvironmentState]):
             return commands
         stated = only_tag(reply, "python") if "<python>" in reply else Tag("python", "")
         python = stated.body.strip() if isinstance(stated, Tag) else ""
-        if refusal := refuse_python(python):
-            return refusal
+        if python and (refusal := self._language.refuse_version(python)):
+            return Malformed(
+                f"{refusal} Send all blocks again with another <python>, or only a <give_up> block."
+            )
         state.setups.append(commands)
         state.pythons.append(python)
         return ReplyKind.REVISED
@@ -113,17 +111,6 @@ class EnvironmentMachine(Machine[EnvironmentState]):
         if attempt.grade > Grade.BROKEN:
             return None
         return render("environment/review", attempt=attempt)
-
-
-def refuse_python(python: str) -> Malformed | None:
-    """Why no environment can have that `python`; None if one may, or if none is named."""
-    if re.match(r"2\b", python):
-        return Malformed(_SEND_NEWER)
-    if python and not _PYTHON.fullmatch(python):
-        return Malformed("<python> takes a version such as 3.8. Send all blocks again.")
-    if python and int(python.removeprefix("3.")) < MINORS[0]:
-        return Malformed(_SEND_NEWER)
-    return None
 
 
 def parse_commands(body: str) -> tuple[str, ...] | Malformed:
@@ -161,7 +148,7 @@ async def render_question(
         files=files,
         tried=tried,
         pythons=next((attempt.pythons for attempt in tried if attempt.pythons), ()),
-        too_old=_TOO_OLD,
+        too_old=main_language(codebase.files).facts.too_old,
     )
 
 
@@ -169,7 +156,5 @@ def choose_files(codebase: Codebase) -> list[str]:
     """Choose files: first declarations, then how others install and test; the shortest paths
     first."""
     there = sorted(codebase.files, key=lambda path: (path.count("/"), len(path), path))
-    declared = [
-        path for path in there if DEPENDENCY_FILES.fullmatch(path) and not _LOCKS.fullmatch(path)
-    ]
+    declared = [path for path in there if is_manifest(path) and not _LOCKS.fullmatch(path)]
     return [*declared[: MOST_FILES // 2], *(path for path in there if _RECIPES.fullmatch(path))]

@@ -17,7 +17,7 @@ from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.testing import NOT_FIXED
 from pipeline.languages.conventions import is_test
-from pipeline.languages.python.source import find_syntax_errors
+from pipeline.languages.registry import main_language
 from pipeline.machine import Machine
 from pipeline.models.base import Message, ModelRequest
 from pipeline.reasons import count_near, describe_cut
@@ -203,9 +203,11 @@ class EditingMachine(Machine[EditingState]):
         trusted.
         """
         new = {path: data for path, data in edited.contents.items() if data is not None}
-        errors = await find_syntax_errors(new)
+        language = main_language(self._codebase.files)
+        errors = await language.find_syntax_errors(new)
         there = [path for path in errors if path in self._codebase.files]
-        before = await find_syntax_errors(await self._codebase.read_all(there)) if there else {}
+        old = await self._codebase.read_all(there)
+        before = await language.find_syntax_errors(old)
         found = [f"{path}, {what}" for path, what in errors.items() if path not in before]
         if not found:
             return ""

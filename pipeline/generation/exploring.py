@@ -25,7 +25,7 @@ from pipeline.edits.read import read_edit
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingState, describe_near_tests
 from pipeline.generation.testing import NOT_FIXED
-from pipeline.languages.python.recorder.record import is_named
+from pipeline.languages.test_names import is_named
 from pipeline.machine import Machine
 from pipeline.models.base import Message
 from pipeline.regression.command import RequestedTests, find_commands
@@ -148,7 +148,7 @@ class NamedTests:
         """
         named = _by_file(names)
         for command in await find_commands(self.codebase, self.options.test_command):
-            if command.kind == "other" or not (covered := command.covers(tuple(named))):
+            if not (covered := command.covers(tuple(named))):
                 continue
             runner = TestRunner(
                 command, sandbox=self.sandbox, store=self.store,

@@ -17,7 +17,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.data.options import Options
 from pipeline.lab.dataset import BadData, Dataset, LocatedInstance, read_outcomes, read_rows
-from pipeline.languages.conventions import is_runnable
+from pipeline.languages.registry import is_runnable
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner

@@ -1,54 +1,21 @@
-"""Detects how a repository tests itself: its runner, test folder, and names of test files."""
+"""How a repository tests itself: its runner, test folder, and names of test files."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, Literal, cast
+from collections.abc import Collection
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.text import Globs
-from pipeline.languages.manifests import parse_ini, parse_toml
-
-Runner = Literal["pytest", "unittest"]
-
 COMMON_STEMS = frozenset({"base", "common", "core", "init", "main", "models", "util", "utils"})
 """Names of modules that say little: many packages have one."""
-_TEST_NAME = re.compile(r"((?:unit)?test_.+|.+_tests?|tests?)\.py")
-_TEST_FOLDERS = ("test", "tests", "testing")
-_FOLDERS_OF_TESTS = frozenset({*_TEST_FOLDERS, "__tests__", "spec", "specs", "e2e"})
+_FOLDERS_OF_TESTS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs", "e2e"})
 _NAME_OF_TEST = re.compile(
     r"(test_.+|tests?|.+[_-](test|spec)s?|.+\.(test|spec|e2e)|[A-Z]\w*Tests?)\.\w{1,5}"
 )
 """`test_a.py`, `a_test.go`, `a-test.js`, `a_spec.rb`, `a.test.ts`, `ATest.java`, `ATests.cs`."""
-_MOST_PATHS = 100
-"""Of a setting of pytest."""
-_LARGEST = 200_000
-"""Bytes; larger test files are not read as examples."""
-_MOST_READ = 2000
-"""How many files with a test's name are read."""
-_TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
-_PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
-_PYTEST_REQUIREMENT = re.compile(r"^[ \t]*pytest\b(?!-)", re.M | re.I)
-_UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
 _PYTEST = ("python", "-m", "pytest")
-_CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
-_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
-"""Where pytest looks for its settings, in its order."""
-_LONGEST_LINE = 2000
-_MOST_REQUIREMENTS = 20
-_UNREADABLE = {
-    r"--cov\b": ("--no-cov",),
-    r"-n\b|--numprocesses": ("-n", "0"),
-    r"-x\b|--exitfirst|--maxfail": ("--maxfail=0",),
-    r"-q\b|--quiet|-[a-z]*qq": ("-v", "-v"),
-}
-"""Options in a repository's `addopts` that hide a single test's outcome, and the overrides by
-name."""
 
 
 class Conventions(BaseModel):
@@ -56,7 +23,7 @@ class Conventions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    runner: Runner
+    runner: Literal["pytest", "unittest"]
     folder: str
     """The folder of test files, without a trailing slash; empty for the root."""
     suffix: bool
@@ -80,7 +47,7 @@ class Conventions(BaseModel):
     python_files: tuple[str, ...] = ()
     """Patterns of test files, by pytest's settings; empty: the usual ones."""
 
-    def fresh_path(self, words: str, taken: Sequence[str] | frozenset[str]) -> str:
+    def fresh_path(self, words: str, taken: Collection[str]) -> str:
         """A path for a new test file about `words` that is not among `taken`, in any case."""
         slug = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"
         there = {path.lower() for path in taken}
@@ -118,170 +85,3 @@ def is_test(path: str) -> bool:
     if any(folder.lower() in _FOLDERS_OF_TESTS for folder in folders):
         return True
     return bool(_NAME_OF_TEST.fullmatch(name)) or name == "conftest.py"
-
-
-def is_runnable(path: str) -> bool:
-    """Whether runners expect tests in a Python file with this name."""
-    return bool(_TEST_NAME.fullmatch(path.rsplit("/", 1)[-1]))
-
-
-def has_tests(text: str) -> bool:
-    """Whether Python source appears to define tests."""
-    return bool(_TEST_DEFINITION.search(text))
-
-
-async def detect_conventions(codebase: Codebase) -> Conventions:
-    """Detect the conventions of `codebase`; unittest in `tests` if it has no tests."""
-    texts = await read_test_files(codebase)
-    paths = list(texts)
-    folder = _folder(paths, codebase)
-    near = [path for path in paths if _parent(path) == folder]
-    settings = await codebase.read_texts(_CONFIGURATIONS)
-    listed = sorted(path for path in codebase.files if _lists_requirements(path))
-    required = await codebase.read_texts(listed[:_MOST_REQUIREMENTS])
-    configured = _has_pytest_config(codebase, settings) or any(
-        _PYTEST_REQUIREMENT.search(text) for text in required.values()
-    )
-    return Conventions(
-        runner=_runner(texts, configured),
-        folder=folder,
-        suffix=sum(path.endswith("_test.py") for path in near) * 2 > len(near),
-        tests=len(paths),
-        packaged=f"{folder}/__init__.py".lstrip("/") in codebase.files,
-        example=_example(near or paths, texts),
-        overrides=_overrides(settings),
-        pattern=_discovery_pattern(paths),
-        spread=len({path.split("/")[0] for path in paths}) > 1,
-        testpaths=_find_setting(settings, "testpaths"),
-        norecursedirs=_find_setting(settings, "norecursedirs"),
-        python_files=_find_setting(settings, "python_files"),
-    )
-
-
-async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
-    """Read the files that contain tests, by path, in the order of their names, but those that match
-    a glob pattern of `exclude`."""
-    left_out = Globs(exclude)
-    patterns = _find_setting(await codebase.read_texts(_PYTEST_SETTINGS), "python_files")
-    named = sorted(
-        path
-        for path, file in codebase.files.items()
-        if file.regular
-        and file.size < _LARGEST
-        and (is_runnable(path) or _is_listed(path, patterns))
-        and not left_out.first_match(path)
-    )
-    read = await codebase.read_texts(named[:_MOST_READ])
-    found = {path: text for path, text in read.items() if has_tests(text)}
-    # A plugin may take other names for tests, as pytest-relaxed does.
-    return found or {path: text for path, text in read.items() if not is_runnable(path)}
-
-
-def _is_listed(path: str, patterns: Sequence[str]) -> bool:
-    """Whether pytest's `python_files` makes a file of a folder of tests one of tests.
-
-    https://docs.pytest.org/en/stable/reference/reference.html#confval-python_files
-    """
-    name = path.rpartition("/")[2]
-    if not (path.endswith(".py") and is_test(path)) or name in ("conftest.py", "__init__.py"):
-        return False
-    return any(
-        fnmatchcase(f"/{path}", f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
-        for pattern in patterns
-    )
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _folder(paths: Sequence[str], codebase: Codebase) -> str:
-    if paths:
-        folders = Counter(map(_parent, paths))
-        # Most files, then the shallowest: a tie goes to `tests` rather than `tests/unit`.
-        return min(folders, key=lambda f: (-folders[f], f.count("/"), f))
-    tops = {path.split("/")[0] for path in codebase.files if "/" in path}
-    # A file, link or submodule of that name cannot contain a file of ours.
-    free = [name for name in ("tests", "test") if name not in codebase.files]
-    return next((name for name in free if name in tops), free[0] if free else "")
-
-
-def _runner(texts: dict[str, str], configured: bool) -> Runner:
-    pytest = sum(bool(_PYTEST_USE.search(text)) for text in texts.values())
-    unittest = sum(bool(_UNITTEST_USE.search(text)) for text in texts.values())
-    if configured or pytest > 0:
-        return "pytest"
-    return "unittest" if unittest or not texts else "pytest"
-
-
-def _example(paths: Sequence[str], texts: dict[str, str]) -> str | None:
-    """A file of medium size: enough to show the style, not too much to read."""
-    sized = [path for path in paths if "def test" in texts.get(path, "")]
-    return min(sized, key=lambda path: abs(len(texts[path]) - 4000), default=None)
-
-
-def _lists_requirements(path: str) -> bool:
-    """Whether `path` is named as files of requirements are: `requirements-test.txt` at the top, or
-    `requirements/test.in`."""
-    folder, name = _parent(path), path.rsplit("/", 1)[-1]
-    named = folder == "requirements" or (folder == "" and "requirements" in name)
-    return named and name.endswith((".txt", ".in"))
-
-
-def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:
-    if any(path.rsplit("/", 1)[-1] == "conftest.py" for path in codebase.files):
-        return True
-    if "pytest.ini" in settings or ".pytest.ini" in settings:
-        return True
-    sections = "\n".join(settings.values())
-    return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
-
-
-def _find_setting(settings: Mapping[str, str], option: str) -> tuple[str, ...]:
-    """The paths of a pytest `option`, from the first file that has settings for it.
-
-    https://docs.pytest.org/en/stable/reference/customize.html#configuration-file-formats
-    """
-    for name in _PYTEST_SETTINGS:
-        found: Any = None
-        if name.endswith(".toml"):
-            found = parse_toml(settings.get(name, ""))
-            for key in ("tool", "pytest", "ini_options"):
-                found = cast(dict[str, Any], found).get(key) if isinstance(found, dict) else None
-        else:
-            parser = parse_ini(settings.get(name, ""))
-            section = "tool:pytest" if name == "setup.cfg" else "pytest"
-            found = dict(parser.items(section, raw=True)) if parser.has_section(section) else None
-        if isinstance(found, dict):
-            listed: Any = cast(dict[str, Any], found).get(option, "")
-            words = listed.split() if isinstance(listed, str) else listed
-            paths = cast(list[Any], words) if isinstance(words, list) else []
-            plain = (path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str))
-            return tuple(path for path in plain if path not in ("", "."))[:_MOST_PATHS]
-    return ()
-
-
-def _overrides(settings: dict[str, str]) -> tuple[str, ...]:
-    found = " ".join(line for text in settings.values() for line in _addopts(text))
-    hidden = (
-        words for what, words in _UNREADABLE.items() if re.search(rf"(?<![\w-])({what})", found)
-    )
-    return tuple(word for words in hidden for word in words)
-
-
-def _addopts(text: str) -> Iterator[str]:
-    """The lines of pytest's `addopts` option, in an INI or a TOML file."""
-    inside = False
-    for line in text.split("\n"):
-        starts = re.match(r"[ \t]{0,8}addopts[ \t]{0,8}=", line)
-        inside = bool(starts) or (inside and line[:1] in " \t]" and bool(line.strip()))
-        if inside:
-            yield line[:_LONGEST_LINE]
-
-
-def _discovery_pattern(paths: Sequence[str]) -> str:
-    """The pattern for discovery; empty if unittest's own, `test*.py`, finds every test file."""
-    names = [path.rsplit("/", 1)[-1] for path in paths]
-    if all(name.startswith("test") for name in names):
-        return ""
-    return "*_test.py" if all(name.endswith("_test.py") for name in names) else "*test*.py"

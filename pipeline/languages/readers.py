@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from pipeline.languages.python.recorder.record import stable_name
+from pipeline.languages.test_names import stable_name
 
 MOST_TESTS = 200_000
 MOST_DEPTH = 50

@@ -13,7 +13,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
-from pipeline.languages.python.source import make_tests_fail
+from pipeline.languages.registry import main_language
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -26,20 +26,6 @@ LONGEST_SECONDS: Final = 60.0
 """Of the tests in a file that is made to fail."""
 ENOUGH_TESTS: Final = 20
 """Which pass with an edit and lie in one file: to make more of them fail shows no more."""
-_KINDS: Final = ("pytest", "unittest", "labels")
-_CASE: Final = """\
-import unittest
-
-
-class Test{nonce}(unittest.TestCase):
-    def test_{nonce}(self):
-        self.fail("{nonce}")
-"""
-_FUNCTION: Final = """
-
-def test_{nonce}():
-    assert "{nonce}" == ""
-"""
 
 
 class ControlRun(Frozen):
@@ -61,6 +47,7 @@ class ControlTests:
         self._runner = runner
         self._codebase = codebase
         self._base = base
+        self._language = main_language(codebase.files)
 
     async def are_forged(self, diff: str, names: Collection[str]) -> bool:
         """Whether control tests that are recorded as failed without `diff` are not so with it.
@@ -70,9 +57,7 @@ class ControlTests:
         """
         files = self._base.files
         beside = next((files[name] for name in self._base.suite.passed if files.get(name)), "")
-        if self._runner.command.kind not in _KINDS or not self._runner.command.covers((beside,)):
-            return False
-        if not beside:
+        if not beside or not self._runner.command.covers((beside,)):
             return False
         quick = list_quick_files(self._base, names, diff)
         own = next(iter(self._runner.command.covers(quick[:1])), "")
@@ -96,13 +81,12 @@ class ControlTests:
 
     async def _run(self, beside: str, own: str, diff: str) -> ControlRun:
         nonce = f"c{secrets.token_hex(8)}"
-        folder, _, name = beside.rpartition("/")
-        name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
-        path = f"{folder}/{name}" if folder else name
-        text = _CASE + (_FUNCTION if self._runner.command.kind == "pytest" else "")
-        changes: dict[str, bytes | None] = {path: text.format(nonce=nonce).encode()}
+        control = self._language.write_control(self._runner.command.kind, beside, nonce)
+        if control is None:
+            return ControlRun()
+        changes: dict[str, bytes | None] = dict([control])
         own_text = await self._codebase.read_text(own) if own else None
-        if own_text and (failing := await make_tests_fail(own, own_text, nonce)):
+        if own_text and (failing := await self._language.make_tests_fail(own, own_text, nonce)):
             changes[own] = failing
         made = (await create_patch(self._codebase, changes)).diff
         run = await self._runner.run_changed(tuple(filter(None, (diff, made))), list(changes))

@@ -17,10 +17,10 @@ from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.options import Options
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import read_patched
-from pipeline.languages.conventions import COMMON_STEMS, is_test, read_test_files
-from pipeline.languages.python.import_graph import LARGEST_SOURCE, ImportGraph, scan_code
-from pipeline.languages.python.recorder.record import is_named
-from pipeline.languages.python.source import find_added_tests
+from pipeline.languages.code_scan import CodeScan
+from pipeline.languages.conventions import COMMON_STEMS, is_test
+from pipeline.languages.registry import language_of, read_test_files, scan_codebase
+from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import choose_told, compare_runs
 from pipeline.regression.results import TestRun
@@ -36,7 +36,6 @@ MOST_BYTES = 400_000
 included."""
 HISTORY_COMMITS = 300
 HISTORY_SECONDS = 20.0
-_MOST_SOURCES = 5000
 _MOST_CHANGED = 30
 """Files in a commit; a larger commit is no evidence."""
 _NAMED = 4.0
@@ -75,7 +74,7 @@ class NearFiles:
         self._exclude = exclude
         self._lock = asyncio.Lock()
         self._texts: dict[str, str] | None = None
-        self._graph = ImportGraph({})
+        self.scan = CodeScan()
 
     async def find(self, diff: str, keep: Keep = tuple) -> list[str]:
         """Find the test files near `diff`, nearest first, without those that it removes.
@@ -88,7 +87,7 @@ class NearFiles:
         gone = {file.old for file in files if file.old != file.new}
         evidence = Nearness(
             texts=texts,
-            distances=self._graph.distances(changed),
+            distances=self.scan.distances(changed),
             together=await self._read_history(changed),
             words=await self._find_words(files),
         )
@@ -103,12 +102,7 @@ class NearFiles:
     async def _load(self) -> dict[str, str]:
         async with self._lock:
             if self._texts is None:
-                regular = (path for path, file in self._codebase.files.items() if file.regular)
-                python = sorted(path for path in regular if path.endswith(".py"))[:_MOST_SOURCES]
-                scan = await scan_code(
-                    await self._codebase.read_texts(python, largest=LARGEST_SOURCE)
-                )
-                self._graph = ImportGraph(scan.imports)
+                self.scan = await scan_codebase(self._codebase)
                 self._texts = await read_test_files(self._codebase, self._exclude)
             return self._texts
 
@@ -377,10 +371,11 @@ class NearbyTests:
             return None
         named: dict[str, tuple[str, ...]] = {}
         for path, file in patched.items():
-            if file is not None and _may_test(path) and runner.command.covers([path]):
+            # A file that is named to a runner runs whatever the repository calls its tests.
+            if file is not None and is_test(path) and runner.command.covers([path]):
                 text = file.content.decode("utf-8", "replace")
                 # Without the class: others may inherit the test.
-                if names := find_added_tests(diff, path, text):
+                if names := language_of(path).find_added_tests(diff, path, text):
                     named[path] = names
         if not named:
             return None
@@ -405,14 +400,9 @@ class NearbyTests:
                         seconds=self._options.nearby_seconds,
                     )
                     for command in commands
-                    if command.kind != "other"
+                    if command.can_choose
                 ]
             return self._runners
-
-
-def _may_test(path: str) -> bool:
-    """A file that is named to a runner runs whatever the repository calls its tests."""
-    return path.endswith(".py") and is_test(path)
 
 
 def _add_run(suite: SuiteRun, new: SuiteRun) -> SuiteRun:

@@ -14,8 +14,8 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.data.suite_reports import CutShort, SuiteRun
-from pipeline.languages.python.recorder.record import stable_name
 from pipeline.languages.readers import MOST_TESTS, Outcomes
+from pipeline.languages.test_names import stable_name
 from sandbox.frozen import Frozen, replace
 from sandbox.program import Ending, Execution
 

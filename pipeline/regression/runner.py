@@ -23,22 +23,14 @@ from pipeline.languages.readers import (
     parse_junit,
     parse_sympy_output,
 )
-from pipeline.regression.command import RequestedTests, TestCommand
+from pipeline.languages.test_command import TestCommand
+from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
 from pipeline.store import SHARED, Store, hold_key
 from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, Execution, OutputWatch, Program, repeat_environment
-
-
-@cache
-def read_recorder_files() -> dict[str, str]:
-    """The recorder's files, by name."""
-    folder = resources.files("pipeline.languages.python.recorder")
-    names = ("__init__", "record", "functions", "pytest_plugin", "unittest_recorder")
-    names += ("unittest_main", "script_main")
-    return {f"{name}.py": (folder / f"{name}.py").read_text("utf-8") for name in names}
 
 
 @cache
@@ -178,8 +170,8 @@ class TestRunner:
             "mark": mark,
             "seconds": self.seconds,
             "wall": None if math.isinf(wall) else max(1.0, wall),
-            "junit": self.command.kind == "other",
-            "files": read_recorder_files(),
+            "junit": not self.command.can_choose,
+            "files": self.command.recorder_files(),
             "wanted": wanted.model_dump(),
         }
         packed = zlib.compress(json.dumps(request).encode(), 9)
@@ -251,7 +243,7 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
     code = sent.execution.exit_code
     found, problem = _outcomes(command, sent, recorded)
     each = bool(found.passed or found.failed or recorded.unfinished)
-    if not each and not problem and command.kind == "other" and code not in (None, 126, 127):
+    if not each and not problem and not command.can_choose and code not in (None, 126, 127):
         name = " ".join(command.argv)[:500]
         found.add(name, good=code == 0, seconds=execution.seconds)
     offline = recorded.offline & found.failed

@@ -15,10 +15,11 @@ from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
-from pipeline.languages.conventions import is_runnable
-from pipeline.languages.python.import_graph import LARGEST_SOURCE, CodeScan, ImportGraph, scan_code
+from pipeline.languages.code_scan import CodeScan
+from pipeline.languages.registry import is_runnable, scan_codebase
+from pipeline.languages.test_command import TestCommand
 from pipeline.models.wrappers import UNLIMITED, RunClock
-from pipeline.regression.command import NO_COMMAND, RequestedTests, TestCommand, find_commands
+from pipeline.regression.command import NO_COMMAND, RequestedTests, find_commands
 from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
@@ -46,8 +47,6 @@ QUICK_SECONDS = 120.0
 NO_MORE_TIME = "the time for this run allowed no more"
 NO_RESULT = "A time limit ended the run with the edit before a test had a result."
 OUT_OF_TIME = "those that the time allowed with the edit"
-_MOST_FILES = 5000
-"""Python files whose imports are read."""
 
 
 class RegressionSuite:
@@ -75,7 +74,6 @@ class RegressionSuite:
         self._lock = asyncio.Lock()
         self._known: tuple[TestRunner, TestRun] | None = None
         self._code_scan: CodeScan | None = None
-        self._graph = ImportGraph({})
         self.problem = ""
         """Why the suite has no result for any edit, in a sentence; may quote the configuration."""
 
@@ -201,7 +199,7 @@ class RegressionSuite:
         seen: frozenset[str] = frozenset(),
     ) -> ChosenTests:
         """The tests to run, without those in `seen`; all if the command cannot run a part."""
-        if runner.command.kind == "other":
+        if not runner.command.can_choose:
             return choose_tests(base, touched, distances, seconds=math.inf)
         seconds = min(EDIT_SECONDS, runner.seconds, self._time_left() / _slowness(base))
         return choose_tests(base, touched, distances, seconds=seconds, seen=seen)
@@ -225,7 +223,7 @@ class RegressionSuite:
                 # As much again is for the tests with an edit.
                 wall = max(LEAST_SECONDS, self._time_left() / 2)
                 base = await runner.run("", RequestedTests(functions=True), wall=wall)
-                if base.suite.passed and (base.ended or command.kind != "other"):
+                if base.suite.passed and (base.ended or command.can_choose):
                     self.problem, self._known = "", (runner, base)
                     if self._report:
                         self._report(reasons.describe_base(base.suite))
@@ -236,20 +234,14 @@ class RegressionSuite:
     async def _find_touched(self, diff: str) -> tuple[TouchedCode, dict[str, int]]:
         async with self._lock:
             if self._code_scan is None:
-                self._code_scan = await scan_code(await self._read_texts())
-                self._graph = ImportGraph(self._code_scan.imports)
+                self._code_scan = await scan_codebase(self._codebase)
         touched = find_touched(diff, self._code_scan.functions)
-        return touched, self._graph.distances(touched.files)
-
-    async def _read_texts(self) -> dict[str, str]:
-        named = [path for path, file in self._codebase.files.items() if file.regular]
-        python = sorted(path for path in named if path.endswith(".py"))[:_MOST_FILES]
-        return await self._codebase.read_texts(python, largest=LARGEST_SOURCE)
+        return touched, self._code_scan.distances(touched.files)
 
     async def _extend_base(self, runner: TestRunner, base: TestRun, diff: str) -> TestRun:
         """Complete a `base` that was cut off with the tests nearest to `diff`, if it did not reach
         them; what merely imports the code in some way is nearly everything."""
-        if base.ended or not base.per_test or runner.command.kind == "other":
+        if base.ended or not base.per_test or not runner.command.can_choose:
             return base
         reached = {base.files.get(name, "") for name in base.suite.passed}
         files = await self._near.find_files(diff, runner)
@@ -307,7 +299,7 @@ def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
 
 def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
     name = f"`{' '.join(command.argv)[:300]}`"
-    if base.problem and base.suite.execution.exit_code is None and command.kind == "other":
+    if base.problem and base.suite.execution.exit_code is None and not command.can_choose:
         return f"Of {name} no part can be run, and the whole did not come to its end."
     if base.problem:
         return f"The command {name} tells nothing on the code as it is. {base.problem}"

@@ -8,8 +8,8 @@ from pipeline.codebase.git import GitFailed
 from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
 from pipeline.data.types import Patch, Reproduction, Rung, TestScript
 from pipeline.edits.patches import create_patch, read_patched
-from pipeline.languages.conventions import is_runnable, is_test
-from pipeline.languages.python.source import find_added_tests, wrap_script
+from pipeline.languages.conventions import is_test
+from pipeline.languages.registry import is_runnable, language_of, main_language
 from pipeline.reproduction.red_green import (
     FileRunner,
     RedGreen,
@@ -79,7 +79,9 @@ async def use_own_tests(
         return RungResult(problem="The edit brings no tests.")
     problem = "The edit's own tests cannot be run here."
     texts = await _read_texts(tests, files[:_MOST_OWN_FILES], resources)
-    added = {path: find_added_tests(tests, path, text) for path, text in texts.items()}
+    added = {
+        path: language_of(path).find_added_tests(tests, path, text) for path, text in texts.items()
+    }
     ways = [
         (path, runner, names, runner.command(path, names))
         for path in texts
@@ -122,7 +124,7 @@ async def use_wrapped_script(
         command = runner.command(path)
         if command is None:
             continue
-        text = wrap_script(script, runner.style, title)
+        text = main_language(resources.codebase.files).wrap_script(script, runner.style, title)
         diff = (
             await create_patch(resources.codebase, {path: text.encode("utf-8", "replace")})
         ).diff

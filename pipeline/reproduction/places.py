@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase, PastCommit, count_changes_together
 from pipeline.edits.patches import refusal
-from pipeline.languages.conventions import COMMON_STEMS, Conventions, is_runnable, is_test
+from pipeline.languages.conventions import COMMON_STEMS, Conventions, is_test
+from pipeline.languages.registry import is_runnable
 from sandbox.frozen import replace
 
 _USUAL_FOLDERS = ("tests", "test", "")

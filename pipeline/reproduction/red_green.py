@@ -13,9 +13,9 @@ from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.concurrency import gather_two
 from pipeline.data.types import Reproduction
 from pipeline.languages.conventions import Conventions
-from pipeline.languages.python.script_runners import to_label
-from pipeline.languages.python.source import find_added_tests
-from pipeline.regression.command import find_commands, find_runner
+from pipeline.languages.registry import find_runner, language_of
+from pipeline.languages.test_command import to_label
+from pipeline.regression.command import find_commands
 from prompts.text import strip_ansi
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
@@ -274,4 +274,4 @@ def _find_names(test: Reproduction) -> tuple[str, ...]:
     files = [file for file in parse_diff(test.diff) if file.new == test.path]
     if not test.is_committed or not any(file.old for file in files):
         return ()
-    return find_added_tests(test.diff, test.path, test.text)
+    return language_of(test.path).find_added_tests(test.diff, test.path, test.text)

@@ -14,7 +14,7 @@ from pipeline.data.code_places import SourceFile
 from pipeline.data.types import Issue, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
-from pipeline.languages.python.source import find_added_tests
+from pipeline.languages.registry import language_of
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
 from pipeline.reproduction.red_green import (
@@ -259,7 +259,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         runner = self._plan.runner
         whole = runner.command(draft.path)
         added = (
-            find_added_tests(draft.diff, draft.path, draft.text)
+            language_of(draft.path).find_added_tests(draft.diff, draft.path, draft.text)
             if draft.rung == "extension"
             else ()
         )

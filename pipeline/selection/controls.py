@@ -11,8 +11,8 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, RejectedEdit, TestScript, VoteTable
-from pipeline.languages.conventions import detect_conventions, is_test
-from pipeline.languages.python.source import build_failing_script, build_test_script
+from pipeline.languages.conventions import is_test
+from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.selection.scoring.standings import voting_tests
 from pipeline.store import Store
 from sandbox.base import Sandbox
@@ -193,8 +193,9 @@ class Controls:
                 "every script and test."
             )
         modules = _list_modules(candidate.patch.diff)
+        language = main_language(self._codebase.files)
         for text in texts:
-            if failing := await build_failing_script(text, secrets.token_hex(8)):
+            if failing := await language.build_failing_script(text, secrets.token_hex(8)):
                 if await self._run(failing, candidate.patch.diff) == 0:
                     return "Nothing that ran with it counts: tests that were made to fail passed."
                 continue
@@ -230,7 +231,9 @@ class Controls:
                 "            except BaseException:\n                pass\n"
                 f'        self.fail("{nonce}")\n'
             )
-        script, _ = build_test_script({path: content.encode()}, conventions)
+        script, _ = main_language(self._codebase.files).build_test_script(
+            {path: content.encode()}, conventions
+        )
         return script.text if script else ""
 
     async def _run(self, script: str, diff: str) -> int | None:

@@ -13,7 +13,7 @@ from pydantic import Field
 from pipeline.concurrency import gather_all
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, TestScript, VoteTable
-from pipeline.languages.python.source import spoil
+from pipeline.languages.registry import LANGUAGES
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.replies import Malformed, Tag, only_tag, some_tags
@@ -61,7 +61,7 @@ class Separation:
         if again != [base.exit_code, *ends]:
             return Fault("It does not always end the same, so it shows nothing.")
         passed = next(diff for diff, end in zip(diffs, ends, strict=True) if end == 0)
-        mutants = spoil(passed)
+        mutants = [one for language in LANGUAGES for one in language.spoil(passed)]
         spoilt = await self._run_all(script, mutants) if mutants else [base.exit_code]
         if all(end in (0, None) for end in spoilt):
             unnoticed = next(

@@ -23,7 +23,8 @@ from pipeline.codebase.unified_diff import (
 from pipeline.concurrency import gather_bounded
 from pipeline.data.suite_reports import FailedTests, SuiteRun
 from pipeline.data.types import Issue, VoteTable
-from pipeline.languages.conventions import is_runnable, is_test
+from pipeline.languages.conventions import is_test
+from pipeline.languages.registry import is_runnable
 from pipeline.models.base import Likelihood, ModelError, Reward, ScoreUnavailable
 from pipeline.models.metering import Meter, ask_verdict, run_metered
 from pipeline.regression.suite import RegressionSuite

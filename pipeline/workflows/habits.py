@@ -11,7 +11,8 @@ from pipeline.codebase.commit import Codebase, PastCommit, read_history
 from pipeline.codebase.text import agree
 from pipeline.data.code_places import Context, Habits, SourceFile
 from pipeline.data.types import Issue
-from pipeline.languages.conventions import is_test, read_test_files
+from pipeline.languages.conventions import is_test
+from pipeline.languages.registry import read_test_files
 from pipeline.reproduction.places import rank_test_files
 from sandbox.frozen import replace
 

@@ -27,7 +27,8 @@ from pipeline.data.types import (
     TestScript,
     VoteTable,
 )
-from pipeline.languages.conventions import Conventions, detect_conventions, read_test_files
+from pipeline.languages.conventions import Conventions
+from pipeline.languages.registry import detect_conventions, read_test_files
 from pipeline.machine import drive
 from pipeline.reproduction.mechanical import (
     RungResult,

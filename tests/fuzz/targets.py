@@ -36,7 +36,8 @@ from pipeline.environment.check import parse_imports
 from pipeline.environment.health import count_kinds
 from pipeline.environment.setup_machine import parse_commands
 from pipeline.generation.exploring import parse_test_names
-from pipeline.languages.detect import detect_recipe
+from pipeline.languages.detect import make_recipe
+from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.python.ci import find_ci_recipe
 from pipeline.languages.python.install import make_installer_plan
@@ -45,9 +46,9 @@ from pipeline.languages.python.packages import parse_collection
 from pipeline.languages.python.requirements import find_test_needs
 from pipeline.languages.python.tox_nox import nox_lines, tox_lines
 from pipeline.languages.readers import parse_console_output, parse_junit, parse_sympy_output
+from pipeline.languages.test_command import TestCommand
 from pipeline.localisation.stages import parse_files, parse_places
 from pipeline.reasons import find_blocked_hosts
-from pipeline.regression.command import TestCommand
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import parse_execution
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags
@@ -190,7 +191,7 @@ def parse_manifests(data: bytes) -> None:
     texts: Mapping[str, str] = split_files(data)
     names = (*texts, "setup.py", "package.json", "shop/__init__.py")
     manifests = Manifests(names, texts)
-    detect_recipe(manifests)
+    make_recipe(manifests, Asked())
     needs = find_test_needs(names, texts, 12)
     make_installer_plan(manifests, name="shop", needs=needs)
     list(tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", "")))

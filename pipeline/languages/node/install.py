@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.languages.manifests import parse_json, table
@@ -27,7 +27,7 @@ LONGEST_RANGE: Final = 500
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
 
-def is_node(names: Sequence[str]) -> bool:
+def is_node(names: Iterable[str]) -> bool:
     there = set(names)
     requirements = any(name.endswith("requirements.txt") for name in there)
     return "package.json" in there and not there & set(MANIFESTS) and not requirements

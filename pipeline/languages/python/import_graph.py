@@ -1,19 +1,17 @@
-"""The import graph of a repository, and each test's distance from an edit."""
+"""Reads the imports and the functions of Python files in a process of its own."""
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ValidationError
 
 from pipeline.codebase.isolated import run_isolated
+from pipeline.languages.code_scan import CodeScan
 
 SCAN_SECONDS = 60.0
-LARGEST_SOURCE = 2_000_000
-"""Bytes of a file whose imports are read."""
 _SCAN_PROGRAM = """\
 import ast, json, sys
 files = json.load(sys.stdin)
@@ -41,41 +39,46 @@ json.dump({"imports": imports, "functions": functions}, sys.stdout)
 _ROOTS = ("src", "lib")
 
 
-class ImportGraph:
+class _Scan(BaseModel):
+    """The program's output; files that do not parse are missing."""
+
+    imports: dict[str, list[tuple[int, str, list[str]]]] = {}
+    """The level of a relative import, the module and the names."""
+    functions: dict[str, list[tuple[int, int]]] = {}
+
+
+async def scan_code(texts: Mapping[str, str]) -> CodeScan:
+    """Scan the Python files of `texts`, by path. Empty if the parser fails or exceeds 60 s."""
+    python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
+    if not python:
+        return CodeScan()
+    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=SCAN_SECONDS)
+    try:
+        found = _Scan.model_validate_json(output)
+    except ValidationError:
+        return CodeScan()
+    links = _Links(found.imports)
+    return CodeScan(found.functions, links.importers, links.loaders)
+
+
+class _Links:
     """The import statements of a repository's own files, resolved among themselves."""
 
     def __init__(self, imports: Mapping[str, Sequence[tuple[int, str, Sequence[str]]]]) -> None:
         """`imports` by path: level of a relative import, module, names, in `ast`'s form."""
-        self._paths = frozenset(imports)
         self._modules: dict[str, set[str]] = {}
         for path in imports:
             for name in _module_names(path):
                 self._modules.setdefault(name, set()).add(path)
-        self._importers: dict[str, set[str]] = {}
-        self._loaders: dict[str, set[str]] = {}
+        self.importers: dict[str, set[str]] = {}
+        self.loaders: dict[str, set[str]] = {}
         for path, statements in imports.items():
             for level, module, names in statements:
-                self._link(path, self._absolute(path, level, module), names)
-            for conftest in self._conftests(path):
-                self._importers.setdefault(conftest, set()).add(path)
-
-    def distances(self, touched: Iterable[str]) -> dict[str, int]:
-        """The steps from each importing file to one of `touched`; 0 for those themselves.
-
-        A package's `__init__.py` runs for every import from it; that counts only if it is touched
-        itself. Otherwise all tests of a package would be equally near.
-        """
-        found = {path: 0 for path in touched if path in self._paths}
-        waiting = deque(found)
-        while waiting:
-            path = waiting.popleft()
-            importers = set(self._importers.get(path, ()))
-            if found[path] == 0:
-                importers |= self._loaders.get(path, set())
-            for importer in sorted(importers - found.keys()):
-                found[importer] = found[path] + 1
-                waiting.append(importer)
-        return found
+                self._link(path, _make_absolute(path, level, module), names)
+            for folder in PurePosixPath(path).parents:  # what pytest loads for a test file
+                conftest = str(folder / "conftest.py")
+                if conftest in imports and conftest != path:
+                    self.importers.setdefault(conftest, set()).add(path)
 
     def _link(self, path: str, module: str, names: Sequence[str]) -> None:
         parts = module.split(".") if module else []
@@ -83,25 +86,18 @@ class ImportGraph:
         for name in names:
             targets |= self._modules.get(".".join([*parts, name]), set())
         for target in targets - {path}:
-            self._importers.setdefault(target, set()).add(path)
+            self.importers.setdefault(target, set()).add(path)
         for end in range(1, len(parts)):
             for target in self._modules.get(".".join(parts[:end]), set()) - {path}:
-                self._loaders.setdefault(target, set()).add(path)
+                self.loaders.setdefault(target, set()).add(path)
 
-    def _absolute(self, path: str, level: int, module: str) -> str:
-        if not level:
-            return module
-        folders = PurePosixPath(path).parts[:-1]
-        kept = folders[: len(folders) - level + 1]
-        return ".".join([*kept, *filter(None, [module])])
 
-    def _conftests(self, path: str) -> Iterator[str]:
-        """The files that pytest loads for a test file."""
-        pure = PurePosixPath(path)
-        for folder in pure.parents:
-            conftest = str(folder / "conftest.py")
-            if conftest in self._paths and conftest != path:
-                yield conftest
+def _make_absolute(path: str, level: int, module: str) -> str:
+    if not level:
+        return module
+    folders = PurePosixPath(path).parts[:-1]
+    kept = folders[: len(folders) - level + 1]
+    return ".".join([*kept, *filter(None, [module])])
 
 
 def _module_names(path: str) -> Iterator[str]:
@@ -117,24 +113,3 @@ def _module_names(path: str) -> Iterator[str]:
         yield ".".join(parts[1:])
     if len(parts) > 1 and not path.endswith("__init__.py"):
         yield parts[-1]
-
-
-class CodeScan(BaseModel):
-    """The scanned code by path; files that do not parse are missing."""
-
-    imports: dict[str, list[tuple[int, str, list[str]]]] = {}
-    """The level of a relative import, the module and the names."""
-    functions: dict[str, list[tuple[int, int]]] = {}
-    """First line (a decorator's, if it has one) and last, from 1."""
-
-
-async def scan_code(texts: Mapping[str, str]) -> CodeScan:
-    """Scan the Python files of `texts`, by path. Empty if the parser fails or exceeds 60 s."""
-    python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
-    if not python:
-        return CodeScan()
-    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=SCAN_SECONDS)
-    try:
-        return CodeScan.model_validate_json(output)
-    except ValidationError:
-        return CodeScan()

@@ -9,15 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from pipeline.languages.manifests import (
-    Manifests,
-    find_version,
-    guess_name,
-    is_package,
-    project_of,
-    strings,
-    table,
-)
+from pipeline.languages.language import Asked
+from pipeline.languages.manifests import Manifests, strings, table
 from pipeline.languages.python.ci import find_ci_recipe
 from pipeline.languages.python.interpreter import (
     DEFAULT_MINOR,
@@ -27,6 +20,7 @@ from pipeline.languages.python.interpreter import (
 )
 from pipeline.languages.python.interpreter import find_python_requirement as find_python
 from pipeline.languages.python.locks import REQUIREMENTS_FILE, Lock, read_lock
+from pipeline.languages.python.metadata import find_version, guess_name, is_package, project_of
 from pipeline.languages.python.requirements import (
     TestNeeds,
     find_development_needs,
@@ -138,6 +132,8 @@ def find_system_packages(
     return tuple(dict.fromkeys([*found, *named]))
 
 
+MOST_ATTEMPTS: Final = 5
+PLAN_NAMES: Final = re.compile(r'"attempt": "\w+"')
 RECENT: Final = timedelta(days=28)
 """For a commit this young, the index as of its day equals today's index."""
 UV_STEP: Final = (
@@ -149,16 +145,30 @@ UV_STEP: Final = (
 )
 
 
+def list_attempts(manifests: Manifests, asked: Asked, plain: Recipe) -> list[Attempt]:
+    """The ways to install a tree that differ, the most promising first; the last is the recipe
+    `plain`."""
+    maker = AttemptMaker(manifests, asked)
+    plain = replace(plain, system_packages=maker.packages)
+    last = Attempt("today", "The newest packages, each by itself with pip.", plain)
+    different: dict[str, Attempt] = {}
+    for attempt in (*maker.make_attempts(), last):
+        recipe = attempt.recipe
+        files = [(name, PLAN_NAMES.sub("", text)) for name, text in recipe.files]
+        key = repr((recipe.steps, recipe.tools, recipe.system_packages, files))
+        different.setdefault(key, attempt)
+    return list(different.values())[:MOST_ATTEMPTS]
+
+
 class AttemptMaker:
     """Makes the attempts that the installer executes."""
 
-    def __init__(
-        self, manifests: Manifests, python: str, as_of: date | None, described: str
-    ) -> None:
+    def __init__(self, manifests: Manifests, asked: Asked) -> None:
         self.manifests = manifests
-        self.day = as_of or datetime.now(UTC).date()
-        self.is_old = as_of is not None and as_of < datetime.now(UTC).date() - RECENT
-        self.configured = find_python({}, configured=python) if python else None
+        today = datetime.now(UTC).date()
+        self.day = asked.as_of or today
+        self.is_old = self.day < today - RECENT
+        self.configured = find_python({}, configured=asked.version) if asked.version else None
         self.name = guess_name(manifests.texts)
         self.ci = find_ci_recipe(manifests.names, manifests.texts)
         self.packages = find_system_packages(
@@ -167,7 +177,7 @@ class AttemptMaker:
             project_of(manifests.texts),
             self.ci.system_packages,
         )
-        self.version, self.source = find_version(self.name, manifests.texts, described)
+        self.version, self.source = find_version(self.name, manifests.texts, asked.described)
 
     def make_attempts(self) -> Iterator[Attempt]:
         python = self.configured or find_python_at(self.manifests.texts, self.day)

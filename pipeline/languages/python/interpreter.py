@@ -11,7 +11,9 @@ from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
-from pipeline.languages.manifests import parse_ini, project_of, strings, table
+from pipeline.languages.manifests import CI_FILE, parse_ini, strings, table
+from pipeline.languages.python.facts import FACTS
+from pipeline.languages.python.metadata import project_of
 from pipeline.languages.python.tox_nox import tox_routine
 from sandbox.layout import SYSTEM_PYTHON
 
@@ -47,10 +49,6 @@ CI_PYTHON: Final = re.compile(
 LONGEST_LINE: Final = 500
 CI_MINOR: Final = re.compile(r"(?<![\d.])3\.(\d{1,2})(?!\d)")
 CI_TOX: Final = re.compile(r"\bTOXENV[=: ]++[^\n]{0,200}?py3\.?(\d{1,3})(?!\d)")
-CI_FILE: Final = re.compile(
-    r"\.travis\.yml|\.github/workflows/[^/]+\.ya?ml|azure-pipelines\.yml|\.circleci/config\.yml"
-    r"|\.gitlab-ci\.yml|\.readthedocs\.ya?ml|appveyor\.yml|ci/[^/]*\.yml"
-)
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,16 @@ class PythonRequirement:
         words = [word for name, given in versions.items() for word in (name, join_minors(given))]
         words += ["--asked", self.text, "--where", self.where]
         return f"{CHOOSE} {shlex.join([*words, *(['--fetch'] if self.fetch else [])])}"
+
+
+def refuse_version(version: str) -> str:
+    """Why no environment can have that Python, as a sentence; empty if one may."""
+    if re.match(r"2\b", version):
+        return FACTS.too_old
+    minor = re.fullmatch(r"3\.(\d{1,2})", version)
+    if minor is None:
+        return "<python> takes a version such as 3.8."
+    return FACTS.too_old if int(minor[1]) < MINORS[0] else ""
 
 
 def join_minors(minors: tuple[int, ...]) -> str:

@@ -14,15 +14,9 @@ from typing import Any, Final, TypeAlias, cast
 from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import SpecifierSet
 
-from pipeline.languages.manifests import (
-    Manifests,
-    is_package,
-    parse_toml,
-    project_of,
-    strings,
-    table,
-    tables,
-)
+from pipeline.languages.manifests import Manifests, parse_toml, strings, table, tables
+from pipeline.languages.python.facts import FACTS
+from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.requirements import best_test_name, extra_names, group_names
 from sandbox.layout import CHECKOUT
 
@@ -231,10 +225,7 @@ def hashes_of(package: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[
             yield stated
 
 
-LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock")
-"""In order of precedence."""
 REQUIREMENTS_FILE: Final = "locked.txt"
-LOCKS_HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
 SAFE: Final = re.compile(r"[^\r\n]*")
 
 
@@ -257,7 +248,7 @@ def read_lock(manifests: Manifests, minor: int) -> Lock | None:
     None if there is no lock file, or only one that is too large to read.
     """
     texts, project = manifests.texts, project_of(manifests.texts)
-    path = next((name for name in LOCKS if name in texts), "")
+    path = next((name for name in FACTS.locks if name in texts), "")
     if not path or not project:
         return None
     extra = best_test_name(extra_names(project, texts))
@@ -301,7 +292,7 @@ def pdm_requirements(
             yield f"{name} @ git+{package['git']}@{package.get('revision', 'HEAD')}{tail}", ()
             continue
         stated = [file.get("hash") for file in tables(package.get("files"))]
-        hashes = tuple(h for h in stated if isinstance(h, str) and LOCKS_HASH.fullmatch(h))
+        hashes = tuple(h for h in stated if isinstance(h, str) and HASH.fullmatch(h))
         source = f"{name} @ {url}" if isinstance(url, str) else f"{name}=={version}"
         yield source + tail, hashes
 

@@ -7,10 +7,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from pipeline.codebase.commit import Codebase
-from pipeline.languages.manifests import distribution_name, guess_name
+from pipeline.languages.language import Collected
+from pipeline.languages.python.metadata import distribution_name, guess_name
 
 ROOTS: Final = ("src/", "", "lib/", "python/")
 """Folders that may contain packages; the first that contains one decides."""
@@ -105,15 +106,7 @@ _MOST_FOLDERS: Final = 100
 _AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
-class Collection(NamedTuple):
-    """The tests that pytest collects by itself."""
-
-    tests: int | None = None
-    """None if pytest does not report the number in time."""
-    files: frozenset[str] = frozenset()
-
-
-def parse_collection(output: str, paths: Iterable[str]) -> Collection:
+def parse_collection(output: str, paths: Iterable[str]) -> Collected:
     """Parse `pytest --collect-only`: the number of tests, and which of `paths` contain them.
 
     Depending on the version, a module is printed with its path from the root, or with its name
@@ -141,7 +134,7 @@ def parse_collection(output: str, paths: Iterable[str]) -> Collection:
         if len(whole) <= _LONGEST_PATH:
             files.update(known.find(whole))
     files.update(known.list_below())
-    return Collection(int(found[1] or found[2]) if found else None, known.all & files)
+    return Collected(int(found[1] or found[2]) if found else None, known.all & files)
 
 
 class _Paths:

@@ -14,18 +14,12 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Final, cast
 
-from pipeline.languages.manifests import (
-    is_package,
-    parse_ini,
-    parse_toml,
-    project_of,
-    strings,
-    table,
-)
+from pipeline.languages.manifests import Manifests, parse_ini, parse_toml, strings, table
 from pipeline.languages.python.interpreter import translate_poetry_bound
+from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.tox_nox import Routine, nox_routine, tox_routine
 
-PYTHON_TEST_NAMES: Final = ("test", "tests", "testing", "dev")
+SUITE_NAMES: Final = ("test", "tests", "testing", "dev")
 """Extras and dependency groups for a test suite, in order of precedence."""
 REQUIREMENTS: Final = re.compile(r"(?:requirements/|tests?/)?[^/]*\.txt")
 GENERAL_REQUIREMENTS: Final = re.compile(
@@ -38,15 +32,19 @@ TOOLS: Final = "/opt/tools"
 """The folder of package managers in the build container, separate from what they install."""
 
 
-def is_python(names: Sequence[str]) -> bool:
-    return any(name.endswith((".py", ".pyi", ".pyx")) for name in names)
-
-
 def python_steps(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[str]:
     """Lines for a shell, in order; pytest comes last."""
     project = project_of(texts)
     yield from fallback_steps(names, texts, project)
     yield PYTEST
+
+
+def dockerfile_steps(manifests: Manifests) -> tuple[str, ...]:
+    """Lines that install the checkout itself, whose path a Dockerfile cannot know, and pytest where
+    the Dockerfile did not."""
+    own = is_package(project_of(manifests.texts), manifests.names)
+    editable = ("pip install --no-deps --editable .",) if own else ()
+    return (*editable, "python -c 'import pytest' 2>/dev/null || pip install pytest")
 
 
 def fallback_steps(
@@ -81,7 +79,7 @@ def routine_steps(routine: Routine, files: set[str]) -> Iterator[str]:
 
 def best_test_name(names: Iterable[str]) -> str | None:
     """The one extra or group to install: the narrowest that suffices for tests."""
-    return next((name for name in PYTHON_TEST_NAMES if name in set(names)), None)
+    return next((name for name in SUITE_NAMES if name in set(names)), None)
 
 
 def requirement_files(texts: Mapping[str, str], *, package: bool) -> list[str]:
@@ -132,9 +130,7 @@ def extra_names(project: Mapping[str, Any], texts: Mapping[str, str]) -> set[str
         found |= set(parser.options("options.extras_require"))
     script = texts.get("setup.py", "")
     if "extras_require" in script.lower():
-        found |= {
-            name for name in PYTHON_TEST_NAMES if re.search(rf"""["']{name}["']\s*[\]:]""", script)
-        }
+        found |= {name for name in SUITE_NAMES if re.search(rf"""["']{name}["']\s*[\]:]""", script)}
     return found
 
 

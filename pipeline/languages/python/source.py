@@ -7,7 +7,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,8 +17,9 @@ from pipeline.codebase.grammars import grammar_of, parse_code
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated, run_isolated
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.data.types import TestScript
-from pipeline.languages.conventions import Conventions, has_tests, is_runnable, is_test
+from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.python import failing_tests
+from pipeline.languages.python.conventions import has_tests, is_runnable
 
 SECONDS = 20.0
 _CHECK = """\
@@ -191,6 +192,19 @@ _NONCE: Final = secrets.token_hex(16)
 """Stands for the nonce in failing tests that are kept; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
 _GIVEN: Final = re.compile(r"^given = json\.loads\((.*)\)$", re.MULTILINE)
+_CONTROL_CASE: Final = """\
+import unittest
+
+
+class Test{nonce}(unittest.TestCase):
+    def test_{nonce}(self):
+        self.fail("{nonce}")
+"""
+_CONTROL_FUNCTION: Final = """
+
+def test_{nonce}():
+    assert "{nonce}" == ""
+"""
 _SCRIPT: Final = '''\
 """Writes test files into the checkout and runs them.
 
@@ -235,7 +249,7 @@ def build_test_script(
 
 
 def to_test_script(
-    name: str, text: str, conventions: Conventions, taken: frozenset[str]
+    name: str, text: str, conventions: Conventions, taken: Collection[str]
 ) -> TestScript:
     """Return a script unchanged; turn a test file into a script that runs it among the
     repository's.
@@ -266,6 +280,16 @@ async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
     content = base64.b64encode(text.encode("utf-8", "replace")).decode()
     failing = await _write_failing({"files": {path: content}}, nonce)
     return base64.b64decode(failing["files"][path]) if failing else b""
+
+
+def write_control(kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
+    """See `Language.write_control`."""
+    if kind not in ("pytest", "unittest", "labels"):
+        return None
+    folder, _, name = beside.rpartition("/")
+    name = f"{nonce}_test.py" if name.endswith("_test.py") else f"test_{nonce}.py"
+    text = _CONTROL_CASE + (_CONTROL_FUNCTION if kind == "pytest" else "")
+    return f"{folder}/{name}" if folder else name, text.format(nonce=nonce).encode()
 
 
 async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any] | None:

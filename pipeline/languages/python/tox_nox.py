@@ -10,7 +10,8 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pipeline.languages.manifests import parse_ini, parse_toml, project_of, strings, table
+from pipeline.languages.manifests import parse_ini, parse_toml, strings, table
+from pipeline.languages.python.metadata import project_of
 
 TEST_ENVIRONMENTS = ("test", "tests", "py", "unit", "pytest", "unittest")
 """The names of tox environments and nox sessions that run tests, best first."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from bot.settings import Settings
 from capuchin_demo.package import fetch_release, unpack
 from pipeline.data.options import Options
-from pipeline.languages.python.import_graph import CodeScan, ImportGraph, scan_code
+from pipeline.languages.code_scan import CodeScan
+from pipeline.languages.python.import_graph import scan_code
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -129,7 +130,7 @@ async def _measure_mutation(
     if not set(base.suite.passed) - set(whole.suite.passed):
         return None
     touched = find_touched(diff, scanned.functions)
-    distances = ImportGraph(scanned.imports).distances(touched.files)
+    distances = scanned.distances(touched.files)
     allowed = base.suite.execution.seconds * ALLOWED
     choice = choose_tests(base, touched, distances, seconds=allowed)
     chosen = await runner.run(diff, tests_to_run(choice.tests, base))

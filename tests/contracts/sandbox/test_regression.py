@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from pipeline.concurrency import gather_all
-from pipeline.regression.command import RequestedTests, TestCommand
+from pipeline.languages.python.commands import PythonCommand
+from pipeline.regression.command import RequestedTests
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine
@@ -16,7 +17,7 @@ from sandbox.frozen import replace
 from sandbox.program import Ending
 from tests.support.docker import build_environment, make_tree
 
-COMMAND = TestCommand(
+COMMAND = PythonCommand(
     argv=("python", "-m", "pytest", "-q", "tests"), kind="pytest", source="configuration"
 )
 GOOD = "from shop import total\n\n\ndef test_nothing():\n    assert total(0, 0) == 0\n"
@@ -170,7 +171,7 @@ async def test_of_many_failures_the_first_fifty_are_shown_with_their_source(
     sandbox: SandboxSession, tmp_path: Path
 ) -> None:
     argv = ("python", "-m", "pytest", "-q", "--tb=short", "tests/test_new.py")
-    command = TestCommand(argv=argv, kind="pytest", source="configuration")
+    command = PythonCommand(argv=argv, kind="pytest", source="configuration")
     runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path), seconds=20)
     suite = (await runner.run(adding(FAILING))).suite
     assert len(suite.failed) == 53

@@ -12,7 +12,7 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import EnvironmentTask, open_environment
-from pipeline.languages.detect import make_plan
+from pipeline.languages.detect import plan_attempts
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
@@ -71,10 +71,14 @@ class TwoWays(DockerEngine):
     """A real engine whose plan has a way that ends well and does not work, and then another."""
 
     async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
-        broken, works = (
-            make_plan(request.tree, setup=[f"pip install --quiet pytest {more}"])[0]
+        broken, works = [
+            (
+                await plan_attempts(
+                    dataclasses.replace(request, setup=[f"pip install --quiet pytest {more}"])
+                )
+            )[0]
             for more in ("", "'six<2'")
-        )
+        ]
         return (
             dataclasses.replace(broken, name="broken", only=False),
             dataclasses.replace(works, name="works", only=False),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.concurrency import gather_all
-from pipeline.regression.command import TestCommand
+from pipeline.languages.test_command import TestCommand
 from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore, ScopedStore, Store, hold_key, load_or_run
 from sandbox.frozen import Frozen

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from .functions import FunctionTracer
-from .record import CollectionFilter, lacks_network, relative_path, stable_name, write
+from .record import CollectionFilter, lacks_network, relative_path, write
+from .test_names import stable_name
 
 _FILTER = CollectionFilter()
 _TRACER = FunctionTracer()

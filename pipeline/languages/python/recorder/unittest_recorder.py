@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .functions import FunctionTracer
-from .record import CollectionFilter, lacks_network, relative_path, stable_name, write
+from .record import CollectionFilter, lacks_network, relative_path, write
+from .test_names import stable_name
 
 _FILTER = CollectionFilter()
 

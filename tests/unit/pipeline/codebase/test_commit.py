@@ -13,8 +13,8 @@ import pytest
 from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.edits.patches import create_patch
-from pipeline.languages.conventions import detect_conventions
 from pipeline.languages.python.packages import read_manifests
+from pipeline.languages.registry import detect_conventions
 from pipeline.regression.command import find_commands
 from sandbox.tree import Archive
 from tests.support.data.bombs import commit_bomb

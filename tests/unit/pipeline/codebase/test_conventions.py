@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.languages.conventions import Conventions, detect_conventions, is_test
+from pipeline.languages.conventions import Conventions, is_test
+from pipeline.languages.registry import detect_conventions
 from sandbox.frozen import replace
 from tests.support.data.repositories import make_codebase
 

@@ -14,8 +14,8 @@ import pytest
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.edits.external import LARGEST, ExternalEdit, ImportedEdits, diff_commits, import_edits
-from pipeline.languages.conventions import detect_conventions
 from pipeline.languages.python.source import to_test_script
+from pipeline.languages.registry import detect_conventions
 from tests.support.data import local_git
 from tests.support.data.bombs import commit_bomb
 

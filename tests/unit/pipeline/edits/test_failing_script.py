@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.languages.conventions import Conventions, detect_conventions
+from pipeline.languages.conventions import Conventions
 from pipeline.languages.python.source import build_failing_script, build_test_script
+from pipeline.languages.registry import detect_conventions
 from tests.support.data.repositories import make_codebase
 from tests.support.forked_python import ENVIRONMENT, run_forked
 

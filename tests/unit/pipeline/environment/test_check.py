@@ -11,8 +11,8 @@ from pipeline.data.options import Options
 from pipeline.environment.check import HealthCheck, choose_sample, find_test_files
 from pipeline.environment.health import Grade, Health, ImportedPackage
 from pipeline.environment.setup_machine import parse_commands
-from pipeline.languages.conventions import read_test_files
 from pipeline.languages.python.packages import find_packages, parse_collection
+from pipeline.languages.registry import read_test_files
 from pipeline.replies import Malformed
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.regression.command import TestCommand, find_commands
+from pipeline.languages.test_command import TestCommand
+from pipeline.regression.command import find_commands
 from tests.support.data.repositories import make_codebase
 
 TESTS = {"tests/test_a.py": "def test_a():\n    pass\n", "conftest.py": ""}
@@ -84,8 +85,7 @@ async def test_django_has_a_runner_of_its_own_that_takes_labels(tmp_path: Path) 
     first = (await found(tmp_path, {**TESTS, "tests/runtests.py": DJANGO, "tox.ini": tox}))[0]
     assert first.kind == "labels"
     assert " ".join(first.argv_with_recorder(["tests/queries/test_q.py", "setup.py"])) == (
-        "python -m capuchin_inside.script_main tests/runtests.py --verbosity 2 --parallel 1 "
-        "queries.test_q"
+        "python -m capuchin_inside.main tests/runtests.py --verbosity 2 --parallel 1 queries.test_q"
     )
     assert first.covers(["tests/queries/test_q.py", "setup.py"]) == ("tests/queries/test_q.py",)
 
@@ -94,7 +94,7 @@ async def test_a_configured_script_takes_labels_too(tmp_path: Path) -> None:
     files = {"manage.py": "import django\n", "shop/tests.py": "x = 1\n"}
     (one,) = await found(tmp_path, files, "python", "manage.py", "test", "--settings=a")
     assert " ".join(one.argv_with_recorder(["shop/tests.py"])) == (
-        "python -m capuchin_inside.script_main manage.py test --settings=a shop.tests"
+        "python -m capuchin_inside.main manage.py test --settings=a shop.tests"
     )
 
 
@@ -154,7 +154,7 @@ STARTED: dict[str, str] = {
 async def test_a_runner_is_started_with_the_recorder(tmp_path: Path, command: str) -> None:
     (one,) = await found(tmp_path, {}, *command.split())
     expected = STARTED[command].replace("P", "capuchin_inside.pytest_plugin")
-    expected = expected.replace("U", "capuchin_inside.unittest_main")
+    expected = expected.replace("U", "capuchin_inside.main unittest")
     expected = expected.replace("O", "--maxfail=0 --continue-on-collection-errors")
     assert " ".join(one.argv_with_recorder()) == expected
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.data.suite_reports import CutShort
 from pipeline.languages.readers import parse_junit
-from pipeline.regression.command import TestCommand
+from pipeline.languages.test_command import TestCommand
 from pipeline.regression.results import TestRun, unpack
 from pipeline.regression.runner import parse_execution, parse_in_process, parse_untrusted_execution
 from sandbox.frozen import replace

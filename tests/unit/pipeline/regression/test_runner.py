@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.regression.command import TestCommand
+from pipeline.languages.test_command import TestCommand
 from pipeline.regression.runner import GRACE_SECONDS, TestRunner
 from pipeline.store import DirStore, Store
 from sandbox.program import Execution, Program

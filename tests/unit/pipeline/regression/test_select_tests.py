@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.data.suite_reports import SuiteRun
-from pipeline.languages.python.import_graph import ImportGraph, scan_code
+from pipeline.languages.python.import_graph import scan_code
 from pipeline.regression.results import TestRun
 from pipeline.regression.select_tests import TouchedCode, choose_tests, find_touched
 from sandbox.frozen import replace
@@ -162,7 +162,7 @@ FILES = {
 
 
 async def distances(*touched: str) -> dict[str, int]:
-    return ImportGraph((await scan_code(FILES)).imports).distances(touched)
+    return (await scan_code(FILES)).distances(touched)
 
 
 async def test_tests_are_as_far_as_their_imports_say() -> None:
@@ -190,4 +190,4 @@ async def test_files_that_are_not_known_are_imported_by_nobody() -> None:
 
 async def test_a_file_made_to_crash_the_parser_costs_only_the_knowledge() -> None:
     deep = await scan_code({"x.py": "(" * 200_000, "y.py": "a = " + "-" * 300_000 + "1\n"})
-    assert deep.imports == {}
+    assert not deep.functions

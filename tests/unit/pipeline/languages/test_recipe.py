@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.languages.detect import detect_recipe as detect
-from pipeline.languages.detect import read_manifests
+from pipeline.languages.detect import make_recipe, read_manifests
+from pipeline.languages.language import Asked
 from sandbox.environment.build_options import scm_versions
 from sandbox.environment.recipe import Recipe
 from sandbox.errors import EnvironmentFailed
@@ -20,7 +20,8 @@ PYTEST = "pip install pytest"
 
 
 def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
-    return detect(read_manifests(tree, dockerfile), dockerfile=dockerfile, **given)
+    asked = Asked(given.pop("python", ""), described=given.pop("described", ""))
+    return make_recipe(read_manifests(tree, dockerfile), asked, dockerfile=dockerfile, **given)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.languages.detect import detect_recipe as detect
-from pipeline.languages.detect import read_manifests
+from pipeline.languages.detect import make_recipe, read_manifests
+from pipeline.languages.language import Asked
 from pipeline.languages.python.tox_nox import expand_environments, nox_routine, tox_routine
 from sandbox.environment.recipe import Recipe
 from sandbox.tree import Tree
@@ -22,7 +22,8 @@ NODE = "/opt/capuchin/python -I /opt/capuchin/choose_node.py --accepted"
 
 
 def detect_recipe(tree: Tree, dockerfile: str = "", **given: Any) -> Recipe:
-    return detect(read_manifests(tree, dockerfile), dockerfile=dockerfile, **given)
+    asked = Asked(given.pop("python", ""), described=given.pop("described", ""))
+    return make_recipe(read_manifests(tree, dockerfile), asked, dockerfile=dockerfile, **given)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.languages.manifests import find_version
+from pipeline.languages.python.metadata import find_version
 
 INIT = "src/shop/__init__.py"
 

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from pipeline.environment.record import NO_INDEX, TriedAttempt
-from pipeline.languages.detect import make_plan
+from pipeline.languages import detect
 from pipeline.languages.python.install import UV_STEP
 from pipeline.languages.python.interpreter import find_python_at
 from pipeline.languages.python.requirements import find_test_needs
+from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
+from sandbox.tree import Tree
 from tests.support.docker import make_tree
 
 TOX = """\
@@ -45,6 +47,10 @@ FILES = {
     "tests-min.txt": "",
 }
 OLD = date(2019, 7, 20)
+
+
+def make_plan(tree: Tree, **asked: Any) -> tuple[Attempt, ...]:
+    return detect.make_plan(EnvironmentRequest(tree, **asked))
 
 
 def plan_of(attempt: Attempt) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def test_a_young_commit_has_no_attempt_twice(tmp_path: Path) -> None:
 def test_the_maintainers_word_is_the_only_attempt(tmp_path: Path) -> None:
     tree = make_tree(tmp_path, {**FILES, "Dockerfile": "FROM capuchin/base\n"})
     for given in ({"setup": ["make install"]}, {"dockerfile": "Dockerfile"}):
-        (only,) = make_plan(tree, as_of=OLD, **given)  # pyright: ignore[reportArgumentType]
+        (only,) = make_plan(tree, as_of=OLD, **given)
         assert only.only
         assert only.name == next(iter(given))
 

@@ -1,0 +1,28 @@
+"""JavaScript and TypeScript as a `Language`: how a repository is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipeline.languages.language import Asked, Language, read_facts
+from pipeline.languages.manifests import Manifests
+from pipeline.languages.node.install import CHOOSE, INSTALL_TOOL, is_node, node_steps
+from sandbox.environment.recipe import Attempt, Recipe
+
+
+class Node(Language):
+    def __init__(self) -> None:
+        super().__init__(read_facts("pipeline.languages.node"))
+
+    def claims(self, paths: Iterable[str]) -> bool:
+        return is_node(paths)
+
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+        return (Attempt("today", "What package.json and its lock file say.", plain),)
+
+    def steps(
+        self, manifests: Manifests, asked: Asked, *, alone: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        lines = tuple(node_steps(manifests.names, manifests.texts))
+        tools = tuple(line for line in lines if line.startswith((CHOOSE, INSTALL_TOOL)))
+        return tools, tuple(line for line in lines if line not in tools)

@@ -1,0 +1,149 @@
+"""Python as a `Language`; the modules beside this one do the work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Final, Literal
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.unified_diff import FileDiff
+from pipeline.data.types import TestScript
+from pipeline.languages.code_scan import CodeScan
+from pipeline.languages.conventions import Conventions
+from pipeline.languages.language import Asked, Collected, Identity, Language
+from pipeline.languages.manifests import Manifests
+from pipeline.languages.python import (
+    commands,
+    conventions,
+    import_graph,
+    install,
+    interpreter,
+    metadata,
+    packages,
+    requirements,
+    source,
+    suspicious,
+)
+from pipeline.languages.python.facts import FACTS
+from pipeline.languages.python.import_check import WALL_FACTOR
+from pipeline.languages.test_command import TestCommand
+from sandbox.environment.recipe import Attempt, Recipe
+from sandbox.program import Program
+
+IMPORT_SECONDS: Final = 60.0
+"""Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
+COLLECT_SECONDS: Final = 45.0
+COLLECT_BYTES: Final = 8 * 1024 * 1024
+"""Some 100,000 tests; of a list with its middle left out, few files would be known."""
+
+
+class Python(Language):
+    def __init__(self) -> None:
+        super().__init__(FACTS)
+
+    def may_state_version(self, path: str) -> bool:
+        return metadata.may_state_version(path)
+
+    def identify(self, manifests: Manifests, described: str) -> Identity:
+        name = metadata.distribution_name(manifests.texts)
+        return Identity(name, *metadata.find_version(name, manifests.texts, described))
+
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+        return install.list_attempts(manifests, asked, plain)
+
+    def steps(
+        self, manifests: Manifests, asked: Asked, *, alone: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        python = interpreter.find_python_requirement(manifests.texts, configured=asked.version)
+        steps = requirements.python_steps(manifests.names, manifests.texts)
+        tools = (python.to_step(),) if python else ()
+        return tools, tuple(steps) if alone else (requirements.PYTEST,)
+
+    def steps_in_dockerfile(self, manifests: Manifests) -> Sequence[str]:
+        return requirements.dockerfile_steps(manifests)
+
+    async def distribution(self, codebase: Codebase) -> str:
+        return await packages.find_distribution_name(codebase)
+
+    async def reads_version_from_git(self, codebase: Codebase) -> bool:
+        return await packages.reads_version_from_git(codebase)
+
+    def refuse_version(self, version: str) -> str:
+        return interpreter.refuse_version(version)
+
+    async def packages(self, codebase: Codebase) -> tuple[str, ...]:
+        return packages.find_packages(codebase.files, await packages.read_manifests(codebase))
+
+    def load_program(self, packages: Sequence[str], mark: str) -> Program | None:
+        script = resources.files("pipeline.languages.python") / "import_check.py"
+        request = {"names": packages, "mark": mark, "seconds": IMPORT_SECONDS}
+        argv = ("python", "-I", "-c", script.read_text("utf-8"), json.dumps(request))
+        # Longer than the imports, so that the script itself reports.
+        return Program(argv, seconds=WALL_FACTOR * IMPORT_SECONDS + 10)
+
+    def collect_program(self, command: TestCommand) -> Program | None:
+        at = commands.find_runner(command.argv)
+        if at is None or command.argv[at] == "unittest":
+            return None
+        argv = (*command.argv, "--collect-only")
+        return Program(argv, seconds=COLLECT_SECONDS, output_bytes=COLLECT_BYTES)
+
+    def read_collection(self, output: str, paths: Iterable[str]) -> Collected:
+        return packages.parse_collection(output, paths)
+
+    def is_runnable(self, path: str) -> bool:
+        return conventions.is_runnable(path)
+
+    async def conventions(self, codebase: Codebase) -> Conventions | None:
+        return await conventions.detect_conventions(codebase)
+
+    async def read_test_files(
+        self, codebase: Codebase, exclude: Sequence[str] = ()
+    ) -> dict[str, str]:
+        return await conventions.read_test_files(codebase, exclude)
+
+    async def find_commands(
+        self, codebase: Codebase, configured: Sequence[str] = ()
+    ) -> Sequence[TestCommand]:
+        return await commands.find_commands(codebase, configured)
+
+    async def scan_code(self, texts: Mapping[str, str]) -> CodeScan:
+        return await import_graph.scan_code(texts)
+
+    def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
+        return source.find_added_tests(diff, path, text)
+
+    def build_test_script(
+        self, files: Mapping[str, bytes], conventions: Conventions
+    ) -> tuple[TestScript | None, str]:
+        return source.build_test_script(files, conventions)
+
+    def to_test_script(
+        self, name: str, text: str, conventions: Conventions, taken: Collection[str]
+    ) -> TestScript:
+        return source.to_test_script(name, text, conventions, taken)
+
+    async def build_failing_script(self, text: str, nonce: str) -> str:
+        return await source.build_failing_script(text, nonce)
+
+    async def make_tests_fail(self, path: str, text: str, nonce: str) -> bytes:
+        return await source.make_tests_fail(path, text, nonce)
+
+    def write_control(self, kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
+        return source.write_control(kind, beside, nonce)
+
+    def wrap_script(
+        self, script: TestScript, style: Literal["pytest", "unittest"], words: str
+    ) -> str:
+        return source.wrap_script(script, style, words)
+
+    async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        return await source.find_syntax_errors(files)
+
+    def spoil(self, diff: str) -> tuple[str, ...]:
+        return source.spoil(diff)
+
+    def find_suspicious(self, file: FileDiff) -> Iterator[str]:
+        return suspicious.find_suspicious(file)

@@ -1,0 +1,121 @@
+"""The command that runs a repository's own tests, and the runner that it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Literal
+
+from sandbox.frozen import Frozen
+
+Source = Literal["configuration", "tox", "nox", "detection"]
+GUEST_PACKAGE = "capuchin_inside"
+"""The package of `TestCommand.recorder_files` in the sandbox."""
+_WRAPPERS = ("", "run", "exec", "--")
+"""Words before the name of a program; the empty one is the beginning of the command."""
+
+
+class Runner(Frozen):
+    """A test runner, and how a command line starts it."""
+
+    name: str
+    programs: tuple[str, ...] = ()
+    """As a program, with or without a folder before it: `pytest`."""
+    modules: tuple[str, ...] = ()
+    """As a module of the interpreter: `python -m unittest`."""
+
+
+def find_runner(words: Sequence[str], runners: Iterable[Runner]) -> int | None:
+    """The position where a command starts one of `runners`: directly, by `-m`, by `uv run` etc."""
+    known = tuple(runners)
+    modules = {module for runner in known for module in runner.modules}
+    programs = {program for runner in known for program in runner.programs}
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        if word in modules and before == "-m":
+            return at
+        if word.rpartition("/")[2] in programs and before in _WRAPPERS:
+            return at
+    return None
+
+
+class TestCommand(Frozen):
+    """The command that starts the tests; one of no known runner, unless a language overrides how it
+    is recorded and restricted to some files."""
+
+    __test__ = False
+
+    argv: tuple[str, ...]
+    kind: str = "other"
+    """The runner, which decides how tests are distinguished and chosen (not possible for `other`).
+    `labels` and `files` are a repository's own script that takes such arguments."""
+    source: Source
+    folder: str = ""
+    """For `labels`: the folder to which the dotted paths are relative."""
+    places: tuple[str, ...] = ()
+    """The words of `argv` that name files or folders of the repository."""
+    testpaths: tuple[str, ...] = ()
+    """What the runner collects if `argv` names no place, as globs; empty: everything."""
+    norecursedirs: tuple[str, ...] = ()
+    """Folders that the runner does not enter, as globs."""
+    python_files: tuple[str, ...] = ()
+    """The names of test files for the runner, as globs; empty: the usual ones."""
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether a part of the tests can be run."""
+        return self.kind != "other"
+
+    def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
+        """`argv` with our recorder, if it can be added, restricted to `files`."""
+        return self.argv
+
+    def recorder_files(self) -> Mapping[str, str]:
+        """The recorder's files, by name."""
+        return {}
+
+    def covers(self, files: Sequence[str]) -> tuple[str, ...]:
+        """Those of `files` that the command can run separately."""
+        return ()
+
+    def collects(self, files: Sequence[str]) -> tuple[str, ...]:
+        """Those of `files` that the command itself runs; all if none, or if that is unknown.
+
+        Tests elsewhere, as those of examples, may need what the environment lacks, and pytest runs
+        nothing if one of their `conftest.py` fails.
+        """
+        roots = self.places or self.testpaths
+        entered = tuple(path for path in files if not self._skips(path))
+        inside = tuple(path for path in entered if any(_lies_in(path, root) for root in roots))
+        return inside or entered or tuple(files)
+
+    def _skips(self, path: str) -> bool:
+        """Whether the runner does not enter a folder of `path`, if nobody names it."""
+        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+        return any(
+            fnmatchcase(f"/{folder}", f"*/{pattern}")
+            for folder in folders
+            for pattern in self.norecursedirs
+        )
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Whether `path` is `root` or lies below it; `root` may have wildcards."""
+    root = root.removeprefix("./").rstrip("/").split("::")[0]
+    if root in (".", ""):
+        return True
+    parts, depth = path.split("/"), root.count("/") + 1
+    return fnmatchcase("/".join(parts[:depth]), root)
+
+
+def to_label(path: str, folder: str) -> str | None:
+    """The dotted path of a test file below `folder`; None if it is no Python file there."""
+    if not path.endswith(".py"):
+        return None
+    inside = path.removesuffix(".py").removesuffix("/__init__")
+    if folder:
+        if not inside.startswith(folder + "/"):
+            return None
+        inside = inside.removeprefix(folder + "/")
+    return inside.replace("/", ".")
