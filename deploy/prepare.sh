@@ -69,7 +69,7 @@ command -v redis-server >/dev/null 2>&1 || install redis-server
 # `docker top`, which tests ask what still runs, is `ps` on the daemon's machine.
 command -v ps >/dev/null 2>&1 || install procps
 
-docker_answers() { .venv/bin/python -m sandbox.docker.ping >build/docker.log 2>&1; }
+docker_answers() { .venv/bin/python -m sandbox.docker.base_image --ping >build/docker.log 2>&1; }
 
 start_docker() {
     if [ -d /run/systemd/system ]; then

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import sys
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from importlib import resources
@@ -22,57 +20,11 @@ from docker.errors import DockerException
 from sandbox.docker import mmdebstrap
 from sandbox.docker.build_lock import hold_build_lock
 from sandbox.docker.docker_client import DockerAddress, translate_docker_errors
-from sandbox.docker.images import find_image, touch_image
+from sandbox.docker.images import build_from_files, find_image, touch_image
 from sandbox.errors import SandboxUnavailable
 from sandbox.layout import LABEL_KIND
 
 REGISTRY_IMAGE = "python:3.11-slim-bookworm"
-REGISTRY_SECONDS = 15
-"""How long a registry may be silent; a pull that makes progress may take longer."""
-BUILD_SECONDS = 600
-BASE_LABELS: Mapping[str, str] = {LABEL_KIND: "base"}
-SUPERVISOR_MODULES = (
-    "__init__.py",
-    "apply_edit.py",
-    "capture.py",
-    "edit_layers.py",
-    "kernel.py",
-    "mounts.py",
-    "process.py",
-    "seccomp.py",
-    "serve.py",
-    "time_limit.py",
-    "watch.py",
-)
-"""The modules of process 1 of a warm container."""
-BUILD_PROGRAMS = (
-    "Dockerfile",
-    "block_metadata.py",
-    "choose_node.py",
-    "choose_python.py",
-    "entry.py",
-    "find_secrets.py",
-    "hosts",
-    "install.py",
-    "install_packages.py",
-    "list_sources.py",
-)
-INSTALLER_MODULES = tuple(
-    f"{name}.py"
-    for name in (*("__init__", "main", "package", "plan", "requirements", "resolve", "uv"),)
-)
-"""The modules of the installer in build containers."""
-NETWORK_MODULES = (
-    "__init__.py",
-    "destinations.py",
-    "egress.py",
-    "holder.py",
-    "index_cache.py",
-    "pages.py",
-    "proxy.py",
-    "upstream.py",
-)
-"""The modules of the network of builds."""
 
 
 def ensure_base_image(
@@ -97,9 +49,9 @@ def ensure_base_image(
         return reference
     with hold_build_lock("base image"):
         if not image_exists(client, reference):
-            on_progress("The sandbox base image is missing; making it once.")
+            on_progress("The sandbox base image is missing; building it now.")
             found = obtain_root(client, address or DockerAddress(), on_progress, root)
-            on_progress(f"Adding our own layer on {found}.")
+            on_progress(f"Adding Capuchin's layer to {found}.")
             build_image(client, found, reference, network=network)
     return reference
 
@@ -114,36 +66,23 @@ def recipe_digest(root: str = "") -> str:
     digest = hashlib.sha256()
     for name, data in recipe_files().items():
         digest.update(name.encode() + b"\0" + data + b"\0")
-    digest.update(
-        repr(
-            (
-                mmdebstrap.SUITE,
-                mmdebstrap.PACKAGES,
-                mmdebstrap.EXCLUDED_PATHS,
-                root or REGISTRY_IMAGE,
-            )
-        ).encode()
-    )
+    digest.update(repr((*mmdebstrap.RECIPE, root or REGISTRY_IMAGE)).encode())
     return digest.hexdigest()[:12]
 
 
 def recipe_files() -> dict[str, bytes]:
-    """Path in the build context to content."""
-    here, code = resources.files("sandbox.guest.image"), resources.files("sandbox")
-    recipe = {name: (here / name).read_bytes() for name in BUILD_PROGRAMS}
-    supervisor = (f"guest/supervisor/{name}" for name in SUPERVISOR_MODULES)
-    installer = (f"guest/installer/{name}" for name in INSTALLER_MODULES)
-    network = (f"guest/network/{name}" for name in NETWORK_MODULES)
-    names = [
-        "__init__.py",
-        "output.py",
-        "guest/__init__.py",
-        "guest/spellings.py",
-        *supervisor,
-        *installer,
-        *network,
-    ]
-    return recipe | {f"sandbox/{name}": (code / name).read_bytes() for name in names}
+    """Path in the build context to content: the programs of `guest/image`, and as the package
+    `sandbox` what process 1, the installer and the network of builds import."""
+    code = Path(str(resources.files("sandbox")))
+    image = code / "guest/image"
+    programs = [*image.glob("[!_]*.py"), image / "Dockerfile", image / "hosts"]
+    modules = [code / "__init__.py", code / "output.py", code / "guest/__init__.py"]
+    modules.append(code / "guest/spellings.py")
+    for folder in ("installer", "network", "supervisor"):
+        modules += (code / "guest" / folder).glob("*.py")
+    found = {path.name: path.read_bytes() for path in sorted(programs)}
+    named = {f"sandbox/{path.relative_to(code)}": path for path in sorted(modules)}
+    return found | {name: path.read_bytes() for name, path in named.items()}
 
 
 def image_exists(client: docker.APIClient, reference: str) -> bool:
@@ -165,10 +104,8 @@ def obtain_root(
             f"The image {root} is not on this Docker host and could not be pulled. Load it "
             "there, or set CAPUCHIN_SANDBOX_BASE to another."
         )
-    packages = hashlib.sha256(
-        repr((mmdebstrap.SUITE, mmdebstrap.PACKAGES, mmdebstrap.EXCLUDED_PATHS)).encode()
-    )
-    tag = f"capuchin/rootfs:{packages.hexdigest()[:12]}"
+    digest = hashlib.sha256(repr(mmdebstrap.RECIPE).encode()).hexdigest()[:12]
+    tag = f"capuchin/rootfs:{digest}"
     if not image_exists(client, tag):
         mmdebstrap.import_rootfs(client, tag, on_progress=on_progress)
     return tag
@@ -176,9 +113,9 @@ def obtain_root(
 
 def pull_image(address: DockerAddress, on_progress: Callable[[str], None], image: str) -> bool:
     """Whether the image could be pulled; a silent or missing registry fails quickly."""
-    on_progress(f"Asking the registry for {image}.")
+    on_progress(f"Pulling {image}.")
     repository, tag = (image, None) if "@" in image else split_tag(image)
-    client = address.connect(timeout=REGISTRY_SECONDS)
+    client = address.connect(timeout=15)
     try:
         lines = cast(
             Iterator[dict[str, Any]], client.pull(repository, tag=tag, stream=True, decode=True)
@@ -204,47 +141,22 @@ def build_image(
     reference: str,
     *,
     network: str,
-    labels: Mapping[str, str] = BASE_LABELS,
+    labels: Mapping[str, str] | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> None:
-    context = io.BytesIO()
-    with tarfile.open(fileobj=context, mode="w") as archive:
-        for folder in (
-            "sandbox",
-            "sandbox/guest",
-            "sandbox/guest/installer",
-            "sandbox/guest/network",
-            "sandbox/guest/supervisor",
-        ):
-            member = tarfile.TarInfo(folder)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
-            archive.addfile(member)
-        for name, data in recipe_files().items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o644
-            archive.addfile(member, io.BytesIO(data))
-    context.seek(0)
-    own = "" if labels is BASE_LABELS else "yes"
+    """Build `reference` on `root`. With `labels`, a repository's own Dockerfile made `root`."""
     with translate_docker_errors("Docker could not build the base image"):
-        lines = client.build(
-            fileobj=context,
-            custom_context=True,
+        log, error = build_from_files(
+            client,
+            recipe_files(),
             tag=reference,
-            buildargs={**(arguments or {}), "ROOT": root, "OWN": own},
-            labels=dict(labels),
+            buildargs={**(arguments or {}), "ROOT": root, "OWN": "yes" if labels else ""},
+            labels=dict(labels or {LABEL_KIND: "base"}),
             network_mode=network,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=BUILD_SECONDS,
+            timeout=600,
         )
-        log: list[str] = []
-        error = ""
-        for line in cast(Iterator[dict[str, Any]], lines):
-            log.append(str(line.get("stream", "")))
-            error = error or str(line.get("error", ""))
     if error:
-        raise ImageBuildFailed(error, " ".join("".join(log).split())[-500:])
+        raise ImageBuildFailed(error, " ".join(log.split())[-500:])
 
 
 class ImageBuildFailed(SandboxUnavailable):
@@ -266,12 +178,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--check", action="store_true", help="build nothing; exit with 0 if the image exists"
     )
+    parser.add_argument(
+        "--ping", action="store_true", help="build nothing; exit with 0 if Docker answers"
+    )
     options = parser.parse_args(argv)
     address = DockerAddress(
         options.docker_url or "", tls=options.docker_tls, ssh_config=options.ssh_config
     )
     try:
-        with closing(address.connect()) as client:
+        with (
+            translate_docker_errors("Docker does not answer"),
+            closing(address.connect()) as client,
+        ):
+            if options.ping:
+                client.ping()
+                return 0
             if options.check:
                 return 0 if image_exists(client, base_reference(options.root)) else 1
             reference = ensure_base_image(

@@ -35,8 +35,8 @@ POLL_SECONDS = 0.1
 LOG_LINES = 200
 MAX_LINES = 200_000
 REQUIREMENTS_MESSAGE = (
-    "The Dockerfile's image must hold python3, 3.9 or newer, with venv, and git or apt-get: the "
-    "sandbox runs on them."
+    "The Dockerfile's image must provide python3 (3.9 or newer, with venv) and git or apt-get: the "
+    "sandbox needs them."
 )
 
 
@@ -185,7 +185,7 @@ class DockerfileBuild:
     def _check_image(self, root: str) -> None:
         facts = cast(dict[str, Any], self._client.inspect_image(root))
         if (facts["Config"] or {}).get("Volumes"):
-            raise self._failure("Its image declares volumes, which a sandbox does not have.")
+            raise self._failure("Its image declares volumes, which a sandbox does not support.")
         if int(facts["Size"]) > self._written_mb * 1_000_000:
             raise self._failure(f"Its image is larger than {self._written_mb} MB.")
 

@@ -7,12 +7,9 @@ sees no secret, except those that the operator gives to builds.
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
 
 import docker
 
@@ -41,7 +38,7 @@ from sandbox.docker.build_steps import (
 from sandbox.docker.cold_execution import ColdProtocol, remove_container, wait_for_final_state
 from sandbox.docker.container import Daemon, create_build_container
 from sandbox.docker.docker_client import LABEL_MAKER, LABEL_OWN_DOCKERFILE, translate_docker_errors
-from sandbox.docker.images import read_dockerfile_environment, touch_image
+from sandbox.docker.images import build_from_files, read_dockerfile_environment, touch_image
 from sandbox.environment.build_options import INCOMING, BuildOptions
 from sandbox.environment.dockerfile import check_dockerfile
 from sandbox.environment.recipe import Recipe
@@ -53,10 +50,6 @@ from sandbox.guest.image.install_packages import NO_MIRROR
 from sandbox.layout import CHECKOUT, LABEL_INSTALLATION, LABEL_KIND, LABEL_OWNER, SYSTEM_PYTHON
 from sandbox.output import Output
 from sandbox.tree import Tree
-
-PROGRAM: Final = "/opt/capuchin/install_packages.py"
-SECONDS: Final = 900
-MEMORY: Final = 1024 * 1024 * 1024
 
 
 def build_package_image(
@@ -77,44 +70,25 @@ def build_package_image(
     Raises:
         SandboxUnavailable: Docker failed.
     """
-    command = json.dumps([SYSTEM_PYTHON, "-I", PROGRAM, *packages])
-    text = f"FROM {base}\nUSER root\nRUN {command}\n"
+    program = [SYSTEM_PYTHON, "-I", "/opt/capuchin/install_packages.py", *packages]
+    text = f"FROM {base}\nUSER root\nRUN {json.dumps(program)}\n"
+    memory = 1024 * 1024 * 1024
     with translate_docker_errors("Docker could not install system packages"):
-        lines = client.build(
-            fileobj=pack_context(text),
-            custom_context=True,
+        _, error = build_from_files(
+            client,
+            {"Dockerfile": text.encode()},
             tag=image,
             network_mode=network.mode,
             buildargs=network.build_arguments(),
             labels=dict(labels),
-            container_limits={"memory": MEMORY, "memswap": MEMORY},
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=SECONDS,
+            container_limits={"memory": memory, "memswap": memory},
+            timeout=900,
         )
-        error = ""
-        for line in cast(Iterator[dict[str, Any]], lines):
-            error = error or str(line.get("error", ""))
     if f"non-zero code: {NO_MIRROR}" in error:
         return False
     if error:
-        raise SandboxUnavailable(f"System packages were not installed: {error}")
+        raise SandboxUnavailable(f"System packages could not be installed: {error}")
     return True
-
-
-def pack_context(dockerfile: str) -> io.BytesIO:
-    """A build context that holds nothing else."""
-    context = io.BytesIO()
-    with tarfile.open(fileobj=context, mode="w") as archive:
-        member = tarfile.TarInfo("Dockerfile")
-        member.size = len(dockerfile)
-        archive.addfile(member, io.BytesIO(dockerfile.encode()))
-    context.seek(0)
-    return context
-
-
-LOG_BYTES = 16 * 1024
 
 
 class EnvironmentBuild:
@@ -255,7 +229,7 @@ class EnvironmentBuild:
             labels={LABEL_KIND: "tools", LABEL_MAKER: self._maker},
         )
         if not built:
-            self._on_progress("The mirror of Debian's packages does not answer: going on without.")
+            self._on_progress("Debian's package mirror does not answer; going on without it.")
             self._name_images("")
         return self._packages or self._base
 
@@ -296,7 +270,7 @@ class EnvironmentBuild:
         """`own` is the environment that the repository's Dockerfile sets."""
         protocol = ColdProtocol(
             self._client,
-            output=Output(LOG_BYTES),
+            output=Output(16 * 1024),
             max_output=BUILD_LIMITS.output_total_bytes,
         )
         steps = [("bash", "-o", "pipefail", "-c", line) for line in lines]

@@ -166,7 +166,7 @@ def start_network_container(client: docker.APIClient, container: str, network: s
         client.start(container)
     except NotFound as error:
         raise SandboxUnavailable(
-            f"Docker has no network {network}: {error.explanation}. Make it there, or set "
+            f"Docker has no network {network}: {error.explanation}. Create it, or set "
             "CAPUCHIN_BUILD_NETWORK to another."
         ) from error
 
@@ -181,14 +181,14 @@ def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
             if frame is None:
                 last = received.decode(errors="replace").strip().splitlines()[-1:]
                 raise SandboxUnavailable(
-                    f"The network of a build could not be made: {' '.join(last)[:200]}"
+                    f"The build network could not be created: {' '.join(last)[:200]}"
                 )
             received += frame[1]
     except DeadlinePassed:
         if stop.is_set():
             raise Stopped from None
         raise SandboxUnavailable(
-            f"The network of a build was not ready after {READY_SECONDS} seconds."
+            f"The build network was not ready after {READY_SECONDS} seconds."
         ) from None
 
 

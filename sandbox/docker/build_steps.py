@@ -135,7 +135,7 @@ def explain_failure(
     if line.startswith(MEASURE):
         return f"The checkout is larger than {options.disk_mb // 2} MB."
     if line == SEARCH_SECRETS:
-        return "The installation wrote a secret of the package index to the disk; it is discarded."
+        return "The installation wrote a secret of the package index to disk, so it was discarded."
     for step, code in SPEAKING_STEPS.items():
         if line.startswith(step) and end and end.get("exit") == code:
             return log.strip().rpartition("\n")[2]

@@ -200,8 +200,8 @@ def choose_runtime(requested: str, known: Mapping[str, Any]) -> str:
         return GVISOR if GVISOR in known else ""
     if requested not in known and requested != "default":
         raise SandboxUnavailable(
-            f"Docker knows no runtime {requested!r}, only {', '.join(sorted(known))}. Register it "
-            "in the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
+            f"Docker has no runtime {requested!r}, only {', '.join(sorted(known))}. Register it in "
+            "the daemon's configuration, or set CAPUCHIN_SANDBOX_RUNTIME to another."
         )
     return "" if requested == "default" else requested
 

@@ -143,7 +143,7 @@ def error_cause(error: Exception) -> str:
     if isinstance(error, APIError):
         return str(error.explanation or text)
     if any(word in text for word in UNTRUSTED):
-        return f"the certificates do not fit, {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
+        return f"the certificates were not accepted: {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
     if any(word in text for word in UNREACHABLE):
         return "no daemon answers. Install and start Docker (`systemctl start docker`)."
     return text[:500]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
+import tarfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any, cast
 
 import docker
@@ -51,6 +54,38 @@ def find_image(client: docker.APIClient, image: str) -> dict[str, Any] | None:
             return cast(dict[str, Any], client.inspect_image(image))
         except ImageNotFound:
             return None
+
+
+def build_from_files(
+    client: docker.APIClient, files: Mapping[str, bytes], **settings: Any
+) -> tuple[str, str]:
+    """Build an image from a Dockerfile and others, by their paths: the log, and the error, if any.
+
+    `settings` are those of Docker's SDK.
+    """
+    context = io.BytesIO()
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
+    with tarfile.open(fileobj=context, mode="w") as archive:
+        for folder in sorted(folders):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o644
+            archive.addfile(member, io.BytesIO(data))
+    context.seek(0)
+    lines = cast(
+        Iterator[dict[str, Any]],
+        client.build(
+            fileobj=context, custom_context=True, rm=True, forcerm=True, decode=True, **settings
+        ),
+    )
+    log, error = "", ""
+    for line in lines:
+        log += str(line.get("stream", ""))
+        error = error or str(line.get("error", ""))
+    return log, error
 
 
 def touch_image(client: docker.APIClient, image: str) -> None:

@@ -30,6 +30,8 @@ EXCLUDED_PATHS = (
     "./var/lib/apt/lists/*",
     "./var/log/*",
 )
+RECIPE = (SUITE, PACKAGES, EXCLUDED_PATHS)
+"""What the image depends on."""
 BOOTSTRAP_SECONDS = 900
 BUILD_FOLDER = "/var/tmp"  # noqa: S108 - mmdebstrap makes device files, which many a /tmp forbids
 SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])

@@ -11,34 +11,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sandbox.environment.recipe import Recipe
+from sandbox.guest.installer.plan import NO_VERSION, scm_versions
 from sandbox.guest.network.destinations import Destinations
 from sandbox.guest.spellings import SecretFinder
 from sandbox.layout import PROGRAM_ENVIRONMENT
 
-
-def scm_versions(version: str, name: str | None) -> dict[str, str]:
-    """Environment variables that give setuptools_scm, hatch-vcs, pbr, poetry and pdm a version.
-
-    If the package's name is known, the first two do not apply it to dependencies built as well:
-    https://setuptools-scm.readthedocs.io/en/latest/overrides/
-    """
-    suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""
-    return {
-        f"SETUPTOOLS_SCM_PRETEND_VERSION{suffix}": version,
-        "PBR_VERSION": version,
-        "POETRY_DYNAMIC_VERSIONING_BYPASS": version,
-        "PDM_BUILD_SCM_VERSION": version,
-        "UV_DYNAMIC_VERSIONING_BYPASS": version,
-    }
-
-
 INCOMING: Final = "/opt/incoming"
 """The folder of a build's input files."""
-
-
 TOOLS = "/opt/tools"
-NO_VERSION = "0.1.dev1"
-"""The version that setuptools_scm itself reports for a repository without tags."""
 DEFAULT_INDEX = "https://pypi.org/simple"
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST_SECRET = 8

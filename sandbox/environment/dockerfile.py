@@ -145,7 +145,7 @@ def instruction_problem(
     if name in {"COPY", "ADD"}:
         return copy_problem(name, rest, stages)
     if name == "LABEL":
-        return "labels of ours are not allowed." if "capuchin" in rest.lower() else None
+        return "labels that name capuchin are not allowed." if "capuchin" in rest.lower() else None
     if name not in ALLOWED_INSTRUCTIONS:
         return f"{name[:40]} is not allowed."
     return None
@@ -154,11 +154,11 @@ def instruction_problem(
 def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
     words = rest.split()
     if not words or words[0].startswith("--"):
-        return "FROM takes an image and no options."
+        return "FROM must name an image, without options."
     image = words[0]
     if image not in stages and image != "scratch":
         if image != OWN_BASE and not is_public(image):
-            return f"FROM takes {OWN_BASE} or an image of a public registry by its name."
+            return f"FROM must name {OWN_BASE} or an image of a public registry."
         images.append(image)
     stages.append(words[2] if len(words) == 3 and words[1].upper() == "AS" else "")
     return None
@@ -182,9 +182,9 @@ def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
             return f"the option {key[:40]} of {name} is not allowed."
         known = value and (value in stages or value in map(str, range(len(stages))))
         if key == "--from" and not known:
-            return "COPY --from takes an earlier stage of the same file only."
+            return "COPY --from may only name an earlier stage of the same file."
     if "<<" in rest:
         return "here-documents are not allowed."
     if name == "ADD" and REMOTE_SOURCE.search(rest):
-        return "ADD takes files of the repository only; fetch others in a RUN line."
+        return "ADD may only take files of the repository; fetch others in a RUN line."
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,12 +19,14 @@ from sandbox.guest.installer.package import (
     translate_cython,
 )
 from sandbox.guest.installer.plan import (
+    NO_VERSION,
     Plan,
     latest_day,
     nearest_day,
     read_plan,
     read_python_version,
     read_record,
+    scm_versions,
     write_record,
 )
 from sandbox.guest.installer.requirements import flatten, name_of, newest_release
@@ -44,14 +45,6 @@ INCOMING = "/opt/incoming"
 VERSION = "CAPUCHIN_VERSION"
 """The version of the package, as far as the host knows it."""
 VERSION_SOURCE = "CAPUCHIN_VERSION_SOURCE"
-NO_VERSION = "0.1.dev1"
-"""The version that setuptools_scm itself reports for a repository without tags."""
-SELF_VERSIONED = (
-    "PBR_VERSION",
-    "POETRY_DYNAMIC_VERSIONING_BYPASS",
-    "PDM_BUILD_SCM_VERSION",
-    "UV_DYNAMIC_VERSIONING_BYPASS",
-)
 
 
 class Failed(Exception):
@@ -65,7 +58,7 @@ def main(argv: list[str]) -> int:
     if earlier.get("as_of"):
         latest = datetime.date.fromisoformat(earlier["as_of"])
     version, source = tell_version(plan, earlier)
-    uv = Uv(latest, version_variables(version, plan.name))
+    uv = Uv(latest, scm_versions(version, plan.name))
     resolver = Resolver(uv, None if earlier else nearest_day(plan, python))
     if earlier:  # the same again, in the layer of the repository itself
         uv.later.update(earlier.get("later", {}))
@@ -100,14 +93,17 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         install_locked(plan, uv)
     name = install_package(plan, uv, minor, version) if plan.package else ""
     tests = [*flatten(plan.files, CHECKOUT, name), *plan.requirements]
-    if plan.pytest and not any(name_of(one) in {"pytest", normal(plan.name)} for one in tests):
+    if plan.pytest and not {name_of(one) for one in tests} & {
+        "pytest",
+        name_of(plan.name or "pytest"),
+    }:
         tests.append("pytest")
     needs = read_requirements(name, plan.extras) if name and not locked else []
     if name:
         tests = expand_own(name, tests)
         uv.keep_own(name)
     if not (resolver.install_nearest([*needs, *tests]) or resolver.install(needs, tests)):
-        raise Failed(explain("What the package needs could not be installed", resolver.output))
+        raise Failed(explain("The package's requirements could not be installed", resolver.output))
     if plan.optional:
         resolver.install_optional(plan.optional)
     if plan.setup_py and minor < 12 and not is_installed(uv, "setuptools"):
@@ -155,22 +151,18 @@ def explain_lock(output: str) -> str:
     if changed:
         names = ", ".join(dict.fromkeys(changed))[:300]
         return (
-            f"The index's files of {names} do not have the hashes that the lock file names, so "
-            "nothing of the lock file is installed. The maintainers can lock again."
+            f"The index's files of {names} do not have the hashes in the lock file, so nothing "
+            "from it was installed. Maintainers can update the lock file."
         )
-    return explain("What the lock file names could not be installed", output)
-
-
-def normal(name: str) -> str:
-    return name_of(name) if name else "pytest"
+    return explain("The packages in the lock file could not be installed", output)
 
 
 def explain(what: str, output: str) -> str:
     lacking = find_lacking(output)
     if lacking:
         return (
-            f"{what}: building it needs {lacking}, which the sandbox lacks. The maintainers can "
-            "bring it with `dockerfile` in the configuration file."
+            f"{what}: building it needs {lacking}, which the sandbox lacks. Maintainers can "
+            "provide it with `dockerfile` in the configuration file."
         )
     return f"{what}: {last_line(output)}"
 
@@ -187,13 +179,6 @@ def tell_version(plan: Plan, earlier: Mapping[str, Any]) -> tuple[str, str]:
     if found:
         return found, "the last release before the commit"
     return NO_VERSION, "no tag and no release"
-
-
-def version_variables(version: str, name: str) -> dict[str, str]:
-    """As `scm_versions` of the host, for a version that only the index knew."""
-    suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""
-    names = ["SETUPTOOLS_SCM_PRETEND_VERSION" + suffix, *SELF_VERSIONED]
-    return dict.fromkeys(names, version)
 
 
 if __name__ == "__main__":

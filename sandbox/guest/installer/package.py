@@ -20,9 +20,16 @@ from sandbox.guest.installer.plan import ENVIRONMENT, Plan
 from sandbox.guest.installer.requirements import name_of, normalise_name
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, UV, Uv, show_line
 
-LARGEST = 1_000_000
-_SOURCE = re.compile(r"""["']((?:\w[\w-]*/)*\w[\w-]*)\.(c|cpp)["']""", re.ASCII)
-_BUILD_FILES = ("setup.py", "pyproject.toml")
+CHECKOUT = Path("/testbed")
+BUILD_SECONDS = 420
+"""How long a build of the package may take."""
+CYTHON_SOURCE = re.compile(r"""["']((?:\w[\w-]*/)*\w[\w-]*)\.(c|cpp)["']""", re.ASCII)
+REFNAMES = re.compile(
+    r"""^([ \t]*git_refnames[ \t]*=[ \t]*)["']\$Format:%[dD]\$["']""", re.MULTILINE
+)
+TAG_PREFIX = re.compile(
+    r"""^[ \t]*(?:cfg\.)?tag_prefix[ \t]*=[ \t]*["']([\w./-]*)["']""", re.MULTILINE
+)
 
 
 def translate_cython(uv: Uv, checkout: Path, requirements: Sequence[str]) -> None:
@@ -41,8 +48,8 @@ def translate_cython(uv: Uv, checkout: Path, requirements: Sequence[str]) -> Non
 
 def find_untranslated(checkout: Path) -> list[tuple[str, str]]:
     """Paths without their suffix, and the suffix that the build expects, `c` or `cpp`."""
-    texts = (_read(checkout / name) for name in _BUILD_FILES)
-    named = dict.fromkeys(pair for text in texts for pair in _SOURCE.findall(text))
+    texts = (read_text(checkout / name) for name in ("setup.py", "pyproject.toml"))
+    named = dict.fromkeys(pair for text in texts for pair in CYTHON_SOURCE.findall(text))
     return [
         (stem, suffix)
         for stem, suffix in named
@@ -50,37 +57,22 @@ def find_untranslated(checkout: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _read(path: Path) -> str:
-    if not path.is_file() or path.stat().st_size > LARGEST:
-        return ""
-    return path.read_text(encoding="utf-8", errors="replace")
-
-
-REFNAMES = re.compile(
-    r"""^([ \t]*git_refnames[ \t]*=[ \t]*)["']\$Format:%[dD]\$["']""", re.MULTILINE
-)
-PREFIX = re.compile(r"""^[ \t]*(?:cfg\.)?tag_prefix[ \t]*=[ \t]*["']([\w./-]*)["']""", re.MULTILINE)
-VERSION = re.compile(r"\d[\w.!+-]*")
-MAX_BYTES = 256 * 1024
-MAX_DEPTH = 5
-SKIPPED = {"node_modules", "build", "dist"}
-
-
 def expand_keywords(root: Path, version: str) -> list[str]:
     """Put the tag of `version` into versioneer's files below `root`; the changed paths."""
-    if not VERSION.fullmatch(version):
+    if not re.fullmatch(r"\d[\w.!+-]*", version):
         return []
     changed: list[str] = []
     for path in find_version_files(root):
         text = read_text(path)
         if not REFNAMES.search(text):
             continue
-        prefix = PREFIX.search(text)
+        prefix = TAG_PREFIX.search(text)
         tag = (prefix[1] if prefix else "") + version
-        path.write_text(REFNAMES.sub(rf'\g<1>" (tag: {tag})"', text), encoding="utf-8")
+        expanded = REFNAMES.sub(rf'\g<1>" (tag: {tag})"', text)
+        path.write_text(expanded, encoding="utf-8", errors="surrogateescape")
         changed.append(path.relative_to(root).as_posix())
     if changed:
-        show_line(f"versioneer is told {version} in {', '.join(changed)}")
+        show_line(f"version {version} written for versioneer to {', '.join(changed)}")
     return changed
 
 
@@ -88,8 +80,9 @@ def find_version_files(root: Path) -> Iterator[Path]:
     """The modules that are named after a version, not too deep."""
     for parent, folders, names in os.walk(root):
         depth = len(Path(parent).relative_to(root).parts)
-        kept = [name for name in folders if name not in SKIPPED and not name.startswith(".")]
-        folders[:] = sorted(kept) if depth < MAX_DEPTH else []
+        skipped = {"node_modules", "build", "dist"}
+        kept = [name for name in folders if name not in skipped and not name.startswith(".")]
+        folders[:] = sorted(kept) if depth < 5 else []
         for name in sorted(names):
             path = Path(parent, name)
             if "version" in name and name.endswith(".py") and not path.is_symlink():
@@ -99,17 +92,11 @@ def find_version_files(root: Path) -> Iterator[Path]:
 def read_text(path: Path) -> str:
     """The text of a regular file of moderate size; empty for any other."""
     try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return ""
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
-
-
-CHECKOUT = Path("/testbed")
-SECONDS = 420
-"""How long a build of the package may take."""
-LAYOUTS = ("", "src", "lib")
+        if path.is_file() and path.stat().st_size <= 1_000_000:
+            return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        pass
+    return ""
 
 
 def build_package(uv: Uv, plan: Plan, minor: int, variables: Mapping[str, str]) -> tuple[bool, str]:
@@ -126,12 +113,12 @@ def build_package(uv: Uv, plan: Plan, minor: int, variables: Mapping[str, str]) 
         uv.install([*plan.build_requires, "ninja"])
         words = [*base, "--no-build-isolation", "-e", str(CHECKOUT)]
         typed = [*words[:-1], "."]
-        done, output = uv.install(words, variables=variables, seconds=SECONDS, typed=typed)
+        done, output = uv.install(words, variables=variables, seconds=BUILD_SECONDS, typed=typed)
         return done, output
     for flags, tools in choose_shapes(plan, minor, dated=uv.latest is not None):
         words = [*base, *flags, str(CHECKOUT)]
         done, output = uv.install(
-            words, tools=tools, variables=variables, seconds=SECONDS, typed=[*words[:-1], "."]
+            words, tools=tools, variables=variables, seconds=BUILD_SECONDS, typed=[*words[:-1], "."]
         )
         if done:
             if not flags:
@@ -188,7 +175,7 @@ def read_requirements(name: str, extras: Sequence[str]) -> list[str]:
                 wanted = any(
                     re.search(rf"""extra\s*==\s*["']{re.escape(one)}["']""", marker)
                     or re.search(rf"""["']{re.escape(one)}["']\s*==\s*extra""", marker)
-                    for one in spellings(extras)
+                    for one in {*extras, *map(normalise_name, extras)}
                 )
                 if not wanted:
                     continue
@@ -196,10 +183,6 @@ def read_requirements(name: str, extras: Sequence[str]) -> list[str]:
                 line = requirement + ";" + marker
             found += own_extras(name, requirement, extras) or [line]
     return list(dict.fromkeys(found))
-
-
-def spellings(extras: Sequence[str]) -> set[str]:
-    return {*extras, *(normalise_name(one) for one in extras)}
 
 
 def own_extras(name: str, requirement: str, extras: Sequence[str]) -> list[str]:
@@ -247,7 +230,7 @@ def link_checkout(name: str) -> None:
 
 def find_root(path: str) -> Path | None:
     """The folder of the checkout that holds an installed file under the same name."""
-    roots = (CHECKOUT / layout for layout in LAYOUTS)
+    roots = (CHECKOUT / layout for layout in ("", "src", "lib"))
     return next((root for root in roots if (root / path).exists()), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any, cast
 ENVIRONMENT = "/opt/env"
 PYTHON = ENVIRONMENT + "/bin/python"
 RECORD = ENVIRONMENT + "/capuchin-installation.json"
+NO_VERSION = "0.1.dev1"
+"""The version that setuptools_scm itself reports for a repository without tags."""
 GRACE = datetime.timedelta(days=14)
 """What a commit needs may come out a little later: its maintainers had it already."""
 MATURE = datetime.timedelta(days=180)
@@ -93,14 +96,30 @@ def latest_day(plan: Plan, version: str) -> datetime.date | None:
 def nearest_day(plan: Plan, version: str) -> datetime.date | None:
     """The day to try before `latest_day`, with wheels alone; None for no such day.
 
-    Where this Python was out at the commit, but young, many a package had its wheels already: what
-    is closest to the commit fits it best.
+    If this Python was new at the commit, many packages already had wheels for it, and the versions
+    closest to the commit fit it best.
     """
     latest, out = latest_day(plan, version), find_release(plan, version)
     if latest is None or out is None:
         return None
     day = datetime.date.fromisoformat(plan.as_of)
     return day + GRACE if out <= day and day + GRACE < latest else None
+
+
+def scm_versions(version: str, name: str | None) -> dict[str, str]:
+    """Environment variables that give setuptools_scm, hatch-vcs, pbr, poetry and pdm a version.
+
+    If the package's name is known, the first two do not apply it to dependencies built as well:
+    https://setuptools-scm.readthedocs.io/en/latest/overrides/
+    """
+    suffix = "_FOR_" + re.sub(r"[-_.]+", "_", name).upper() if name else ""
+    return {
+        f"SETUPTOOLS_SCM_PRETEND_VERSION{suffix}": version,
+        "PBR_VERSION": version,
+        "POETRY_DYNAMIC_VERSIONING_BYPASS": version,
+        "PDM_BUILD_SCM_VERSION": version,
+        "UV_DYNAMIC_VERSIONING_BYPASS": version,
+    }
 
 
 def find_release(plan: Plan, version: str) -> datetime.date | None:

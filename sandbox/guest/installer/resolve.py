@@ -75,7 +75,7 @@ LACKS = (
             r"[Ff]ailed to (?:download|fetch|get|query|update)[^\n]{0,80}\bcrates[.-]io\b"
             r"|Unable to update registry `crates-io`"
         ),
-        "crates of Rust (their index does not answer from here)",
+        "Rust crates (crates.io does not answer)",
     ),
 )
 
@@ -254,7 +254,7 @@ class Resolver:
             self.leave_out(dropped, last_line(output))
             left = kept
         had = [one for one in left if self.install_wheels([one], deadline)[0]]
-        self.leave_out([one for one in left if one not in had], "There is no wheel, or no time.")
+        self.leave_out([one for one in left if one not in had], "No wheel was found in time.")
         self.remove_broken(had)
 
     def install_wheels(self, names: Sequence[str], deadline: float) -> tuple[bool, str]:

@@ -114,6 +114,6 @@ async def test_the_check_says_so(own: OwnDaemon) -> None:
 
 async def test_a_runtime_that_docker_does_not_know_is_reported() -> None:
     engine = DockerEngine(DockerOptions(owner=OWNER, runtime="kata"))
-    with pytest.raises(SandboxUnavailable, match=r"knows no runtime 'kata', only .*runc"):
+    with pytest.raises(SandboxUnavailable, match=r"has no runtime 'kata', only .*runc"):
         await engine.check()
     await engine.close()

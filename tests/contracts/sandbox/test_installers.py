@@ -69,7 +69,7 @@ async def test_a_package_that_is_not_what_was_locked_is_not_installed(
         await build_environment(
             engine, EnvironmentRequest(make_tree(tmp_path, {"app.py": "", **other}), run_id=run_id)
         )
-    assert "do not have the hashes that the lock file names" in str(failed.value)
+    assert "do not have the hashes in the lock file" in str(failed.value)
     assert "Hash mismatch" in failed.value.log
 
 

@@ -26,7 +26,7 @@ async def test_a_python_that_is_none_is_told_in_a_sentence(
 ) -> None:
     text = "FROM capuchin/base\nUSER root\n" + REPLACE.format(says)
     tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": text})
-    with pytest.raises(EnvironmentFailed, match="must hold python3"):
+    with pytest.raises(EnvironmentFailed, match="must provide python3"):
         await build_environment(
             engine, EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id)
         )

@@ -14,7 +14,7 @@ from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enou
 from sandbox.guest.installer import package, resolve
 from sandbox.guest.installer import requirements as index
 from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
-from sandbox.guest.installer.package import LARGEST, expand_keywords, find_untranslated
+from sandbox.guest.installer.package import expand_keywords, find_untranslated
 from sandbox.guest.installer.plan import Plan, latest_day, nearest_day
 from sandbox.guest.installer.requirements import flatten, version_in, without
 from sandbox.guest.installer.resolve import FILTERED, find_culprits, find_lacking, last_line
@@ -60,10 +60,10 @@ def test_uv_names_what_it_cannot_have() -> None:
         ("  No CMAKE_Fortran_COMPILER could be found.", "a Fortran compiler"),
         ("error: package `pyo3 v0.22.0` requires rustc 1.63.1 or newer", "a newer Rust"),
         ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`", "a newer Rust"),
-        ("Caused by:\n  Unable to update registry `crates-io`", "crates of Rust"),
+        ("Caused by:\n  Unable to update registry `crates-io`", "Rust crates"),
         (
             "warning: x\nerror: failed to download from `https://static.crates.io/a`",
-            "crates of Rust",
+            "Rust crates",
         ),
         ("SyntaxError: invalid syntax", ""),
         (
@@ -204,10 +204,7 @@ def test_a_pre_release_counts_where_it_is_the_latest(
 
 def test_a_file_that_is_not_the_locked_one_is_named() -> None:
     mismatch = "  × Failed to download `a==1`\n  ╰─▶ Hash mismatch for `a==1`\n\n  Expected:\n"
-    assert explain_lock(mismatch) == (
-        "The index's files of a==1 do not have the hashes that the lock file names, so nothing of "
-        "the lock file is installed. The maintainers can lock again."
-    )
+    assert "a==1 do not have the hashes in the lock file" in explain_lock(mismatch)
 
 
 def test_a_build_that_does_not_end_is_killed_and_reported() -> None:
@@ -367,5 +364,5 @@ def test_cython_is_translated_where_the_build_names_c_that_is_not_there(tmp_path
         (tmp_path / "pkg" / name).touch()
     (tmp_path / "-x.pyx").touch()
     assert find_untranslated(tmp_path) == [("pkg/a", "c"), ("pkg/b", "cpp")]
-    (tmp_path / "setup.py").write_text("'pkg/a.c'\n" + "#" * LARGEST)
+    (tmp_path / "setup.py").write_text("'pkg/a.c'\n" + "#" * 1_000_000)
     assert find_untranslated(tmp_path) == []
