@@ -34,8 +34,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.data.run import Failure, RunStatus
+from bot.data.refusal import Refusal, SwapProblem
+from bot.data.run import Failure
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.data.types import Reproduction
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
@@ -74,19 +76,32 @@ class RunFailed(RunEnded):
 
 
 class RunRefused(RunEnded):
-    """The run ends here, and that is no failure.
+    """The run may not begin or continue, which is no failure."""
 
-    `comment` is the final status comment; empty when a refusal was posted or none is needed.
-    """
-
-    def __init__(self, status: RunStatus = RunStatus.REFUSED, comment: str = "") -> None:
-        super().__init__(status.value)
-        self.status = status
-        self.comment = comment
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal: Refusal = refusal
 
 
 class SwapRefused(RunEnded):
-    """Another edit cannot replace the one in a pull request; `str(error)` is the reason."""
+    """Another edit cannot replace the one in pull request `number`.
+
+    `detail` says why an edit is forbidden; `test` is the reproduction test that fails.
+    """
+
+    def __init__(
+        self,
+        problem: SwapProblem,
+        number: int = 0,
+        *,
+        detail: str = "",
+        test: Reproduction | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem: SwapProblem = problem
+        self.number = number
+        self.detail = detail
+        self.test = test
 
 
 class Superseded(BotError):

@@ -50,7 +50,7 @@ class SolveIssue(RunFinisher):
             await self.report_waiting(lease, later.reason)
             raise
         except RunRefused as refused:
-            return await self.report_refusal(lease.run, lease, refused)
+            return await self.report_refusal(lease.run, lease, refused.refusal)
         except RunFailed as failed:
             lease.cause = describe_cause(failed)
             run = replace(lease.run, failure=failed.failure, detail=failed.detail)
@@ -59,8 +59,17 @@ class SolveIssue(RunFinisher):
     async def _solve(self, repo: Repository, lease: Lease) -> Run:
         if ended := await resume_ending(repo, lease, self.settings):
             return ended
-        admission = await check_admission(repo, lease.run, lease, self.settings)
-        ctx = IssueRun.admit(admission, lease, repo, self.settings, self.mirrors, self.runner)
+        admission = await check_admission(repo, lease.run, lease.storage.quota, self.settings)
+        ctx = IssueRun(
+            lease=lease,
+            repo=repo,
+            facts=admission.facts,
+            issue=admission.issue,
+            config=admission.config,
+            settings=self.settings,
+            mirrors=self.mirrors,
+            runner=self.runner,
+        )
         await begin_run(ctx)
         if ctx.run.mode is Mode.USE:
             return await use_candidate(ctx)
@@ -71,7 +80,8 @@ class SolveIssue(RunFinisher):
         match outcome.result:
             case Plan() as plan:
                 planned = replace(ctx.run, status=RunStatus.PLANNED)
-                return await ctx.finish(planned, render_plan(planned, plan, await ctx.find_costs()))
+                text = render_plan(planned, plan, await ctx.find_costs())
+                return await ctx.status.finish(planned, text)
             case NoFix() as no_fix:
                 return await report_no_fix(ctx, no_fix)
             case Selection() as chosen:

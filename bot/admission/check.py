@@ -10,22 +10,22 @@ from typing import Final
 
 from bot.admission.repository_settings import read_config
 from bot.admission.trust import is_trusted
-from bot.comments import replies, status
+from bot.comments.refusals import refusal_marker, refusal_reply
 from bot.data.github_facts import ExistingWork, IssueFacts, LinkedPull, RepositoryFacts
-from bot.data.run import Failure, Login, Mode, QuotaLimit, Run, RunStatus, now
+from bot.data.refusal import OptOut, Stranger
+from bot.data.run import Failure, Login, Mode, QuotaLimit, Run, now
 from bot.errors import Forbidden, NotFound, RunFailed, RunRefused
 from bot.git.commits import BRANCH_PREFIX
 from bot.github.repository import Repository
 from bot.repo_config.model import LayerProblem, Quota, RepoConfig
 from bot.settings import Settings
 from bot.storage.keys import DAY
-from bot.storage.lease import Lease
-from bot.storage.quota import Refusals
+from bot.storage.quota import QuotaCounter, Refusals
 from bot.webhooks.labels import LabelSet
 
 
 async def claim_quota(
-    lease: Lease, run: Run, quota: Quota, settings: Settings
+    counter: QuotaCounter, run: Run, quota: Quota, settings: Settings
 ) -> QuotaLimit | None:
     """Count the run, once, and return None; or return the limit that forbids it. Days are UTC."""
     day = now().date().isoformat()
@@ -37,7 +37,7 @@ async def claim_quota(
     ]
     counted = [f"{installation}@{run.asked_by}", run.repo.full_name, str(installation)]
     ceilings = [limit.runs for limit in limits]
-    reached = await lease.storage.quota.claim(run.id, day, counted, ceilings)
+    reached = await counter.claim(run.id, day, counted, ceilings)
     return None if reached is None else limits[reached]
 
 
@@ -50,9 +50,16 @@ _REPEAT_AFTER: Final = timedelta(seconds=DAY)
 
 
 async def refuse(
-    refusals: Refusals, repo: Repository, issue: int, login: Login, text: str, *, request_id: str
+    refusals: Refusals,
+    repo: Repository,
+    issue: int,
+    login: Login,
+    refusal: Stranger | QuotaLimit,
+    *,
+    request_id: str,
+    deferred: bool = False,
 ) -> None:
-    """Comment `text`, which holds the person's marker, unless they got a refusal today.
+    """Comment why, unless the person got a refusal today. `deferred` as in `refusal_reply`.
 
     `request_id` names the refused request. Of two requests at the same moment only the first is
     answered; calling again for that one, after a crash, changes nothing.
@@ -62,7 +69,8 @@ async def refuse(
     """
     if not await refusals.claim(repo.ref, login, request_id):
         return
-    marker = replies.refusal_marker(login)
+    text = refusal_reply(login, refusal, deferred=deferred)
+    marker = refusal_marker(login)
     try:
         await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
     except (Forbidden, NotFound):  # locked or gone: refuse elsewhere instead
@@ -127,9 +135,9 @@ class Admission:
 
 
 async def check_admission(
-    repo: Repository, run: Run, lease: Lease, settings: Settings
+    repo: Repository, run: Run, counter: QuotaCounter, settings: Settings
 ) -> Admission:
-    """Check that the run may begin, and post a refusal where one is due.
+    """Check that the run may begin or continue; counts it for the quotas.
 
     Raises:
         RunRefused: the requester may not start runs, or the quota is used up; the repository opted
@@ -143,36 +151,21 @@ async def check_admission(
     if issue is None or issue.pull_request is not None:
         raise RunFailed(Failure.ISSUE_GONE)
     found = await load_repo_config(repo)
-    trust = found.trust if isinstance(found, RepoConfig) else RepoConfig().trust
-    if not await is_trusted(repo, run.asked_by, trust):
-        raise await _refuse_untrusted(repo, run, lease, settings, trust)
+    config = found if isinstance(found, RepoConfig) else RepoConfig()
+    if not await is_trusted(repo, run.asked_by, config.trust):
+        raise RunRefused(Stranger(config.trust))
     if issue.state != "open":
         raise RunFailed(Failure.ISSUE_CLOSED)
     if isinstance(found, RunFailed):
         raise found
-    _check_switches(run, issue, found, LabelSet(settings.label).opt_out)
-    if not is_announced(run):
-        await _check_first_start(repo, run, lease, settings, issue, found)
-    return Admission(facts, issue, found)
-
-
-def _check_switches(run: Run, issue: IssueFacts, config: RepoConfig, opt_out: str) -> None:
-    """Check the opt-outs of the repository and of the issue.
-
-    Raises:
-        RunRefused: one of them is set.
-    """
+    opt_out = LabelSet(settings.label).opt_out
     if not config.enabled:
-        raise RunRefused(
-            comment=status.render_withdrawn(run, "disabled") if is_announced(run) else ""
-        )
+        raise RunRefused("switched off")
     if issue.has_label(opt_out):
-        raise RunRefused(comment=replies.render_opted_out(run, opt_out))
-
-
-def is_announced(run: Run) -> bool:
-    """Whether the run is visible to people: it has a comment, or began before."""
-    return run.comment_id is not None or run.base_commit != ""
+        raise RunRefused(OptOut(opt_out))
+    if not run.is_announced:
+        await _check_first_start(repo, run, counter, settings, issue, config)
+    return Admission(facts, issue, config)
 
 
 async def load_repo_config(repo: Repository) -> RepoConfig | RunFailed:
@@ -188,7 +181,7 @@ async def load_repo_config(repo: Repository) -> RepoConfig | RunFailed:
 async def _check_first_start(
     repo: Repository,
     run: Run,
-    lease: Lease,
+    counter: QuotaCounter,
     settings: Settings,
     issue: IssueFacts,
     config: RepoConfig,
@@ -198,34 +191,12 @@ async def _check_first_start(
     Raises:
         RunRefused.
     """
-    if run.label and not issue.has_label(run.label):  # the webhook of its removal is late or lost
-        raise RunRefused(RunStatus.STOPPED)
+    if run.label and not issue.has_label(run.label):
+        raise RunRefused("label removed")
     if run.mode is Mode.FIX and not run.confirmed:
-        seen = await find_existing_work(repo, run, issue, settings.assignee)
-        if seen:
-            comment = replies.render_existing_work(run, seen, settings.app_name)
-            raise RunRefused(RunStatus.NEEDS_CONFIRMATION, comment)
-    limit = await claim_quota(lease, run, config.quota, settings)
+        work = await find_existing_work(repo, run, issue, settings.assignee)
+        if work:
+            raise RunRefused(work)
+    limit = await claim_quota(counter, run, config.quota, settings)
     if limit is not None:
-        text = replies.quota_refusal(run.asked_by, limit)
-        await _refuse(repo, run, lease, settings.label, text)
-        raise RunRefused
-
-
-async def _refuse_untrusted(
-    repo: Repository, run: Run, lease: Lease, settings: Settings, trust: tuple[str, ...]
-) -> RunRefused:
-    if is_announced(run):
-        return RunRefused(comment=status.render_withdrawn(run, "trust"))
-    await _refuse(repo, run, lease, settings.label, replies.refusal(run.asked_by, trust))
-    return RunRefused()
-
-
-async def _refuse(repo: Repository, run: Run, lease: Lease, label: str, text: str) -> None:
-    try:
-        await lease.require()
-        await refuse(lease.storage.refusals, repo, run.issue, run.asked_by, text, request_id=run.id)
-        await lease.require()
-        await repo.issues.remove_label(run.issue, LabelSet(label).label_to_remove(run))
-    except Forbidden:  # locked or archived: no comment is possible
-        return
+        raise RunRefused(limit)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from bot.admission.check import Admission
 from bot.admission.trust import CommentFilter, is_edited_since, restore_requested_version
-from bot.comments import replies
 from bot.data.github_facts import CommentFacts, IssueFacts
-from bot.data.run import IssueVersion, Login, RunStatus
+from bot.data.run import IssueVersion, Login
 from bot.errors import RunRefused
 from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
@@ -41,13 +40,12 @@ async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Is
         return saved
     requested = await store.load(VERSION_KEY, IssueVersion)
     if requested is None and await is_edited_since(repo, admission.issue, run.asked_at):
-        raise RunRefused(RunStatus.NEEDS_CONFIRMATION, replies.render_edited_since(run))
+        raise RunRefused("edited")
     comments = repo.issues.list_comments(run.issue, count=admission.issue.comments)
     comment_filter = CommentFilter(repo, admission.issue, admission.config, run.asked_at)
     kept, skipped = await comment_filter.apply(comments)
     facts, edited = restore_requested_version(admission.issue, requested)
-    skipped = replace(skipped, edited=edited)
-    await lease.save(replace(run, omissions=replies.omissions_note(skipped)))
+    await lease.save(replace(run, skipped=replace(skipped, edited=edited)))
     # In a thread: to render a hostile text takes up to a second.
     issue = await asyncio.to_thread(
         build_issue, admission.facts.full_name, facts, kept, repo.identity.login

@@ -28,6 +28,7 @@ from bot.commands.verbs import (
     use,
 )
 from bot.comments import replies
+from bot.data.refusal import Stranger
 from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
@@ -183,10 +184,15 @@ class CommandDispatcher:
 
 async def _refuse_stranger(ctx: CommandContext) -> RetryLater | None:
     request = ctx.request
-    text = replies.refusal(request.by, ctx.config.trust)
-    refusals = ctx.queue.storage.refusals
-    refusal = refuse(refusals, ctx.repo, request.issue, request.by, text, request_id=request.id)
-    return await _reply_and_react(ctx, refusal, "confused")
+    reply = refuse(
+        ctx.queue.storage.refusals,
+        ctx.repo,
+        request.issue,
+        request.by,
+        Stranger(ctx.config.trust),
+        request_id=request.id,
+    )
+    return await _reply_and_react(ctx, reply, "confused")
 
 
 async def _reply_and_react(

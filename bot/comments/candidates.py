@@ -9,14 +9,15 @@ from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
 from bot.comments.vote_table import render_vote_table
 from bot.data.job import Outcome
+from bot.data.refusal import SwapProblem
 from bot.data.run import Run
+from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import TestOutcome, read_test_outcome
 from pipeline.data.types import NoFix, NoFixReason, Reproduction, Selection
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
-from sandbox.program import Execution
 
 MAX_LISTED: Final = 20
 _LOG_CHARACTERS: Final = 4000
@@ -132,55 +133,46 @@ def _breakage_sentence(number: int) -> str:
     return f" {pluralize(number, 'test')} of this repository {verb} without it but not with it."
 
 
-def render_no_swap(run: Run, why: str) -> str:
-    """The status comment when the pull request stays unchanged; `why` is one of the texts below."""
+_NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
+    "run expired": "I no longer have the run that opened the pull request.",
+    "edits expired": "I no longer have the edits of that run.",
+    "pull request closed": "#{number} is no longer open.",
+    "no such edit": "I have no edit {letter} for it.",
+    "already there": "#{number} already holds edit {letter}.",
+    "changed after review": (
+        "I have since changed #{number} in response to a review, and another edit would undo "
+        "that. Please request the change that you want in a review."
+    ),
+    "pushed by others": (
+        "Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
+    ),
+    "forbidden path": "I am not allowed to push that edit: {detail}.",
+    "push rejected": "The branch of #{number} has moved, or its rules forbid the push.",
+}
+
+
+def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
+    """The status comment when the pull request stays unchanged."""
+    letter = to_letter(run.candidate - 1)
+    if refused.test is not None:
+        why = _fails_reproduction(name, letter, refused.test)
+    else:
+        why = _NO_SWAP_REASONS[refused.problem].format(
+            number=refused.number, letter=letter, detail=prose(refused.detail, 600)
+        )
     return render_status(run, f"I left the pull request unchanged. {why}")
 
 
-def run_expired() -> str:
-    """The run has expired."""
-    return "I no longer have the run that opened the pull request."
-
-
-def edits_expired() -> str:
-    """The run is known, but its edits have expired."""
-    return "I no longer have the edits of that run."
-
-
-def pull_not_open(number: int) -> str:
-    """The pull request was closed or merged."""
-    return f"#{number} is no longer open."
-
-
-def no_such_candidate(place: int) -> str:
-    """The run has fewer edits; `place` is a rank, from 1."""
-    return f"I have no edit {to_letter(place - 1)} for it."
-
-
-def already_current(number: int, place: int) -> str:
-    """The pull request already holds that edit; `place` is its rank, from 1."""
-    return f"#{number} already holds edit {to_letter(place - 1)}."
-
-
-def fails_reproduction(name: str, letter: str, test: Reproduction, after: Execution) -> str:
-    """The edit does not pass the reproduction test; `after` is that run."""
+def _fails_reproduction(name: str, letter: str, test: Reproduction) -> str:
     path = code(test.path) if test.is_committed else "(the script alone)"
     why = {
         "fails": f"Edit {letter} fails the reproduction test {path}.",
         "not run": f"With edit {letter}, the reproduction test {path} could not be run.",
-    }[read_test_outcome(after)]
-    log = details("What it printed", block(after.output, _LOG_CHARACTERS))
+    }[read_test_outcome(test.after)]
+    log = details("Output", block(test.after.output, _LOG_CHARACTERS))
     return (
         f"{why} `/{name} use {letter} anyway` takes the edit all the same, without the test."
         f"\n\n{log}"
-    )
-
-
-def review_in_between(number: int) -> str:
-    """The branch holds changes made after a review."""
-    return (
-        f"I have since changed #{number} in response to a review, and another edit would undo "
-        "that. Please request the change that you want in a review."
     )
 
 

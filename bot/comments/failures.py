@@ -1,4 +1,4 @@
-"""Why something failed, was refused (a push, an install), stopped, or has no fix."""
+"""Why a run failed, was stopped, waits, or found no fix."""
 
 from __future__ import annotations
 
@@ -210,20 +210,3 @@ def stop_reason(stop: Stop) -> str:
         StopReason.DISABLED: f"because the label {code(stop.label)} was added",
     }
     return because[stop.why] + (f" (@{stop.by})" if stop.by else "")
-
-
-def foreign_push(number: int) -> str:
-    """The branch holds a person's commit."""
-    return (
-        f"Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
-    )
-
-
-def push_forbidden(why: str) -> str:
-    """The edit changes a forbidden path; `why` is an untrusted sentence without its full stop."""
-    return f"I am not allowed to push that edit: {prose(why, 600)}."
-
-
-def push_rejected(number: int) -> str:
-    """GitHub rejected the push."""
-    return f"The branch of #{number} has moved, or its rules forbid the push."

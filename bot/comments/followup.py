@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments.failures import failure_reason, stop_reason
-from bot.comments.replies import quota_sentence, refusal_marker
 from bot.comments.status import NOTHING_SPENT
-from bot.data.run import Failure, Login, QuotaLimit, Run
+from bot.data.run import Failure, Run
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import read_test_outcome
@@ -164,14 +163,6 @@ def outsiders_note(untrusted: int) -> str:
         return ""
     comments = pluralize(untrusted, "comment")
     return f"<sub>Not read: {comments} by people who cannot push to this repository.</sub>"
-
-
-def quota_refusal(login: Login, limit: QuotaLimit) -> str:
-    """To a reviewer who has used up a quota; posted once a day for each person."""
-    return (
-        f"Thank you, @{login}. {quota_sentence(limit)} I will respond to this tomorrow.\n\n"
-        f"{refusal_marker(login)}\n"
-    )
 
 
 def budget_pause_note(ceiling: Ceiling, day: str) -> str:

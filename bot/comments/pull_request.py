@@ -19,7 +19,7 @@ from bot.comments.evidence import (
 )
 from bot.comments.evidence_details import render_further, render_limits, render_suite
 from bot.comments.run_details import render_context
-from bot.comments.status import pull_marker
+from bot.comments.status import omissions_note, pull_marker
 from bot.comments.vote_table import render_diffs, render_vote_table
 from bot.data.run import Login, Run
 from bot.safe_text import block, code, details, line, prose
@@ -172,7 +172,7 @@ def _render_body(
         destinations,
         render_context(selection.evidence.context, accounts),
         render_cost(accounts),
-        run.omissions,
+        omissions_note(run.skipped),
         NEXT_STEPS,
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]

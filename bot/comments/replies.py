@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.comments.failures import LABEL_AGAIN, failure_reason, no_fix_reason, waiting_sentence
-from bot.comments.status import render_checklist, render_status, start_words, turn_words
+from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentence
+from bot.comments.status import (
+    omissions_note,
+    render_checklist,
+    render_status,
+    start_words,
+    turn_words,
+)
 from bot.comments.vote_table import render_vote_table
-from bot.data.github_facts import ExistingWork
 from bot.data.progress import Progress
-from bot.data.run import Login, QueuePosition, QuotaLimit, Run, RunStatus, SkippedComments
+from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
@@ -123,7 +128,7 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
         case None:
             if run.failure is not None:
                 parts.append(f"Reason: {failure_reason(run.failure, run.detail)}")
-    parts += [text for text in (edits, run.omissions) if text]
+    parts += filter(None, (edits, omissions_note(run.skipped)))
     return "\n\n".join(parts) + f"\n\n<sub>Run `{run.id}`</sub>"
 
 
@@ -153,102 +158,6 @@ def invalid_config(found: LayerProblem) -> str:
     return (
         f"{code(found.source)}, line {problem.line}, is not valid: {prose(problem.message, 600)} "
         "I will not start any work until it is corrected."
-    )
-
-
-def refusal_marker(login: Login) -> str:
-    """Identifies a refusal to one person; invisible on GitHub."""
-    return (
-        f"<!-- capuchin:refused login={''.join(c for c in login if c.isalnum() or c in '-_')} -->"
-    )
-
-
-def refusal(login: Login, trust: Sequence[str] = ("write",)) -> str:
-    """To somebody without permission to start a run; posted once a day for each person."""
-    return (
-        f"Thank you, @{login}. I only work for {_who_may_ask(trust)}; "
-        "a maintainer can add the label instead.\n\n" + refusal_marker(login)
-    )
-
-
-def _who_may_ask(trust: Sequence[str]) -> str:
-    words = {word.casefold() for word in trust}
-    if "triage" in words:
-        return "people who can triage issues in this repository"
-    if "write" in words:
-        return "people who can push to this repository"
-    return "the people that this repository's maintainers have listed"
-
-
-def quota_refusal(login: Login, limit: QuotaLimit) -> str:
-    """To somebody who has used up a quota; posted once a day for each person."""
-    return (
-        f"Thank you, @{login}. {quota_sentence(limit)} Please ask again tomorrow.\n\n"
-        f"{refusal_marker(login)}"
-    )
-
-
-def quota_sentence(limit: QuotaLimit) -> str:
-    """Which quota is used up, as a sentence."""
-    whose = {
-        "person": "one person",
-        "repository": "this repository",
-        "installation": "all repositories of this installation together",
-    }
-    return f"Today's quota of {pluralize(limit.runs, 'run')} for {whose[limit.subject]} is used up."
-
-
-def render_existing_work(run: Run, work: ExistingWork, name: str) -> str:
-    """The status comment when somebody seems to work on the issue: the signs and the ways on."""
-    seen: list[str] = []
-    if work.locked:
-        seen.append("the conversation is locked")
-    if work.assignees:
-        who = ", ".join(code(login) for login in work.assignees)
-        seen.append(f"it is assigned to {who}")
-    seen += [
-        f"the open pull request #{pull.number} by {code(pull.author)} says that it fixes this issue"
-        for pull in work.pulls
-    ]
-    if work.ours and not (seen or work.branches):
-        return render_status(run, _own_pull_sentence(work.ours[-1].number, name))
-    seen += [f"I have #{pull.number} open for this" for pull in work.ours]
-    if work.branches:
-        named = ", ".join(code(branch) for branch in work.branches)
-        seen.append(f"there are branches named after this issue: {named}")
-    listed = "\n".join(f"- {one}" for one in seen)
-    return render_status(
-        run,
-        f"I have not started: somebody seems to be working on this already.\n\n{listed}\n\n"
-        f"@{run.asked_by}, if you want me to work on it anyway, {LABEL_AGAIN} or write "
-        f"`/{name} fix anyway`. I have spent nothing so far.",
-    )
-
-
-def _own_pull_sentence(number: int, name: str) -> str:
-    return (
-        f"I have #{number} open for this. `/{name} retry anyway` starts again, and closes "
-        f"#{number} once there is a new pull request; `/{name} use B` puts another of my edits "
-        f"into it; a review of #{number} changes it. I have spent nothing so far."
-    )
-
-
-def render_opted_out(run: Run, label: str) -> str:
-    """The status comment where a label excludes the issue."""
-    return render_status(
-        run,
-        f"I will not work on this because it has the label {code(label)}. If you want me to, "
-        "remove that label and ask again.",
-    )
-
-
-def render_edited_since(run: Run) -> str:
-    """The status comment when the version of the issue that the requester saw is unknown."""
-    return render_status(
-        run,
-        "The title or text of this issue was edited after the request, and I never received the "
-        f"earlier version, so I have not started. @{run.asked_by}, if you want me to work on the "
-        f"current version, {LABEL_AGAIN}. I have spent nothing so far.",
     )
 
 
@@ -285,21 +194,3 @@ def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None
             f"Half of the latest fixes here cost between ${earlier[0]:.2f} and ${earlier[1]:.2f}."
         )
     return render_status(run, "\n\n".join(parts))
-
-
-def omissions_note(skipped: SkippedComments) -> str:
-    """Which parts of the issue the model did not see; empty if it saw everything."""
-    parts: list[str] = []
-    if skipped.untrusted:
-        parts.append(
-            f"{_count_comments(skipped.untrusted)} by people without permission to start me"
-        )
-    if skipped.late:
-        parts.append(f"{_count_comments(skipped.late)} written or edited after the request")
-    if skipped.edited:
-        parts.append("edits of the issue after the request")
-    return f"Not read: {'; '.join(parts)}." if parts else ""
-
-
-def _count_comments(number: int) -> str:
-    return pluralize(number, "comment")

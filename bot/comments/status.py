@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from bot.comments.evidence import describe_minutes
 from bot.comments.failures import (
@@ -18,7 +18,7 @@ from bot.comments.failures import (
 )
 from bot.comments.vote_table import render_edits
 from bot.data.progress import STAGES, Progress, Stage
-from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, StopReason
+from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix
@@ -123,9 +123,6 @@ def _time_sentence(run: Run, progress: Progress) -> str:
 
 NOTHING_SPENT = "I had spent nothing."
 
-WithdrawalReason = Literal["trust", "disabled"]
-"""Why a run that had started must end early."""
-
 
 def status_marker(run_id: RunId) -> str:
     """Identifies the run's one status comment; invisible on GitHub."""
@@ -220,15 +217,6 @@ def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
     return render_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
 
 
-def render_withdrawn(run: Run, why: WithdrawalReason) -> str:
-    """The status comment of a run that lost its permission to continue."""
-    because = {
-        "trust": f"@{run.asked_by} no longer has permission to start me",
-        "disabled": "I have been disabled in this repository",
-    }
-    return render_status(run, f"I stopped working on this because {because[why]}.")
-
-
 def render_stopped(run: Run) -> str:
     """The status comment of a run that somebody stopped, with what it spent."""
     stop = run.stop
@@ -252,11 +240,26 @@ def render_late_stop(run: Run, number: int) -> str:
     )
 
 
+def omissions_note(skipped: SkippedComments) -> str:
+    """Which parts of the issue the model did not see; empty if it saw everything."""
+    parts: list[str] = []
+    if skipped.untrusted:
+        comments = pluralize(skipped.untrusted, "comment")
+        parts.append(f"{comments} by people without permission to start me")
+    if skipped.late:
+        comments = pluralize(skipped.late, "comment")
+        parts.append(f"{comments} written or edited after the request")
+    if skipped.edited:
+        parts.append("edits of the issue after the request")
+    return f"Not read: {'; '.join(parts)}." if parts else ""
+
+
 def render_status(run: Run, text: str) -> str:
     """The status comment with `text`, then the run's id, cost, page and marker."""
     spent = f" · ${run.dollars:.2f} at list prices" if run.dollars else ""
     page = f" · [run page]({run.page_url})" if run.page_url else ""
-    unread = f" · {run.omissions}" if run.omissions else ""
+    note = omissions_note(run.skipped)
+    unread = f" · {note}" if note else ""
     return f"{text}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"
 
 

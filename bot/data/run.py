@@ -200,6 +200,17 @@ class LabeledIssue(Frozen):
     """What the label asks for."""
 
 
+class SkippedComments(Frozen):
+    """Which parts of an issue the model does not read."""
+
+    untrusted: int = 0
+    """How many comments of untrusted people were left out."""
+    late: int = 0
+    """How many comments were left out because they changed after the request."""
+    edited: bool = False
+    """The issue itself changed after the request; the model reads the earlier text."""
+
+
 _WITHOUT_EDITS = frozenset({"empty repository", "no source files", "no relevant files", "no edit"})
 """The reasons of runs without a fix that have no edit to show."""
 
@@ -263,8 +274,7 @@ class Run(Frozen):
     """The URL of its page; empty when there is none."""
     pull_request: int | None = None
     pull_request_url: str = ""
-    omissions: str = ""
-    """A sentence about omitted parts of the issue's text; empty: nothing was omitted."""
+    skipped: SkippedComments = SkippedComments()
     end_reported: bool = False
     """The final comment is written: the run cannot be stopped any more, only cleaned up."""
     end_status: RunStatus | None = None
@@ -279,6 +289,11 @@ class Run(Frozen):
     """Spent so far at list prices."""
     confidence: float | None = None
     """As in `bot.storage.history.RunHistoryEntry`."""
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether people can see the run: it has a comment, or began before."""
+        return self.comment_id is not None or self.base_commit != ""
 
     @property
     def edits_run(self) -> RunId:
@@ -307,14 +322,3 @@ class QuotaLimit(NamedTuple):
     subject: QuotaSubject
     runs: int
     """How many it allows in a day."""
-
-
-class SkippedComments(Frozen):
-    """How much of an issue the model does not read."""
-
-    untrusted: int = 0
-    """How many comments of untrusted people were left out."""
-    late: int = 0
-    """How many comments were left out because they changed after the request."""
-    edited: bool = False
-    """The issue itself changed after the request; the model reads the earlier text."""

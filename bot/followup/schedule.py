@@ -28,14 +28,14 @@ async def apply_quota(ctx: PullRun, batch: FeedbackBatch) -> FeedbackBatch:
         if limit is not None:
             over.add(login)
             await ctx.lease.require()
-            text = followup.quota_refusal(login, limit)
             await refuse(
-                ctx.lease.storage.refusals,
+                ctx.storage.refusals,
                 ctx.repo,
                 ctx.pull.number,
                 login,
-                text,
-                request_id=ctx.lease.run.id,
+                limit,
+                request_id=ctx.run.id,
+                deferred=True,
             )
     kept = tuple(remark for remark in batch.remarks if remark.by not in over)
     return replace(batch, remarks=kept)
@@ -48,7 +48,7 @@ async def claim_rebase(ctx: PullRun) -> bool:
 
 async def _claim(ctx: PullRun, login: Login) -> QuotaLimit | None:
     run = replace(ctx.run, asked_by=login)
-    return await claim_quota(ctx.lease, run, ctx.config.quota, ctx.settings)
+    return await claim_quota(ctx.storage.quota, run, ctx.config.quota, ctx.settings)
 
 
 def is_daily_ceiling(spent: Ceiling | None) -> bool:

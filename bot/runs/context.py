@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Final, Self
+from typing import Final
 
-from bot.admission.check import Admission
 from bot.data.github_facts import IssueFacts, RepositoryFacts
 from bot.data.job import Job
 from bot.data.progress import range_of_durations
@@ -20,13 +19,14 @@ from bot.github.repository import Repository
 from bot.outcomes import load_recalibration
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.status_comment import StatusComment, finish_status
+from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.history import HISTORY_DAYS
 from bot.storage.lease import Lease
 from bot.storage.progress_reports import ProgressStore
+from bot.storage.storage import Storage
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
 from pipeline.data.types import CommitSha, Issue
@@ -65,6 +65,11 @@ class RunContext:
     def store(self) -> RedisStore:
         """The run's checkpoints."""
         return self.lease.checkpoints
+
+    @property
+    def storage(self) -> Storage:
+        """All records; a command waits while Redis does not answer, until the lease is lost."""
+        return self.lease.storage
 
     @property
     def remote(self) -> Remote:
@@ -113,32 +118,10 @@ class IssueRun(RunContext):
 
     issue: IssueFacts
 
-    @classmethod
-    def admit(
-        cls,
-        admission: Admission,
-        lease: Lease,
-        repo: Repository,
-        settings: Settings,
-        mirrors: Mirrors,
-        runner: PipelineRunner,
-    ) -> Self:
-        """The run that may begin, as `admission` says."""
-        return cls(
-            lease=lease,
-            repo=repo,
-            facts=admission.facts,
-            config=admission.config,
-            settings=settings,
-            mirrors=mirrors,
-            runner=runner,
-            issue=admission.issue,
-        )
-
     @cached_property
     def status(self) -> StatusComment:
         """The run's comment on the issue."""
-        return StatusComment(self.repo, self.lease, every=self.settings.timings.status_seconds)
+        return StatusComment(self.repo, self.lease, self.settings)
 
     @property
     def checkout(self) -> Checkout:
@@ -158,7 +141,7 @@ class IssueRun(RunContext):
         same."""
         saved = await self.store.load(_RECALIBRATION_KEY, _SavedRecalibration)
         if saved is None:
-            found = await load_recalibration(self.repo, self.lease.storage.history)
+            found = await load_recalibration(self.repo, self.storage.history)
             saved = _SavedRecalibration(recalibration=found)
             await self.store.save(_RECALIBRATION_KEY, saved)
         return saved.recalibration
@@ -170,9 +153,8 @@ class IssueRun(RunContext):
     @asynccontextmanager
     async def show_progress(self) -> AsyncGenerator[ProgressStore]:
         """The run's store; during the block, the status comment shows what passes through it."""
-        storage = self.lease.storage
-        before = await storage.progress.load(self.run.id)
-        expected = range_of_durations(await storage.runs.list_durations())
+        before = await self.storage.progress.load(self.run.id)
+        expected = range_of_durations(await self.storage.runs.list_durations())
         store = ProgressStore(self.store, self.status.update, replace(before, expected=expected))
         async with self.status.show_updates(self.run):
             yield store
@@ -180,15 +162,10 @@ class IssueRun(RunContext):
     async def find_costs(self) -> tuple[float, float] | None:
         """The quartiles of the dollars that the repository's latest fixes took; None where too few
         have ended."""
-        history = self.lease.storage.history
-        known = await history.load(self.run.repo, now() - timedelta(days=HISTORY_DAYS))
+        known = await self.storage.history.load(self.run.repo, now() - timedelta(days=HISTORY_DAYS))
         costs = [
             entry.dollars
             for entry in known.entries
             if entry.dollars and entry.mode in (Mode.FIX, Mode.AUTO)
         ]
         return range_of_durations(costs[-_LATEST_FIXES:])
-
-    async def finish(self, run: Run, text: str) -> Run:
-        """End the run as `run` says, with `text` as the last state of its status comment."""
-        return await finish_status(self.repo, self.lease, run, text, self.settings)

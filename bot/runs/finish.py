@@ -9,16 +9,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot.admission.check import is_announced
-from bot.comments import replies
+from bot.admission.check import refuse
 from bot.comments import status as comments
+from bot.comments.refusals import render_refusal
 from bot.data.github_facts import PullRequestFacts
-from bot.data.run import Failure, Run, RunStatus, Stop, StopReason
-from bot.errors import GitHubError, GitHubUnavailable, NotFound, RunRefused, TryLater
+from bot.data.refusal import OptOut, Refusal, Stranger, end_status
+from bot.data.run import Failure, QuotaLimit, Run, RunStatus, Stop, StopReason
+from bot.errors import (
+    GitHubError,
+    GitHubUnavailable,
+    NotFound,
+    RunFailed,
+    TryLater,
+    translate_errors,
+)
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.runs.publish import delete_unused_branch, register_pull
-from bot.runs.status_comment import StatusComment, finish_status, remove_run_label
+from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
@@ -61,7 +69,7 @@ class RunFinisher:
         run = await with_spending(run, lease)
         with suppress(GitHubError):
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
-                status = StatusComment(repo, lease, every=self.settings.timings.status_seconds)
+                status = StatusComment(repo, lease, self.settings)
                 await status.write(run, comments.render_waiting(run, reason))
 
     async def stop(self, run: Run, lease: Lease) -> Run:
@@ -71,17 +79,34 @@ class RunFinisher:
         before the pull request is open deletes the branch; a later one is reported as too late.
         """
         run = replace(run, status=RunStatus.STOPPED)
-        if not is_announced(run) and run.stop is not None and run.stop.why is StopReason.DISABLED:
-            label = run.stop.label
-            return await self._report_end(run, lease, lambda r: replies.render_opted_out(r, label))
+        if not run.is_announced and run.stop is not None and run.stop.why is StopReason.DISABLED:
+            refusal, name = OptOut(run.stop.label), self.settings.app_name
+            return await self._report_end(run, lease, lambda r: render_refusal(r, refusal, name))
         return await self._report_end(run, lease, comments.render_stopped)
 
-    async def report_refusal(self, run: Run, lease: Lease, refused: RunRefused) -> Run:
-        """Report why the run may not work, unless a refusal was posted already."""
-        run = replace(run, status=refused.status)
-        if not refused.comment:
-            return run
-        return await self._report_end(run, lease, lambda _: refused.comment)
+    async def report_refusal(self, run: Run, lease: Lease, refusal: Refusal) -> Run:
+        """Report why the run may not work: in its status comment, or in a reply to the person."""
+        run = replace(run, status=end_status(refusal))
+        text = render_refusal(run, refusal, self.settings.app_name)
+        if text:
+            return await self._report_end(run, lease, lambda _: text)
+        if isinstance(refusal, Stranger | QuotaLimit):
+            with suppress(RunFailed), translate_errors():  # locked or gone: no reply is possible
+                async with self.github.open_repository(run.repo, about=run.issue) as repo:
+                    await self._refuse(run, lease, repo, refusal)
+        return run
+
+    async def _refuse(
+        self, run: Run, lease: Lease, repo: Repository, refusal: Stranger | QuotaLimit
+    ) -> None:
+        await lease.require()
+        await refuse(
+            lease.storage.refusals, repo, run.issue, run.asked_by, refusal, request_id=run.id
+        )
+        await lease.require()
+        await repo.issues.remove_label(
+            run.issue, LabelSet(self.settings.label).label_to_remove(run)
+        )
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """Whether the reason for the stop still holds: webhooks come late and out of order."""
@@ -100,10 +125,6 @@ class RunFinisher:
             return run.label != "" and not issue.has_label(run.label)
         return issue.state != "open"
 
-    async def finish(self, repo: Repository, lease: Lease, run: Run, text: str) -> Run:
-        """Write the final status comment; returns `run` with it. See `finish_status`."""
-        return await finish_status(repo, lease, run, text, self.settings)
-
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:
         run = await with_spending(run, lease)
         try:
@@ -112,19 +133,17 @@ class RunFinisher:
                 if pull is not None:
                     return await self._finish_with_pull(run, repo, lease, pull)
                 await delete_unused_branch(run, repo=repo, lease=lease)
-                if _is_silent(run):
-                    await self._remove_label(run, repo, lease)
-                    return run
-                return await self.finish(repo, lease, run, render(run))
+                status = StatusComment(repo, lease, self.settings)
+                if not _is_silent(run):
+                    return await status.finish(run, render(run))
+                # Otherwise the label would start the run again when the issue is reopened.
+                if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
+                    await status.remove_label(run)
+                return run
         except GitHubUnavailable as error:
             raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
         except GitHubError:  # the repository or issue is gone: the record alone says why
             return run
-
-    async def _remove_label(self, run: Run, repo: Repository, lease: Lease) -> None:
-        """Otherwise the label would start the run again when the issue is reopened."""
-        if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
-            await remove_run_label(repo, lease, run, label=self.settings.label)
 
     async def _finish_with_pull(
         self, run: Run, repo: Repository, lease: Lease, pull: PullRequestFacts
@@ -145,7 +164,7 @@ class RunFinisher:
             else comments.render_opened(run, pull.number, draft=pull.draft)
         )
         try:
-            return await self.finish(repo, lease, run, text)
+            return await StatusComment(repo, lease, self.settings).finish(run, text)
         except NotFound:  # the issue is gone, but the pull request is open
             return run
 
@@ -167,4 +186,4 @@ async def _find_pull(run: Run, repo: Repository) -> PullRequestFacts | None:
 
 def _is_silent(run: Run) -> bool:
     kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
-    return run.status is RunStatus.STOPPED and not is_announced(run) and not kept_away
+    return run.status is RunStatus.STOPPED and not run.is_announced and not kept_away

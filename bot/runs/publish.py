@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from bot.comments import pull_request
 from bot.comments.evidence import UNPROVEN_LABEL, unproven_title
@@ -22,10 +22,9 @@ from bot.data.pull import CommitStyle, PullRecord
 from bot.data.run import Mode, Run, now
 from bot.errors import Forbidden, NotFound, PublishRefused, PushRejected, Unprocessable
 from bot.git.commits import branch_name, create_commit, detect_commit_style, push
-from bot.git.mirrors import Checkout, Remote
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.repo_config.model import RepoConfig
-from bot.settings import Settings, github_host
+from bot.runs.context import IssueRun
+from bot.settings import github_host
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
 from pipeline.codebase.commit import Codebase
@@ -36,23 +35,6 @@ from sandbox.frozen import replace
 MAX_BRANCH_NAMES = 20
 """How many names are tried when the branch of an earlier run is still there."""
 PLAIN_STYLE: Final = CommitStyle()
-
-
-class PublishContext(Protocol):
-    """What publishing uses of a run's context."""
-
-    @property
-    def lease(self) -> Lease: ...
-    @property
-    def repo(self) -> Repository: ...
-    @property
-    def remote(self) -> Remote: ...
-    @property
-    def checkout(self) -> Checkout: ...
-    @property
-    def config(self) -> RepoConfig: ...
-    @property
-    def settings(self) -> Settings: ...
 
 
 @dataclass(frozen=True)
@@ -92,7 +74,7 @@ class Publication:
         return self.commit_style.format_message(title, body, identity, self.run.asked_by, self.host)
 
 
-async def publish(publication: Publication, ctx: PublishContext) -> PullRequestFacts:
+async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     """Open the pull request; when there can be none, leave nothing half made behind.
 
     Raises:
@@ -112,9 +94,9 @@ async def publish(publication: Publication, ctx: PublishContext) -> PullRequestF
     return pull
 
 
-async def _find_pull(ctx: PublishContext) -> PullRequestFacts | None:
+async def _find_pull(ctx: IssueRun) -> PullRequestFacts | None:
     """The pull request of an earlier try, even if people have pushed to its branch since."""
-    run = ctx.lease.run
+    run = ctx.run
     return await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
 
 
@@ -125,7 +107,7 @@ async def _add_labels(publication: Publication, pull: PullRequestFacts, repo: Re
         return
 
 
-async def _create_commits(publication: Publication, ctx: PublishContext) -> CommitSha:
+async def _create_commits(publication: Publication, ctx: IssueRun) -> CommitSha:
     """Commit the failing test, if there is one, then the rest of the edit.
 
     Dated by the run, so each try makes the same commits.
@@ -153,7 +135,7 @@ async def _create_commits(publication: Publication, ctx: PublishContext) -> Comm
     )
 
 
-async def _push(publication: Publication, head: CommitSha, ctx: PublishContext) -> str:
+async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str:
     """The name of the branch that points at `head`: an earlier try's, or one that nobody uses.
 
     A branch of that name that points elsewhere may hold somebody's work; it stays untouched.
@@ -178,9 +160,7 @@ async def _push(publication: Publication, head: CommitSha, ctx: PublishContext) 
     raise PublishRefused("every name for the branch is taken")
 
 
-async def _open_pull(
-    publication: Publication, branch: str, ctx: PublishContext
-) -> PullRequestFacts:
+async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> PullRequestFacts:
     await ctx.lease.require()
     try:
         return await ctx.repo.pulls.open_once(
@@ -267,15 +247,13 @@ async def _find_own(codebase: Codebase) -> str | None:
 COMMIT_STYLE_KEY = "manners"
 
 
-async def prepare_publication(
-    fix: Outcome[Selection], issue: Issue, ctx: PublishContext
-) -> Publication:
+async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueRun) -> Publication:
     """The chosen edit with the repository's template, labels and commit style.
 
     Raises:
         GitHubError: from reading the repository.
     """
-    run, config, settings = ctx.lease.run, ctx.config, ctx.settings
+    run, config, settings = ctx.run, ctx.config, ctx.settings
     codebase = await Codebase.open(ctx.checkout.git_dir, ctx.checkout.base)
     hosts = external_hosts(fix.sent_to, settings, by_app=True)
     proven = fix.result.is_proven
@@ -294,9 +272,9 @@ async def prepare_publication(
     )
 
 
-async def _load_commit_style(ctx: PublishContext, codebase: Codebase) -> CommitStyle:
+async def _load_commit_style(ctx: IssueRun, codebase: Codebase) -> CommitStyle:
     """The style that the first worker found: after a crash, the next makes the same commits."""
-    store = ctx.lease.checkpoints
+    store = ctx.store
     known = await store.load(COMMIT_STYLE_KEY, CommitStyle)
     if known is None:
         known = await detect_commit_style(ctx.repo, codebase)

@@ -33,19 +33,20 @@ _MAX_CLOCK_SKEW = timedelta(hours=1)
 
 
 class StatusComment:
-    """The comment of one run. Find-or-create: a second worker continues with the first one's.
+    """What people see of one run on its issue: a comment, a reaction, and the label that began it.
 
-    Edits of all workers together are `every` seconds apart; the latest text wins. When a person
-    deletes the comment, the run writes no other until its end.
+    Find-or-create: a second worker continues with the first one's comment. Edits of all workers
+    together are `Timings.status_seconds` apart; the latest text wins. When a person deletes the
+    comment, the run writes no other until its end.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
     """
 
-    def __init__(self, repo: Repository, lease: Lease, *, every: float) -> None:
+    def __init__(self, repo: Repository, lease: Lease, settings: Settings) -> None:
         self._repo = repo
         self._lease = lease
-        self._every = every
+        self._settings = settings
         self._latest = Progress()
         self._news = asyncio.Event()
 
@@ -74,7 +75,7 @@ class StatusComment:
 
     @asynccontextmanager
     async def show_updates(self, run: Run) -> AsyncGenerator[None, None]:
-        """During the block, write the latest update, at most once in `every` seconds."""
+        """During the block, write the latest update, but no faster than the edits may be."""
         task = asyncio.create_task(self._write_updates(run))
         try:
             yield
@@ -119,74 +120,56 @@ class StatusComment:
             except GitHubError:  # the next update follows; the final comment is retried
                 pass
 
+    async def finish(self, run: Run, text: str) -> Run:
+        """Write the final comment, then clean up the issue; returns `run` with its comment."""
+        comment = await self.write_final(run, text)
+        run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
+        await self._lease.save(replace(run, status=RunStatus.RUNNING))
+        return await self.clean_up(run)
+
+    async def clean_up(self, run: Run) -> Run:
+        """Set the final reaction and remove the label that started the run; returns `run`.
+
+        The label is removed last: until then a crash leaves the issue marked as unfinished.
+        """
+        won = run.status in _SUCCESSFUL
+        # A locked issue forbids these; the record shows how the run ended.
+        await self._lease.require()
+        with suppress(Forbidden):
+            await self._repo.issues.react(run.issue, "rocket" if won else "confused")
+        await self._lease.require()
+        with suppress(Forbidden):
+            await self._repo.issues.unreact(run.issue, "eyes")
+        await self.remove_label(run)
+        return run
+
+    async def remove_label(self, run: Run) -> None:
+        """Remove the label that started the run, unless it was added again after a stop."""
+        answered = LabelSet(self._settings.label).label_to_remove(run)
+        if answered and await self._is_label_newer_than_stop(run, answered):
+            return
+        await self._lease.require()
+        with suppress(Forbidden):
+            await self._repo.issues.remove_label(run.issue, answered)
+
+    async def _is_label_newer_than_stop(self, run: Run, label: str) -> bool:
+        stop = run.stop if run.status is RunStatus.STOPPED else None
+        if stop is None or stop.why is not StopReason.COMMAND or stop.at is None:
+            return False
+        put = await self._repo.issues.find_labeler(run.issue, label)
+        return put is not None and put[1] > stop.at
+
     @asynccontextmanager
     async def _throttle(self) -> AsyncGenerator[None, None]:
-        """Begin the write at least `every` seconds after the last one of any worker."""
+        """Begin the write some seconds after the last one of any worker."""
         turns, run_id = self._lease.storage.turns, self._lease.run.id
-        await turns.wait_for_edit(run_id, self._every)
+        every = self._settings.timings.status_seconds
+        await turns.wait_for_edit(run_id, every)
         await self._lease.require()
         try:
             yield
         finally:
-            await turns.mark_edited(run_id, self._every)  # GitHub has the text
-
-
-async def finish_status(
-    repo: Repository, lease: Lease, run: Run, text: str, settings: Settings
-) -> Run:
-    """Write the final status comment, then clean up the issue; returns `run` with its comment.
-
-    Raises:
-        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
-    """
-    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
-    comment = await status.write_final(run, text)
-    run = replace(run, comment_id=comment, end_reported=True, end_status=run.status)
-    await lease.save(replace(run, status=RunStatus.RUNNING))
-    return await clean_up_issue(repo, lease, run, label=settings.label)
-
-
-async def clean_up_issue(repo: Repository, lease: Lease, run: Run, *, label: str) -> Run:
-    """Set the final reaction and remove the label that started the run; returns `run`.
-
-    `label` is our label without a suffix. It is removed last: until then a crash leaves the issue
-    marked as unfinished.
-
-    Raises:
-        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
-    """
-    won = run.status in _SUCCESSFUL
-    # A locked issue forbids these; the record shows how the run ended.
-    await lease.require()
-    with suppress(Forbidden):
-        await repo.issues.react(run.issue, "rocket" if won else "confused")
-    await lease.require()
-    with suppress(Forbidden):
-        await repo.issues.unreact(run.issue, "eyes")
-    await remove_run_label(repo, lease, run, label=label)
-    return run
-
-
-async def _is_label_newer_than_stop(repo: Repository, run: Run, label: str) -> bool:
-    stop = run.stop if run.status is RunStatus.STOPPED else None
-    if stop is None or stop.why is not StopReason.COMMAND or stop.at is None:
-        return False
-    put = await repo.issues.find_labeler(run.issue, label)
-    return put is not None and put[1] > stop.at
-
-
-async def remove_run_label(repo: Repository, lease: Lease, run: Run, *, label: str) -> None:
-    """Remove the label that started the run, unless it was added again after a stop.
-
-    Raises:
-        LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
-    """
-    answered = LabelSet(label).label_to_remove(run)
-    if answered and await _is_label_newer_than_stop(repo, run, answered):
-        return
-    await lease.require()
-    with suppress(Forbidden):
-        await repo.issues.remove_label(run.issue, answered)
+            await turns.mark_edited(run_id, every)  # GitHub has the text
 
 
 def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
@@ -201,10 +184,9 @@ def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
         try:
             with translate_errors():
                 async with github.open_repository(run.repo, minor=True) as repo:
-                    await check_admission(repo, run, lease, settings)
-                    status = StatusComment(repo, lease, every=settings.timings.status_seconds)
+                    await check_admission(repo, run, lease.storage.quota, settings)
                     text = render_no_worker(run) if no_worker else render_queued(run, wait)
-                    comment = await status.write(run, text)
+                    comment = await StatusComment(repo, lease, settings).write(run, text)
         except (RunRefused, RunFailed, GitHubError):  # the run itself reports it
             return lease.run
         return replace(run, comment_id=comment)

@@ -26,7 +26,7 @@ from bot.github.repository import Repository
 from bot.links import run_page_url
 from bot.runs.context import IssueRun
 from bot.runs.publish import PREPARED_KEY, Publication, prepare_record, publish, register_pull
-from bot.runs.status_comment import clean_up_issue, finish_status
+from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
@@ -66,7 +66,7 @@ async def report_no_fix(ctx: IssueRun, no_fix: NoFix) -> Run:
     text = render_no_fix(
         unfixed, no_fix, ctx.settings.app_name, fixed_by=pull.number if pull else None
     )
-    return await ctx.finish(unfixed, text)
+    return await ctx.status.finish(unfixed, text)
 
 
 async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan | NoFix]:
@@ -121,7 +121,7 @@ async def resume_ending(repo: Repository, lease: Lease, settings: Settings) -> R
     run = lease.run
     if run.end_status is not None:
         ended = replace(run, status=run.end_status)
-        return await clean_up_issue(repo, lease, ended, label=settings.label)
+        return await StatusComment(repo, lease, settings).clean_up(ended)
     if run.pull_request is not None and run.mode is not Mode.USE:
         pull = await repo.pulls.find(run.branch, pull_marker(run.id))
         draft = pull is not None and pull.draft
@@ -156,7 +156,7 @@ async def _report_opened(repo: Repository, lease: Lease, settings: Settings, *, 
     record = await lease.checkpoints.load(PREPARED_KEY, PullRecord)
     proven = record is None or record.proven
     text = render_opened(run, run.pull_request, draft=draft, proven=proven)
-    return await finish_status(repo, lease, run, text, settings)
+    return await StatusComment(repo, lease, settings).finish(run, text)
 
 
 NONE: Final = "There is no pull request of this number here."
@@ -187,9 +187,9 @@ async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
     await lease.save(replace(ctx.run, dollars=chosen.dollars))
     judged = replace(ctx.run, status=RunStatus.JUDGED)
     if isinstance(chosen.result, NoFix):
-        return await ctx.finish(judged, render_not_judged(judged))
+        return await ctx.status.finish(judged, render_not_judged(judged))
     verdict = chosen.with_result(chosen.result)
-    return await ctx.finish(judged, render_pull_verdict(judged, verdict))
+    return await ctx.status.finish(judged, render_pull_verdict(judged, verdict))
 
 
 async def _load_edit(ctx: IssueRun, number: int) -> ExternalEdit:

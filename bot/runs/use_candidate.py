@@ -11,10 +11,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Final
 
-from bot.comments import candidates, failures, pull_request
+from bot.comments import candidates, pull_request
 from bot.data.github_facts import PullRequestFacts
 from bot.data.job import Outcome
-from bot.data.pull import BranchState, PullRecord
+from bot.data.pull import BranchState
 from bot.data.run import Mode, Run, RunStatus
 from bot.errors import PushRejected, SwapRefused, UnfitDiff
 from bot.git.commits import copy_commit, create_commit, push
@@ -41,12 +41,12 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
         PublishRefused, GitHubError, GitFailed, LeaseLost.
     """
     run = ctx.run
-    kept = ctx.lease.storage.checkpoints(source.id, ctx.lease.in_flight)
+    kept = ctx.storage.checkpoints(source.id, ctx.lease.in_flight)
     result = await load_end(kept)
     if not isinstance(result, NoFix) or result.edits is None:
-        raise SwapRefused(candidates.edits_expired())
+        raise SwapRefused("edits expired")
     if not 1 <= run.candidate <= len(rank_result(result)):
-        raise SwapRefused(candidates.no_such_candidate(run.candidate))
+        raise SwapRefused("no such edit")
     saved = await kept.load(ISSUE_KEY, Issue)
     issue = saved or Issue(repository=run.repo.full_name, title=ctx.issue.title, body="")
     selection = propose_unproven(result, run.candidate - 1, by=run.asked_by, issue=issue)
@@ -81,37 +81,38 @@ async def use_candidate(ctx: IssueRun) -> Run:
         SandboxError, GitHubError, GitFailed, LeaseLost.
     """
     try:
-        opener = await ctx.lease.storage.runs.get_readable(ctx.run.published_run)
+        opener = await ctx.storage.runs.get_readable(ctx.run.published_run)
         if opener is not None and opener.pull_request is None:
             return await propose_edit(ctx, opener)
         source = await _load_source(ctx)
         text = await _swap(ctx, source)
     except SwapRefused as refused:
         ended = replace(ctx.run, status=RunStatus.REFUSED)
-        return await ctx.finish(ended, candidates.render_no_swap(ended, str(refused)))
+        text = candidates.render_no_swap(ended, refused, ctx.settings.app_name)
+        return await ctx.status.finish(ended, text)
     swapped = replace(
         ctx.run,
         status=RunStatus.SWAPPED,
         pull_request=source.pull.number,
         pull_request_url=source.pull.html_url,
     )
-    return await ctx.finish(swapped, text)
+    return await ctx.status.finish(swapped, text)
 
 
 async def _load_source(ctx: IssueRun) -> SourceRun:
     lease, run = ctx.lease, ctx.run
-    source = await lease.storage.runs.get_readable(run.published_run)
+    source = await ctx.storage.runs.get_readable(run.published_run)
     if source is None or source.pull_request is None:
-        raise SwapRefused(candidates.run_expired())
-    store = lease.storage.checkpoints(source.id, lease.in_flight)
+        raise SwapRefused("run expired")
+    store = ctx.storage.checkpoints(source.id, lease.in_flight)
     solved = await store.load(OUTCOME_KEY, SolveResult)
     pull = await ctx.repo.pulls.get(source.pull_request)
     if solved is None or not isinstance(solved.result, Selection):
-        raise SwapRefused(candidates.edits_expired())
+        raise SwapRefused("edits expired")
     if pull is None or pull.state != "open":
-        raise SwapRefused(candidates.pull_not_open(source.pull_request))
+        raise SwapRefused("pull request closed", source.pull_request)
     if not 1 <= run.candidate <= len(rank_result(solved.result)):
-        raise SwapRefused(candidates.no_such_candidate(run.candidate))
+        raise SwapRefused("no such edit")
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     return SourceRun(source, store, solved.result, pull, contents)
 
@@ -120,9 +121,11 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     run, number = ctx.run, source.pull.number
     state = source.history.state_at(source.pull.head_sha)
     if state is None:
-        raise SwapRefused(await _head_refusal_reason(ctx, source))
+        record = await ctx.storage.pulls.get(ctx.run.repo, number)
+        ours = record is not None and record.is_ours(source.pull.head_sha)
+        raise SwapRefused("changed after review" if ours else "pushed by others", number)
     if state.candidate == run.candidate and state.run != run.id:
-        raise SwapRefused(candidates.already_current(number, run.candidate))
+        raise SwapRefused("already there", number)
     selection = await _verify_candidate(ctx, source)
     publication = await _prepare_publication(ctx, source, selection)
     head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
@@ -150,31 +153,18 @@ async def _prepare_publication(
     return dataclasses.replace(publication, run=source.run)
 
 
-async def _head_refusal_reason(ctx: IssueRun, source: SourceRun) -> str:
-    """Why the edit cannot be replaced on the current head of the branch."""
-    number = source.pull.number
-    record = await _load_record(ctx, number)
-    if record is not None and record.is_ours(source.pull.head_sha):
-        return candidates.review_in_between(number)
-    return failures.foreign_push(number)
-
-
-async def _load_record(ctx: IssueRun, number: int) -> PullRecord | None:
-    return await ctx.lease.storage.pulls.get(ctx.run.repo, number)
-
-
 async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:
     """Record in the pull request's follow-up record which pushes are ours."""
     await ctx.lease.require()
     seconds = ctx.settings.timings.follow_up_seconds
-    await ctx.lease.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
+    await ctx.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
 
 
 async def _schedule_follow_up(ctx: IssueRun, number: int) -> None:
     """Start a run that verifies the evidence on the new head."""
     run = ctx.run
     await ctx.lease.require()
-    await ctx.lease.storage.runs.create(
+    await ctx.storage.runs.create(
         run.repo,
         number,
         asked_by=run.asked_by,
@@ -215,16 +205,14 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
         after = await run_reproduction(
             proof.reproduction, proof.votes.candidates[at], environment.sandbox, job.options
         )
+        test = replace(proof.reproduction, after=after)
         if not after.passed and not ctx.run.anyway:
-            name = ctx.settings.app_name
-            raise SwapRefused(
-                candidates.fails_reproduction(name, letter, proof.reproduction, after)
-            )
+            raise SwapRefused("test fails", test=test)
         store.report(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
             source.selection,
             at,
-            test=replace(proof.reproduction, after=after),
+            test=test,
             by=ctx.run.asked_by,
             issue=job.issue,
             codebase=job.codebase,
@@ -241,7 +229,7 @@ async def _push(
     try:
         head = await _create_commits(ctx, state, publication)
     except UnfitDiff as unfit:
-        raise SwapRefused(failures.push_forbidden(str(unfit))) from unfit
+        raise SwapRefused("forbidden path", detail=str(unfit)) from unfit
     await ctx.repo.count_push()
     await lease.require()
     noted = source.history.with_state(BranchState(head=head, candidate=run.candidate, run=run.id))
@@ -254,7 +242,7 @@ async def _push(
             sha=head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
     except PushRejected:
-        raise SwapRefused(failures.push_rejected(source.pull.number)) from None
+        raise SwapRefused("push rejected", source.pull.number) from None
     return head
 
 

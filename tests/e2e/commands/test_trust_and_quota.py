@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.admission.check import refuse
-from bot.comments import replies
+from bot.data.refusal import Stranger
 from bot.data.run import Login, RunStatus
 from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
@@ -66,11 +66,11 @@ async def test_a_refusal_is_reported_once_a_day_and_person(bot: BotHarness) -> N
 
 async def test_a_comment_and_a_label_at_the_same_moment_are_refused_once(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    text = replies.refusal(Login("mallory"), ("write",))
+    refusal = Stranger(("write",))
     async with bot.parts.github.open_repository(ref_of(issue.repo)) as repo:
         await gather_all(
             refuse(
-                bot.storage.refusals, repo, issue.number, Login("mallory"), text, request_id=wish
+                bot.storage.refusals, repo, issue.number, Login("mallory"), refusal, request_id=wish
             )
             for wish in ("a label", "a comment", "another")
         )

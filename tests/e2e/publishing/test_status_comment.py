@@ -52,10 +52,12 @@ async def status_of(
     manual_bot: BotHarness, repo: Repo, issue: Issue
 ) -> AsyncGenerator[tuple[Lease, Callable[[Lease], StatusComment], Edits]]:
     edits = Edits()
+    timings = manual_bot.settings.timings.model_copy(update={"status_seconds": EVERY})
+    settings = manual_bot.settings.model_copy(update={"timings": timings})
     manual_bot.hub.listen(edits.heard)
     lease = await manual_bot.lease(repo, issue)
     async with manual_bot.parts.github.open_repository(lease.run.repo) as opened:
-        yield lease, lambda lease: StatusComment(opened, lease, every=EVERY), edits
+        yield lease, lambda lease: StatusComment(opened, lease, settings), edits
 
 
 async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(

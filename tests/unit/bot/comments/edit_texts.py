@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot.comments import candidates, failures, followup, pull_request, replies
-from bot.comments import candidates as verdict_text
-from bot.comments import settings_file as config_proposal
+from bot.comments import candidates, followup, pull_request, settings_file
 from bot.comments.failures import NO_FIX_REASONS
 from bot.comments.run_details import destinations_note
 from bot.data.github_facts import Identity
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
 from bot.data.run import Login, Mode, SkippedComments
+from bot.errors import SwapRefused
 from bot.runs import steps as judge
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, SuiteRun
@@ -77,7 +76,7 @@ def judged(
     verdict: Verdict, no: NoFix | None = None, *, table: VoteTable = TABLE, written: int = 0
 ) -> str:
     chosen = Outcome(Choice(Judgement(table, verdict), no, written), ACCOUNTS, "image")
-    return verdict_text.render_pull_verdict(RUN, chosen)
+    return candidates.render_pull_verdict(RUN, chosen)
 
 
 VERDICTS: Mapping[str, str] = {
@@ -93,7 +92,7 @@ VERDICTS: Mapping[str, str] = {
         NoFix(reason="not sure enough", details=("The best is right with 5%, asked is 20%.",)),
     ),
     "why none": "\n".join(
-        verdict_text.abstention_reason(NoFix(reason=reason)) for reason in NO_FIX_REASONS
+        candidates.abstention_reason(NoFix(reason=reason)) for reason in NO_FIX_REASONS
     ),
     "why one is not looked at": "\n".join(
         (
@@ -107,30 +106,29 @@ VERDICTS: Mapping[str, str] = {
     ),
 }
 
+PROOF = CHOSEN.evidence.reproduction
 NOT_USED: Mapping[str, str] = {
-    f"use: {name}": candidates.render_no_swap(USED, why)
-    for name, why in {
-        "the run is gone": candidates.run_expired(),
-        "its edits are gone": candidates.edits_expired(),
-        "closed": candidates.pull_not_open(12),
-        "no such edit": candidates.no_such_candidate(9),
-        "there already": candidates.already_current(12, 2),
-        "fails the test": candidates.fails_reproduction(
-            "capuchin", "B", CHOSEN.evidence.reproduction, FAILS
+    f"use: {name}": candidates.render_no_swap(USED, refused, "capuchin")
+    for name, refused in {
+        "the run is gone": SwapRefused("run expired"),
+        "its edits are gone": SwapRefused("edits expired"),
+        "closed": SwapRefused("pull request closed", 12),
+        "no such edit": SwapRefused("no such edit"),
+        "there already": SwapRefused("already there", 12),
+        "fails the test": SwapRefused("test fails", test=replace(PROOF, after=FAILS)),
+        "cannot be tested": SwapRefused(
+            "test fails", test=replace(PROOF, after=replace(FAILS, exit_code=4))
         ),
-        "cannot be tested": candidates.fails_reproduction(
-            "capuchin", "B", CHOSEN.evidence.reproduction, replace(FAILS, exit_code=4)
+        "changed since": SwapRefused("changed after review", 12),
+        "a person's": SwapRefused("pushed by others", 12),
+        "not to be pushed": SwapRefused(
+            "forbidden path", detail="it changes a path that no edit may change"
         ),
-        "changed since": candidates.review_in_between(12),
-        "a person's": failures.foreign_push(12),
-        "not to be pushed": failures.push_forbidden("it changes a path that no edit may change"),
-        "refused by GitHub": failures.push_rejected(12),
+        "refused by GitHub": SwapRefused("push rejected", 12),
     }.items()
 }
 
-READ = replace(
-    a_run(), omissions=replies.omissions_note(SkippedComments(untrusted=2, late=1, edited=True))
-)
+READ = replace(a_run(), skipped=SkippedComments(untrusted=2, late=1, edited=True))
 FOUND = Context(
     files=(),
     dropped=("shop/cart.py", "shop/shelf.py"),
@@ -201,8 +199,8 @@ PULLS: Mapping[str, str] = {
         (LIVE,),
         destinations=destinations_note([], [LIVE], by_app=True),
     ),
-    "a settings file": f"{config_proposal.pull_title()}\n\n"
-    + config_proposal.pull_body(Login("alice"), config_proposal.proposal_marker("comment-1")),
+    "a settings file": f"{settings_file.pull_title()}\n\n"
+    + settings_file.pull_body(Login("alice"), settings_file.proposal_marker("comment-1")),
     "into a template": pull_request.pull_body(
         a_run(), CHOSEN, ACCOUNTS, "## Why\n\n## What\n\n## Tests\n\n- [x] I have read it\n"
     ),

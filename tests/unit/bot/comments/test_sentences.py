@@ -6,8 +6,9 @@ from typing import get_args
 
 import pytest
 
-from bot.comments import failures, replies, status
+from bot.comments import failures, refusals, status
 from bot.comments import failures as no_fix
+from bot.data.refusal import Stranger
 from bot.data.run import Failure, Login, RepoRef, Run, RunId
 from bot.errors import environment_detail
 from pipeline.data.types import NoFix, NoFixReason
@@ -86,10 +87,10 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
 
 
 def test_a_refusal_thanks_and_can_be_found_again() -> None:
-    said = replies.refusal(Login("mallory"))
+    said = refusals.refusal_reply(Login("mallory"), Stranger(("write",)))
     assert said.startswith("Thank you, @mallory.")
-    assert replies.refusal_marker(Login("mallory")) in said
+    assert refusals.refusal_marker(Login("mallory")) in said
 
 
 def test_a_marker_cannot_be_closed_by_a_login() -> None:
-    assert replies.refusal_marker(Login("a-->b")) == "<!-- capuchin:refused login=a--b -->"
+    assert refusals.refusal_marker(Login("a-->b")) == "<!-- capuchin:refused login=a--b -->"

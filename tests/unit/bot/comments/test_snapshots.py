@@ -10,12 +10,13 @@ from types import ModuleType
 import pytest
 
 from bot.commands.dispatch import VERBS
-from bot.comments import candidates, followup, pull_request, replies, settings_file
+from bot.comments import candidates, followup, pull_request, refusals, replies, settings_file
 from bot.comments import statistics as stats
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
 from bot.data.github_facts import ExistingWork, LinkedPull
 from bot.data.progress import Progress
+from bot.data.refusal import OptOut, Stranger
 from bot.data.run import (
     Failure,
     Login,
@@ -48,6 +49,7 @@ from tests.unit.bot.comments import edit_texts as edits
 Bodies = Mapping[str, str]
 
 RUN = replace(a_run(), page_url="https://bot.acme.test/runs/r1?key=k", dollars=0.42)
+BEGUN = replace(RUN, comment_id=1)
 CHOSEN = a_selection()
 DONE = replace(RUN, status=RunStatus.OPENED_PULL_REQUEST, pull_request=12)
 LONG = (
@@ -87,13 +89,13 @@ STATUS: Bodies = {
     ),
     "writes spent": replies.render_writes_spent(400, "12:34 UTC"),
     "waiting": comments.render_waiting(RUN, Failure.MODEL_UNAVAILABLE),
-    "kept away": replies.render_opted_out(RUN, "capuchin:disabled"),
-    "edited since": replies.render_edited_since(RUN),
+    "kept away": refusals.render_refusal(RUN, OptOut("capuchin:disabled"), "capuchin"),
+    "edited since": refusals.render_refusal(RUN, "edited", "capuchin"),
     "a dry run begins": comments.render_started(replace(RUN, mode=Mode.PLAN)),
     "judging begins": comments.render_started(replace(RUN, mode=Mode.JUDGE, pulls=(12, 34))),
     "using another begins": comments.render_started(replace(RUN, mode=Mode.USE, candidate=2)),
     "opened": comments.render_opened(
-        replace(RUN, omissions=replies.omissions_note(SkippedComments(untrusted=2))), 12, draft=True
+        replace(RUN, skipped=SkippedComments(untrusted=2)), 12, draft=True
     ),
     "no fix": comments.render_no_fix(RUN, NO),
     "planned": replies.render_plan(
@@ -102,17 +104,16 @@ STATUS: Bodies = {
              estimate=CostEstimate(dollars=1.5, most=4)),
     ),
     "used": candidates.render_swap(replace(RUN, mode=Mode.USE, candidate=2), 12, CHOSEN),
-    "not used": candidates.render_no_swap(RUN, "#12 is no longer open."),
     "not judged": comments.render_not_judged(RUN),
-    "asked back: our own": replies.render_existing_work(
+    "asked back: our own": refusals.render_refusal(
         RUN, ExistingWork(ours=(PULL,)), "capuchin"
     ),
-    "asked back": replies.render_existing_work(
+    "asked back": refusals.render_refusal(
         RUN, ExistingWork(locked=True, assignees=("bob",), pulls=(PULL,), branches=("7-mend",)),
         "capuchin",
     ),
-    "withdrawn: trust": comments.render_withdrawn(RUN, "trust"),
-    "withdrawn: disabled": comments.render_withdrawn(RUN, "disabled"),
+    "withdrawn: trust": refusals.render_refusal(BEGUN, Stranger(("write",)), "capuchin"),
+    "withdrawn: disabled": refusals.render_refusal(BEGUN, "switched off", "capuchin"),
     **{f"stopped: {why}": stopped(why) for why in StopReason},
     "stop came late": comments.render_late_stop(RUN, 12),
     **{f"failed: {failure}":
@@ -201,12 +202,13 @@ ANSWERS: Bodies = {
 }  # fmt: skip
 
 REFUSALS: Bodies = {
-    "write": replies.refusal(Login("mallory")),
-    "triage": replies.refusal(Login("mallory"), ("triage",)),
-    "named": replies.refusal(Login("mallory"), ("carol",)),
-    **{f"quota: {of}": replies.quota_refusal(Login("alice"), QuotaLimit(of, 20))
+    **{name: refusals.refusal_reply(Login("mallory"), Stranger((trust,)))
+       for name, trust in (("write", "write"), ("triage", "triage"), ("named", "carol"))},
+    **{f"quota: {of}": refusals.refusal_reply(Login("alice"), QuotaLimit(of, 20))
        for of in ("person", "repository", "installation")},
-    "quota of a reviewer": followup.quota_refusal(Login("alice"), QuotaLimit("person", 20)),
+    "quota of a reviewer": refusals.refusal_reply(
+        Login("alice"), QuotaLimit("person", 20), deferred=True
+    ),
     "the day's ceiling, repository": followup.budget_pause_note("repository", "2026-01-02"),
     "the day's ceiling, operator": followup.budget_pause_note("installation", "2026-01-02"),
 }  # fmt: skip
@@ -317,7 +319,7 @@ def test_the_rule_for_phones_notices() -> None:
 INNER = {
     "status_marker", "pull_marker", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
-    "quota_sentence", "omissions_note", "waiting_sentence", "render_verdict",
+    "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
     "price_notes", "render_checklist", "describe_counts", "measure_stage", "turn_words",
     "start_words", "describe_wait",
@@ -330,7 +332,8 @@ INNER = {
 
 
 @pytest.mark.parametrize(
-    "module", [comments, replies, candidates, followup, pull_request, settings_file, stats]
+    "module",
+    [comments, refusals, replies, candidates, followup, pull_request, settings_file, stats],
 )
 def test_no_text_is_left_out_above(module: ModuleType) -> None:
     here = inspect.getmodule(test_no_text_is_left_out_above) or module

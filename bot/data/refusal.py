@@ -1,0 +1,55 @@
+"""Why a run may not begin or continue, and why `use` cannot replace an edit."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from bot.data.github_facts import ExistingWork
+from bot.data.run import QuotaLimit, RunStatus
+
+
+class Stranger(NamedTuple):
+    """The requester may not start runs."""
+
+    trust: tuple[str, ...]
+    """The repository's setting that says who may."""
+
+
+class OptOut(NamedTuple):
+    """The issue has the label that excludes it."""
+
+    label: str
+
+
+Refusal = (
+    Stranger
+    | QuotaLimit
+    | OptOut
+    | ExistingWork
+    | Literal["edited", "switched off", "label removed"]
+)
+"""`edited`: the issue was edited after the request, and nobody knows what the requester saw.
+`switched off`: by the repository's settings. `label removed`: its webhook is late or lost."""
+
+
+def end_status(refusal: Refusal) -> RunStatus:
+    """How a run ends that is refused."""
+    if refusal == "label removed":
+        return RunStatus.STOPPED
+    if refusal == "edited" or isinstance(refusal, ExistingWork):
+        return RunStatus.NEEDS_CONFIRMATION
+    return RunStatus.REFUSED
+
+
+SwapProblem = Literal[
+    "run expired",
+    "edits expired",
+    "pull request closed",
+    "no such edit",
+    "already there",
+    "test fails",
+    "changed after review",
+    "pushed by others",
+    "forbidden path",
+    "push rejected",
+]
