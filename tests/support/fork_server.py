@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import ctypes
 import doctest
 import gc
 import importlib
@@ -37,6 +38,8 @@ LOADED = (atexit, base64, doctest, itertools, json, pdb, signal, tempfile, unitt
 """What programs of our tests import; a fork need not load them again."""
 INSTALLED = sys.path[1:]
 """The search path without this script's folder."""
+PR_SET_CHILD_SUBREAPER = 36
+"""Of linux/prctl.h: orphans become children of this process."""
 
 
 def main() -> None:
@@ -100,13 +103,28 @@ def _watch(request: int, output: int, status: int) -> None:
     os.dup2(output, 2)
     os.close(output)
     os.chdir(asked["folder"])
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     pid = _fork(asked["argv"], asked["env"], session=False)
     os.write(status, f"{pid}\n".encode())
+    os.chdir("/")
     os.close(1)
     os.close(2)
     _, ended = os.waitpid(pid, 0)
+    _end_orphans()
     os.write(status, f"{os.waitstatus_to_exitcode(ended)}\n".encode())
     os._exit(0)
+
+
+def _end_orphans() -> None:
+    """Kill what the program left running, as the end of a container does."""
+    while True:
+        with open("/proc/thread-self/children") as children:
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
 
 
 def _can_fork(asked: Mapping[str, Any]) -> bool:

@@ -1,11 +1,11 @@
-"""The house stays in order: sizes of rooms, unique names, verbs for effects, plain English."""
+"""The house stays in order: unique names, verbs, one importer of an SDK, plain English."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +14,27 @@ import pytest
 from tests.support.sources import ROOT, list_modules, parse
 
 ROOMS: Final = ("bot", "pipeline", "sandbox")
-MOST_MODULES: Final = 18
-MOST_LINES: Final = 320
+IMPORTERS: Final[Mapping[str, str]] = {
+    "anthropic": "pipeline/models/providers/",
+    "arq": "bot/queue/nudges.py",
+    "datasets": "pipeline/lab/learning/trainer/",
+    "docker": "sandbox/docker/",
+    "githubkit": "bot/github/",
+    "kubernetes": "sandbox/kubernetes/",
+    "numpy": "nowhere",
+    "obstore": "bot/archive.py",
+    "openai": "pipeline/models/providers/",
+    "peft": "pipeline/lab/learning/trainer/",
+    "redis": "bot/storage/",
+    "scipy": "nowhere",
+    "torch": "pipeline/lab/learning/trainer/",
+    "transformers": "pipeline/lab/learning/trainer/",
+    "trl": "pipeline/lab/learning/trainer/",
+    "vllm": "nowhere",
+}
+"""An SDK, and the one place that may import it."""
+OFTEN: Final = frozenset({"__init__.py", "install.py"})
+"""Files that each package or language has."""
 WORDS: Final = re.compile(r"\w+")
 IRREGULAR: Final = frozenset(
     WORDS.findall(
@@ -54,6 +73,31 @@ def starts_with_participle(name: str) -> bool:
     if first in BASE_FORMS | NOT_PARTICIPLES:
         return False
     return first in IRREGULAR or (len(first) > 3 and first.endswith("ed"))
+
+
+def test_an_sdk_has_one_importer() -> None:
+    wrong: list[str] = []
+    for path in (path for room in (*ROOMS, "prompts") for path in list_modules(room)):
+        place = str(path.relative_to(ROOT))
+        for node in ast.walk(parse(path)):
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import)
+                else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )  # fmt: skip
+            packages = (name.partition(".")[0] for name in names)
+            wrong += [
+                f"{place} imports {package}"
+                for package in packages
+                if not place.startswith(IMPORTERS.get(package, ""))
+            ]
+    assert wrong == []
+
+
+def test_no_file_name_occurs_more_than_twice() -> None:
+    rooms = (*ROOMS, "prompts", "deploy/demo")
+    names = Counter(path.name for room in rooms for path in list_modules(room))
+    assert {name for name, times in names.items() if times > 2} <= OFTEN
 
 
 @pytest.mark.parametrize("room", ROOMS)

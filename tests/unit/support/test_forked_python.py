@@ -62,10 +62,15 @@ async def test_a_fork_does_what_a_new_process_does(
     assert found[1] == found[0]
 
 
-async def test_a_fork_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
-    program = "import time; print('began', flush=True); time.sleep(1000)"
+async def test_a_fork_is_killed_with_all_that_it_started_when_its_time_is_over(
+    tmp_path: Path,
+) -> None:
+    sleep = "import time; print('began', flush=True); time.sleep(1000)"
+    start = f"subprocess.Popen([sys.executable, '-c', {sleep!r}], start_new_session=True)"
+    program = f"import subprocess, sys; {start}; {sleep}"
     with pytest.raises(TimeoutError):
         await run_forked([sys.executable, "-c", program], tmp_path, 0.2, ENVIRONMENT)
+    assert str(tmp_path) not in {folder for _, folder in read_links("cwd")}
 
 
 def test_what_python_reads_at_its_start_needs_a_new_process() -> None:
