@@ -39,7 +39,7 @@ json.dump({"imports": imports, "functions": functions}, sys.stdout)
 _ROOTS = ("src", "lib")
 
 
-class _Scan(BaseModel):
+class _ImportScan(BaseModel):
     """The program's output; files that do not parse are missing."""
 
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
@@ -54,7 +54,7 @@ async def scan_code(texts: Mapping[str, str]) -> CodeScan:
         return CodeScan()
     output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=SCAN_SECONDS)
     try:
-        found = _Scan.model_validate_json(output)
+        found = _ImportScan.model_validate_json(output)
     except ValidationError:
         return CodeScan()
     links = _Links(found.imports)
