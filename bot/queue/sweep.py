@@ -1,4 +1,4 @@
-"""Brings back every run that a nudge, a worker or a webhook was lost of; ends stopped ones."""
+"""What each worker does at intervals: recover lost events, stop idle runs, clean up, archive."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from bot.data.request import (
     StartOutcome,
 )
 from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef, RunId, Stop, StopReason
-from bot.errors import BotError, TryLater
+from bot.errors import BotError
 from bot.queue.nudges import Nudges, request_labeled_run
 from bot.queue.position import Announce, QueueAnnouncer
-from bot.settings import Settings
+from bot.settings import Timings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.runs import Runs
 from bot.storage.storage import Storage
 from bot.storage.workers import Cursors, Housekeeping
 from bot.webhooks.labels import LabelSet, has_label
 
-POLL_SECONDS: Final = 1.0
 MAX_CONCURRENT: Final = 8
 """Stops that one worker reports side by side."""
 RETRY_SECONDS: Final = 30.0
@@ -39,22 +38,12 @@ StopIdleRun = Callable[[RunId], Awaitable[bool]]
 
 
 class IdleStops:
-    """One for each worker."""
+    """Ends runs that are to stop and that nobody works on. One for each worker."""
 
-    def __init__(self, runs: Runs, stop: StopIdleRun, outage: Outage) -> None:
+    def __init__(self, runs: Runs, stop: StopIdleRun) -> None:
         self._runs = runs
         self._stop = stop
-        self._outage = outage
         self._not_before: dict[RunId, float] = {}
-
-    async def run(self) -> None:
-        """Look every second, until cancelled."""
-        while True:
-            try:
-                await self.stop_all()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(POLL_SECONDS)
 
     async def stop_all(self) -> None:
         """Try each run that is to stop, one time. Raises redis-py's errors."""
@@ -82,54 +71,32 @@ class IdleStops:
                 await asyncio.wait(tasks)
 
 
+SUMMARY_SECONDS: Final = 6 * 3600.0
+
+Act = Callable[[], Awaitable[None]]
 FindMissedEvents = Callable[
     [Cursors],
     AsyncIterator[LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate],
 ]
-"""Finds what people have asked for, or withdrawn, since the cursors.
-
-Raises:
-    TryLater: GitHub does not answer.
-"""
-
-Archive = Callable[[Storage], Coroutine[Any, Any, None]]
-"""Brings ended runs into the archive.
-
-Raises:
-    BotError: the object store does not answer.
-    TimeoutError: Redis does not answer.
-"""
-
-CleanUp = Callable[[Sequence[RunId]], Awaitable[int]]
-MakeRoom = Callable[[Collection[str]], Awaitable[Housekeeping]]
-"""Deletes what was least used of what a machine keeps, except for these `owner/name`."""
-"""Removes what runs that are not in the list have left behind; returns how much it removed.
-
-Raises:
-    TryLater: the sandbox's engine does not answer.
-"""
-
-
-Summarize = Callable[[Storage], Coroutine[Any, Any, None]]
-"""Writes the monthly summaries that are due.
-
-Raises:
-    TryLater: GitHub does not answer.
-"""
-
-SUMMARY_SECONDS: Final = 6 * 3600.0
-"""How often is looked whether a monthly summary is due."""
 
 
 class SweepActions(NamedTuple):
-    """What a sweep does outside Redis; None where it does nothing."""
+    """What a sweep does outside Redis; None where it does nothing.
+
+    Each may raise a `BotError` when a service does not answer; it is called again.
+    """
 
     find_missed: FindMissedEvents | None = None
-    clean_up: CleanUp | None = None
-    make_room: MakeRoom | None = None
+    """Finds what people have asked for, or withdrawn, since the cursors."""
+    clean_up: Callable[[Sequence[RunId]], Awaitable[int]] | None = None
+    """Removes what runs that are not in the list have left behind; returns how much."""
+    make_room: Callable[[Collection[str]], Awaitable[Housekeeping]] | None = None
+    """Deletes what this machine has used least, except for these `owner/name`."""
     announce: Announce | None = None
-    summarize: Summarize | None = None
-    archive: Archive | None = None
+    summarize: Callable[[Storage], Awaitable[None]] | None = None
+    """Writes the monthly summaries that are due."""
+    archive: Callable[[Storage], Awaitable[None]] | None = None
+    """Moves ended runs to the archive."""
     polls: bool = False
     """No webhook is expected, so that none is missing."""
 
@@ -138,94 +105,83 @@ logger = logging.getLogger(__name__)
 
 
 class Sweep:
-    """The loops run in every worker, until cancelled."""
+    """What every worker does at intervals, some of it in turn with the others."""
 
     def __init__(
         self,
         storage: Storage,
         nudges: Nudges,
-        settings: Settings,
         actions: SweepActions,
         outage: Outage,
+        *,
+        timings: Timings,
+        label: str,
     ) -> None:
         self._storage = storage
         self._runs = storage.runs
         self._requests = storage.requests
         self._nudges = nudges
-        self._settings = settings
-        self._find_missed = actions.find_missed
-        self._clean_up = actions.clean_up
-        self._summarize = actions.summarize
-        self._archive = actions.archive
-        self._make_room = actions.make_room
-        self._polls = actions.polls
-        self._announcer = actions.announce and QueueAnnouncer(storage, nudges, actions.announce)
+        self._actions = actions
         self._outage = outage
+        self._timings = timings
+        self._label = label
 
-    async def announce_positions(self) -> None:
-        """Announce positions in the queue; one worker at a time."""
-        seconds = self._settings.timings.queue_seconds
-        while self._announcer is not None:
-            try:
-                if await self._storage.turns.take_queue_turn(seconds):
-                    await self._announcer.announce()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(seconds / 2)
-        await asyncio.Event().wait()
+    def list_loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Each runs until it is cancelled."""
+        timings, actions, storage = self._timings, self._actions, self._storage
+        missed = timings.missed_seconds
+        loops: list[Coroutine[Any, Any, None]] = [
+            self._outage.repeat(timings.sweep_seconds, self.start_follow_ups)
+        ]
+        if announce := actions.announce:
+            announcer = QueueAnnouncer(storage, self._nudges, announce)
+            loops.append(
+                self._take_turns("queue-positions", timings.queue_seconds, announcer.announce)
+            )
+        if find_missed := actions.find_missed:
+            act = self._guard("look for missed webhooks", lambda: self.recover(find_missed))
+            # Workers that look often do not wait for those that look seldom.
+            loops.append(self._take_turns(f"missed-webhooks:{missed:g}", missed, act))
+        if summarize := actions.summarize:
+            act = self._guard("write monthly summaries", lambda: summarize(storage))
+            loops.append(self._take_turns("summaries", SUMMARY_SECONDS, act, look_seconds=missed))
+        if archive := actions.archive:
+            act = self._guard("archive ended runs", lambda: archive(storage))
+            loops.append(self._take_turns("archive", timings.archive_seconds, act))
+        if actions.clean_up:
+            act = self._guard("look for leftovers", self._clean_up)
+            loops.append(self._outage.repeat(missed, act))
+        return loops
 
-    async def recover_missed(self) -> None:
-        """Create the runs of labelled issues that no webhook reported; one worker at a time."""
-        if self._find_missed is None:
-            await asyncio.Event().wait()
-            return
-        while True:
-            try:
-                if await self._storage.turns.take_missed_webhooks_turn(
-                    self._settings.timings.missed_seconds
-                ):
-                    work = self.recover(self._find_missed)
-                    await self._try_once(work, "look for missed webhooks")
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(self._settings.timings.missed_seconds / 2)
+    def _take_turns(
+        self, name: str, seconds: float, act: Act, *, look_seconds: float = 0
+    ) -> Coroutine[Any, Any, None]:
+        """Let one worker in `seconds` act."""
 
-    async def write_summaries(self) -> None:
-        """Write the monthly summaries; one worker at a time."""
-        while self._summarize is not None:
-            try:
-                if await self._storage.turns.take_summaries_turn(SUMMARY_SECONDS):
-                    work = self._summarize(self._storage)
-                    await self._try_once(work, "write monthly summaries")
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(self._settings.timings.missed_seconds)
-        await asyncio.Event().wait()
+        async def act_in_turn() -> None:
+            if await self._storage.turns.take(name, seconds):
+                await act()
 
-    async def archive_runs(self) -> None:
-        """Bring ended runs into the archive; one worker at a time."""
-        seconds = self._settings.timings.archive_seconds
-        while self._archive is not None:
-            try:
-                if await self._storage.turns.take_archive_turn(seconds):
-                    await self._try_once(self._archive(self._storage), "archive ended runs")
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(seconds / 2)
-        await asyncio.Event().wait()
+        return self._outage.repeat(look_seconds or seconds / 2, act_in_turn)
 
-    async def follow_up_pulls(self) -> None:
-        """Look after our open pull requests at intervals, also without a webhook."""
-        while True:
+    def _guard(self, what: str, act: Act) -> Act:
+        """`act`, whose failure is logged and costs this turn, never the worker."""
+
+        async def try_to_act() -> None:
             try:
-                await self.start_follow_ups()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(self._settings.timings.sweep_seconds)
+                await act()
+            except UNREACHABLE:
+                raise
+            except BotError as error:
+                logger.warning("Could not %s: %s", what, error)
+            except Exception:  # a bug here must not end the runs of this worker
+                logger.exception("Could not %s", what)
+
+        return try_to_act
 
     async def start_follow_ups(self) -> None:
         """Begin a run on each pull request whose time has come. Raises what Redis raises."""
-        due = await self._storage.pulls.take_due(again_in=self._settings.timings.follow_up_seconds)
+        due = await self._storage.pulls.take_due(again_in=self._timings.follow_up_seconds)
         for repo, pull in due:
             await self._start_follow_up(repo, pull)
 
@@ -243,41 +199,16 @@ class Sweep:
         )
         await self._nudges.send(asked.run_id, 0, Mode.FOLLOW_UP.lane)
 
-    async def remove_leftovers(self) -> None:
-        """Remove what workers that died on this machine have left behind."""
-        while self._clean_up is not None:
-            try:
-                if removed := await self._clean_up(await self._runs.list_active()):
-                    logger.warning("Removed %d leftovers of ended runs", removed)
-                await self._make_room_once()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            except TryLater as error:
-                logger.warning("Could not look for leftovers: %s", error)
-            await asyncio.sleep(self._settings.timings.missed_seconds)
-        await asyncio.Event().wait()
-
-    async def _make_room_once(self) -> None:
-        if self._make_room is None:
-            return
-        done = await self._make_room(await self._storage.active_runs.list_repositories())
-        for kind, size in done.evicted.items():
-            if size:
-                logger.info("Deleted %.0f MB of %s that were least used", size / 1e6, kind)
-        await self._storage.workers.save_disk_use(socket.gethostname(), done)
-
-    async def _try_once(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        """Do `work`; a failure is logged and costs this turn, never the worker."""
-        task = asyncio.create_task(work)
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        error = task.exception()
-        if isinstance(error, (BotError, TimeoutError)):
-            logger.warning("Could not %s: %s", what, error)
-        elif error:
-            logger.error("Could not %s", what, exc_info=error)
+    async def _clean_up(self) -> None:
+        clean_up, make_room = self._actions.clean_up, self._actions.make_room
+        if clean_up and (removed := await clean_up(await self._runs.list_active())):
+            logger.warning("Removed %d leftovers of ended runs", removed)
+        if make_room:
+            done = await make_room(await self._storage.active_runs.list_repositories())
+            for kind, size in done.evicted.items():
+                if size:
+                    logger.info("Deleted %.0f MB of the least recently used %s", size / 1e6, kind)
+            await self._storage.workers.save_disk_use(socket.gethostname(), done)
 
     async def recover(self, find_missed: FindMissedEvents) -> None:
         """Handle events whose webhook never arrived. Raises TryLater and redis-py's errors."""
@@ -301,7 +232,7 @@ class Sweep:
             self._log_found(f"Run {asked.run_id}")
 
     def _log_found(self, what: str) -> None:
-        if self._polls:
+        if self._actions.polls:
             logger.info("%s: found by asking GitHub", what)
         else:
             logger.warning("%s: its webhook never arrived", what)
@@ -312,7 +243,7 @@ class Sweep:
         if run is None:
             return
         off = run.label and not has_label(found.labels, run.label)
-        worn = LabelSet(self._settings.label).find_opt_out(found.labels)
+        worn = LabelSet(self._label).find_opt_out(found.labels)
         if worn is not None and not found.closed:
             stop = Stop(by=Login(""), why=StopReason.DISABLED, label=worn)
             await self._runs.request_stop(found.repo, found.issue, stop)

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -107,6 +108,7 @@ class Slots:
         self._on_change()
 
 
+IDLE_STOPS_SECONDS: Final = 1.0
 REDIS_SECONDS: Final = 5.0  # for one command; at most a third of the lease
 
 
@@ -151,21 +153,21 @@ class Worker:
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
         async with self._open_storage(timeout) as storage:
             nudges = Nudges(storage)
-            sweep = self.build_sweep(storage, nudges)
+            repeat = self._outage.repeat
+            stops = self._build_idle_stops(storage)
+            sweep_seconds = self._settings.timings.sweep_seconds
             loops = [
-                asyncio.create_task(self._stopping.wait()),
-                *(asyncio.create_task(self._receive_nudges(storage, lane)) for lane in Lane),
-                asyncio.create_task(self._refill(storage)),
-                asyncio.create_task(self._send_heartbeats(storage)),
-                asyncio.create_task(self._build_idle_stops(storage).run()),
-                asyncio.create_task(self._fill_regularly(storage)),
-                asyncio.create_task(sweep.recover_missed()),
-                asyncio.create_task(sweep.remove_leftovers()),
-                asyncio.create_task(sweep.announce_positions()),
-                asyncio.create_task(sweep.write_summaries()),
-                asyncio.create_task(sweep.archive_runs()),
-                asyncio.create_task(sweep.follow_up_pulls()),
-                asyncio.create_task(self._consume_requests(storage, nudges)),
+                asyncio.create_task(loop)
+                for loop in (
+                    self._wait_for_stop(),
+                    *(self._receive_nudges(storage, lane) for lane in Lane),
+                    self._refill(storage),
+                    repeat(HEARTBEAT_SECONDS, partial(self._send_heartbeat, storage)),
+                    repeat(IDLE_STOPS_SECONDS, stops.stop_all),
+                    repeat(sweep_seconds, partial(self._fill_all, storage)),
+                    self._consume_requests(storage, nudges),
+                    *self.build_sweep(storage, nudges).list_loops(),
+                )
             ]
             try:
                 done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
@@ -190,8 +192,10 @@ class Worker:
         )
 
     def build_sweep(self, storage: Storage, nudges: Nudges) -> Sweep:
-        """The loops that find lost work."""
-        return Sweep(storage, nudges, self._settings, self._sweep_actions, self._outage)
+        """What this worker does at intervals."""
+        timings, label = self._settings.timings, self._settings.label
+        actions, outage = self._sweep_actions, self._outage
+        return Sweep(storage, nudges, actions, outage, timings=timings, label=label)
 
     def build_consumer(self, run_queue: RunQueue) -> RequestConsumer | None:
         """What carries out commands; None if this worker carries out none."""
@@ -215,6 +219,9 @@ class Worker:
 
     def _open_storage(self, timeout: float) -> Storage:
         return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)
+
+    async def _wait_for_stop(self) -> None:
+        await self._stopping.wait()
 
     async def _receive_nudges(self, storage: Storage, lane: Lane) -> None:
         async def begin(_run_id: RunId) -> None:
@@ -250,28 +257,18 @@ class Worker:
             for lane in Lane:
                 await self._fill(storage, lane)
 
-    async def _fill_regularly(self, storage: Storage) -> None:
+    async def _fill_all(self, storage: Storage) -> None:
         """Take up runs whose worker died or whose nudge was lost. A full worker reads none."""
-        while True:
-            try:
-                await storage.ping()
-                self._outage.end()
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            for lane in Lane:
-                await self._fill(storage, lane)
-            await asyncio.sleep(self._settings.timings.sweep_seconds)
+        await storage.ping()
+        self._outage.end()
+        for lane in Lane:
+            await self._fill(storage, lane)
 
-    async def _send_heartbeats(self, storage: Storage) -> None:
-        while True:
-            busy = {lane: self._slots.count(lane) for lane in Lane}
-            state = WorkerState(name=self.name, slots=dict(self._slots.capacity), busy=busy)
-            try:
-                await storage.workers.save_heartbeat(state)
-                await self._save_measurements(storage)
-            except UNREACHABLE as error:
-                await self._outage.wait(error)
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+    async def _send_heartbeat(self, storage: Storage) -> None:
+        busy = {lane: self._slots.count(lane) for lane in Lane}
+        state = WorkerState(name=self.name, slots=dict(self._slots.capacity), busy=busy)
+        await storage.workers.save_heartbeat(state)
+        await self._save_measurements(storage)
 
     async def _save_measurements(self, storage: Storage) -> None:
         gauges = await asyncio.to_thread(measure, self._settings.data_dir)
@@ -292,7 +289,7 @@ class Worker:
                 await self.build_attempt(lease).stop_if_wanted()
             return lease is not None
 
-        return IdleStops(storage.runs, stop, self._outage)
+        return IdleStops(storage.runs, stop)
 
     async def _consume_requests(self, storage: Storage, nudges: Nudges) -> None:
         consumer = self.build_consumer(RunQueue(storage, nudges))

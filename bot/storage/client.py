@@ -214,6 +214,15 @@ class Outage:
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         await asyncio.sleep(self._pause)
 
+    async def repeat(self, seconds: float, act: Callable[[], Awaitable[None]]) -> None:
+        """Act every `seconds`, until cancelled; wait while Redis does not answer."""
+        while True:
+            try:
+                await act()
+            except UNREACHABLE as error:
+                await self.wait(error)
+            await asyncio.sleep(seconds)
+
     def end(self) -> None:
         """Log that Redis answers, after an outage."""
         if self._pause:

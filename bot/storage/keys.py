@@ -89,13 +89,9 @@ class Keys:
         self.totals = f"{prefix}runs:totals"
         self.histograms = f"{prefix}histograms"
         self.owners_served = f"{prefix}owners:served"
-        self.queue_turn = f"{prefix}turn:queue-positions"
-        self.summaries_turn = f"{prefix}turn:summaries"
-        self.archive_turn = f"{prefix}turn:archive"
         self.archive_cursor = f"{prefix}archive:cursor"
         self.requests = f"{prefix}requests"
         self.pulls_due = f"{prefix}pulls:due"
-        self.missed_webhooks_turn = f"{prefix}turn:missed-webhooks"
 
     def nudges(self, lane: Lane) -> str:
         return f"{self.prefix}nudges" if lane is Lane.ISSUES else f"{self.prefix}nudges:{lane}"
@@ -108,6 +104,10 @@ class Keys:
 
     def disk_use(self, host: str) -> str:
         return f"{self.prefix}machine:{host}:disk"
+
+    def turn(self, name: str) -> str:
+        """Whose turn it is to do what one worker does for all."""
+        return f"{self.prefix}turn:{name}"
 
     def delivery(self, guid: str) -> str:
         return f"{self.prefix}delivery:{guid}"

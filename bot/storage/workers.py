@@ -224,24 +224,9 @@ class Turns:
         self._redis = redis
         self._keys = keys
 
-    async def take_queue_turn(self, seconds: float) -> bool:
-        """True for one caller in `seconds`: the worker that announces positions in the queue."""
-        return await self._take(self._keys.queue_turn, seconds)
-
-    async def take_missed_webhooks_turn(self, seconds: float) -> bool:
-        """True for one caller in `seconds`: the worker that looks for missed webhooks.
-
-        Workers that look often do not wait for those that look seldom.
-        """
-        return await self._take(f"{self._keys.missed_webhooks_turn}:{seconds:g}", seconds)
-
-    async def take_summaries_turn(self, seconds: float) -> bool:
-        """True for one caller in `seconds`: the worker that writes monthly summaries."""
-        return await self._take(self._keys.summaries_turn, seconds)
-
-    async def take_archive_turn(self, seconds: float) -> bool:
-        """True for one caller in `seconds`: the worker that archives ended runs."""
-        return await self._take(self._keys.archive_turn, seconds)
+    async def take(self, name: str, seconds: float) -> bool:
+        """True for one caller in `seconds`."""
+        return await self._take(self._keys.turn(name), seconds)
 
     async def is_summary_due(self, repo: RepoRef, month: str) -> bool:
         """Whether nobody has lately looked into the summary of `month` (`YYYY-MM`)."""

@@ -63,7 +63,7 @@ class FakeRunner(PipelineRunner):
     async def clean_up(self, active: Sequence[RunId]) -> int:
         return 0
 
-    async def evict_images(self) -> int:
+    async def evict_images(self, max_bytes: int) -> int:
         return 0
 
     async def solve(

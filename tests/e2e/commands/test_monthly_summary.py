@@ -46,7 +46,7 @@ async def test_the_last_month_is_summed_up_once_where_it_is_wanted(start_bot: St
         repo, other = bot.add_repo(config=WANTED), bot.add_repo("acme/other")
         await work(bot, repo)
         await work(bot, other)
-        await bot.redis.delete(bot.storage.keys.summaries_turn)
+        await bot.redis.delete(bot.storage.keys.turn("summaries"))
         async with bot.working():
             await bot.until(lambda: summaries(bot, repo))
         (issue,) = summaries(bot, repo)
@@ -56,7 +56,7 @@ async def test_the_last_month_is_summed_up_once_where_it_is_wanted(start_bot: St
         assert (issue.body or "").count("\n- 1 ") == 2
         assert " : 1\n```" in (issue.body or "")
         assert summaries(bot, other) == []
-        await bot.redis.delete(bot.storage.keys.summaries_turn)
+        await bot.redis.delete(bot.storage.keys.turn("summaries"))
         await bot.redis.delete(bot.storage.keys.summary(ref_of(repo), last_month(now()).key))
         summarize = bot.parts.sweep_actions.summarize
         assert summarize is not None
