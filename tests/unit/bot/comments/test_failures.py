@@ -6,14 +6,11 @@ from typing import get_args
 
 import pytest
 
-from bot.comments import failures, refusals, status
-from bot.comments import failures as no_fix
-from bot.data.refusal import Stranger
+from bot.comments import failures, status
 from bot.data.run import Failure, Login, RepoRef, Run, RunId
 from bot.errors import environment_detail
 from pipeline.data.types import NoFix, NoFixReason
 from sandbox.errors import EnvironmentFailed
-from sandbox.frozen import replace
 
 RUN = Run(
     id=RunId("r1"),
@@ -39,23 +36,7 @@ def test_no_two_failures_sound_alike() -> None:
 
 @pytest.mark.parametrize("reason", get_args(NoFixReason))
 def test_each_honest_no_has_a_sentence(reason: NoFixReason) -> None:
-    assert no_fix.no_fix_reason(reason).endswith(".")
-
-
-def test_the_first_words_name_who_asked() -> None:
-    assert status.render_started(RUN) == (
-        "I am looking into this, as @alice asked.\n\n"
-        "<sub>Run `r1`</sub>\n<!-- capuchin:status run=r1 -->\n"
-    )
-
-
-def test_the_outcome_points_at_the_pull_request() -> None:
-    run = replace(RUN, dollars=0.123)
-    assert status.render_opened(run, 12, draft=True) == (
-        "I opened #12 with a test that fails without the change and passes with it. "
-        "It is a draft: please review it before you merge.\n\n"
-        "<sub>Run `r1` · $0.12 at list prices</sub>\n<!-- capuchin:status run=r1 -->\n"
-    )
+    assert failures.no_fix_reason(reason).endswith(".")
 
 
 def test_an_honest_no_tells_what_was_learnt_without_notifying_anybody() -> None:
@@ -84,13 +65,3 @@ def test_a_failed_installation_shows_the_end_of_its_log_and_nothing_in_it_acts()
     said = status.render_failed(RUN, Failure.ENVIRONMENT, environment_detail(failed))
     assert "`make @all` failed. It @\u200bneeds more." in said
     assert "<summary>The end of the log</summary>\n\n````text\n</details>\n```\n@bob\n````" in said
-
-
-def test_a_refusal_thanks_and_can_be_found_again() -> None:
-    said = refusals.refusal_reply(Login("mallory"), Stranger(("write",)))
-    assert said.startswith("Thank you, @mallory.")
-    assert refusals.refusal_marker(Login("mallory")) in said
-
-
-def test_a_marker_cannot_be_closed_by_a_login() -> None:
-    assert refusals.refusal_marker(Login("a-->b")) == "<!-- capuchin:refused login=a--b -->"

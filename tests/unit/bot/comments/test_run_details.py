@@ -1,17 +1,26 @@
-"""The report on how the files were found, with and without a scout model."""
+"""How files were found, and which hosts received code; of these only what is certain is said."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.comments.run_details import build_context_report, render_context
+import pytest
+
+from bot.comments.run_details import (
+    build_context_report,
+    destinations_note,
+    external_hosts,
+    render_context,
+)
+from bot.settings import Settings
 from pipeline.context.finder import ContextFinder
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Account, Issue, Usage
 from pipeline.store import DirStore
 from sandbox.frozen import replace
+from tests.support.data.publishing import ACCOUNTS
 from tests.support.data.repositories import make_codebase
 from tests.support.fakes import ScriptedModel
 from tests.support.recorded_embeddings import served
@@ -177,3 +186,57 @@ async def test_the_cap_bounds_what_is_shown_and_the_threshold_asks_for_a_word_fi
     assert 0 < sum(file.tokens for file in context.files) <= 1500
     assert len(context.files) < 4
     assert "relevance/word" in {call for call, _ in model.asked}
+
+
+OWN = ("127.0.0.1", "10.0.0.5")
+LIVE = [replace(account, model="qwen") for account in ACCOUNTS]
+
+
+def sent_note(*sent_to: str, served: bool = True, **fields: str) -> str:
+    hosts = external_hosts(sent_to, Settings.model_validate(fields), by_app=served)
+    return destinations_note(hosts, LIVE, by_app=served)
+
+
+def test_all_on_the_operators_own_machines() -> None:
+    assert sent_note(*OWN) == (
+        "The models ran on the operator's own machines or network, and I sent code nowhere else "
+        "except to GitHub. I cannot see whether those machines pass it on."
+    )
+    assert "nowhere else. I cannot" in sent_note(*OWN, served=False)
+
+
+def test_hosts_elsewhere_are_named_and_own_ones_are_not() -> None:
+    assert sent_note(*OWN, "api.anthropic.com") == "Code was sent to `api.anthropic.com`."
+    many = sent_note(*(f"m{n}.example.org" for n in range(13)))
+    assert many.endswith("`m9.example.org` and 3 more.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "host"),
+    [
+        ({"redis_url": "redis://user:secret@redis.example.org:6379/0"}, "redis.example.org"),
+        ({"docker_url": "ssh://root@build.example.org"}, "build.example.org"),
+        ({"docker_url": "tcp://builder:2376"}, "builder"),
+    ],
+)
+def test_what_keeps_and_runs_the_code_counts_too(fields: dict[str, str], host: str) -> None:
+    assert sent_note(*OWN, served=True, **fields) == f"Code was sent to `{host}`."
+    assert "nowhere else" in sent_note(*OWN, served=True, own_hosts=f"x, {host}", **fields)
+
+
+def test_a_cluster_is_somewhere_unless_it_is_declared() -> None:
+    fields = {"sandbox": "kubernetes", "sandbox_registry": "registry.example.org:5000/capuchin"}
+    assert (
+        sent_note(*OWN, served=True, **fields)
+        == "Code was sent to `kubernetes`, `registry.example.org`."
+    )
+    own = "kubernetes,.example.org"
+    assert "nowhere else" in sent_note(*OWN, served=True, own_hosts=own, **fields)
+
+
+def test_without_redis_its_address_is_of_no_interest() -> None:
+    assert "nowhere else" in sent_note(*OWN, served=False, redis_url="redis://redis.example.org")
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    assert (sent_note(), sent_note("", *OWN)) == ("", "")

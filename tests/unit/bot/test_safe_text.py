@@ -1,12 +1,13 @@
-"""Untrusted text can notify, link, hide or close nothing."""
+"""Untrusted text can notify, link, hide or close nothing, and steers no terminal."""
 
 from __future__ import annotations
 
 import pytest
 
+from bot.cli.display import print_progress
 from bot.comments.status import pull_marker, status_marker
 from bot.data.run import RunId
-from bot.safe_text import MARKER_PREFIX, block, code, line, plain_text, prose
+from bot.safe_text import MARKER_PREFIX, block, code, line, plain_text, printable, prose
 
 SPLIT = "\u200b"
 
@@ -97,3 +98,17 @@ def test_a_log_cannot_pass_for_a_comment_or_pull_request_of_ours() -> None:
     assert MARKER_PREFIX in forged
     assert MARKER_PREFIX not in shown
     assert shown.count("capuchin:") == 2
+
+
+EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
+
+
+def test_control_and_direction_characters_are_spelt_out() -> None:
+    assert printable(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
+    assert printable("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
+    assert printable("one\nINFO two", one_line=True) == "one\\nINFO two"
+
+
+def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    print_progress(EVIL)
+    assert capsys.readouterr().err == f"{printable(EVIL)}\n"
