@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import hmac
 import json
 import os
 import re
@@ -14,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from bot.data.run import RunId
 from bot.errors import BotError
 from pipeline.data.options import Generator, Strategy
 
@@ -328,6 +331,22 @@ class ServerSettings(_Section):
     """Public address of `serve`; status comments then link to the run's page."""
     dashboard_token: SecretStr = Field(default=SecretStr(""))
     """Bearer token or password for the list of runs and every run's page."""
+
+    def page_key(self, run_id: RunId) -> str:
+        """The key to one run's page, 128 bits; empty without a webhook secret to derive it from."""
+        secret = self.webhook_secret.get_secret_value()
+        if not secret:
+            return ""
+        message = f"capuchin run page {run_id}".encode()
+        return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:32]
+
+    def page_url(self, run_id: RunId) -> str:
+        """The address of a run's page, which anybody who has it can open; empty without a public
+        address."""
+        key = self.page_key(run_id)
+        if not self.public_url or not key:
+            return ""
+        return f"{self.public_url.rstrip('/')}/runs/{run_id}?key={key}"
 
 
 class LogSettings(_Section):

@@ -15,7 +15,6 @@ from bot.data.run import QueuePosition, Run, RunStatus, StopReason
 from bot.errors import Forbidden, GitHubError, LeaseLost, RunFailed, RunRefused, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
-from bot.links import run_page_url
 from bot.queue.position import NO_WORKER, Announce
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -180,7 +179,7 @@ def build_announcer(github: GitHubApp, settings: Settings) -> Announce:
 
     async def announce(lease: Lease, wait: QueuePosition) -> Run:
         no_worker = wait.position == NO_WORKER
-        run = replace(lease.run, page_url=run_page_url(settings, lease.run.id))
+        run = replace(lease.run, page_url=settings.page_url(lease.run.id))
         try:
             with translate_errors():
                 async with github.open_repository(run.repo, minor=True) as repo:

@@ -23,7 +23,6 @@ from bot.data.pull import PullRecord
 from bot.data.run import Mode, Run, RunStatus
 from bot.errors import Forbidden, RepositoryGone
 from bot.github.repository import Repository
-from bot.links import run_page_url
 from bot.runs.context import IssueRun
 from bot.runs.publish import PREPARED_KEY, Publication, prepare_record, publish, register_pull
 from bot.runs.status_comment import StatusComment
@@ -50,7 +49,7 @@ async def begin_run(ctx: IssueRun) -> None:
     await lease.require()
     with suppress(Forbidden):  # the issue is locked
         await ctx.repo.issues.react(ctx.run.issue, "eyes")
-    page = run_page_url(ctx.settings, ctx.run.id)
+    page = ctx.settings.page_url(ctx.run.id)
     run = replace(ctx.run, page_url=page, queue_position=0)
     comment = await ctx.status.write(run, render_started(run))
     await lease.save(replace(run, comment_id=comment))

@@ -21,7 +21,6 @@ from bot.comments.evidence import describe_minutes
 from bot.comments.status import describe_wait
 from bot.data.progress import Progress
 from bot.data.run import Run, RunStatus, now
-from bot.links import page_key
 from bot.queue.position import load_queue
 from bot.safe_text import make_visible
 from bot.server.run_list import RunFilter, draw_days, list_runs, minutes_of, state_of
@@ -96,7 +95,7 @@ class Pages:
             pull_url=_safe_url(run.pull_request_url),
             report=report,
             is_operator=is_operator,
-            query="" if is_operator or not key else f"?key={page_key(self._settings, run.id)}",
+            query="" if is_operator or not key else f"?key={self._settings.page_key(run.id)}",
             comment_url=self._comment_url,
             refresh=0 if run.status.final else REFRESH_SECONDS,
         )

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from bot.data.run import Run, RunId
-from bot.links import page_key
 from bot.server.connections import STREAM_SUFFIX
 from bot.settings import Settings
 from bot.storage.client import REDIS_ERRORS
@@ -46,7 +45,7 @@ def may_see_all(settings: Settings, request: Request) -> bool:
 
 def may_see_run(settings: Settings, request: Request, run_id: RunId) -> bool:
     """As `may_see_all`, or the address is the one that the run's own issue shows."""
-    wanted = page_key(settings, run_id)
+    wanted = settings.page_key(run_id)
     given = request.query_params.get("key", "")
     return (bool(wanted) and _is_same(given, wanted)) or may_see_all(settings, request)
 

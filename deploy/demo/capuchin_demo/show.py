@@ -14,7 +14,6 @@ from bot.cli.options import open_display
 from bot.comments import failures
 from bot.data.progress import Progress
 from bot.data.run import RepoRef, Run, RunStatus
-from bot.links import run_page_url
 from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.storage import Storage
@@ -251,7 +250,7 @@ def _list_pages(env: DemoEnvironment, run: Run, *, keep: bool) -> None:
     print_progress(f"Issue:        {repository}/issues/{run.issue}")
     if run.pull_request_url:
         print_progress(f"Pull request: {run.pull_request_url}, with its evidence, commits and diff")
-    print_progress(f"Run:          {run_page_url(env.settings, run.id)}")
+    print_progress(f"Run:          {env.settings.page_url(run.id)}")
     print_progress(
         f"\nOn these pages you are @{MAINTAINER}: comment (/capuchin explain, /capuchin use B), "
         "take the label off, review the pull request."

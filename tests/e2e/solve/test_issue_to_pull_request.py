@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from bot.data.run import Run, RunStatus
-from bot.links import page_key
 from pipeline.bundle import read_bundle
 from pipeline.replay import replay
 from tests.e2e.harness import BotHarness
@@ -58,7 +57,7 @@ async def check_page(bot: BotHarness, run: Run, folder: Path) -> None:
     """The run's page has all its parts, and its bundle repeats the verdict."""
     assert bot.hub.webhook_url is not None
     page = f"{bot.hub.webhook_url.removesuffix('/webhook')}/runs/{run.id}"
-    key = {"key": page_key(bot.settings, run.id)}
+    key = {"key": bot.settings.page_key(run.id)}
     async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
         shown = (await client.get(page, params=key)).text
         (folder / "page.html").write_text(shown)

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from bot.data.progress import Progress
 from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
-from bot.links import run_page_url
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -57,7 +56,7 @@ async def begun(storage: Storage, issue: int = 7, **fields: object) -> tuple[Run
 
 
 def address(settings: Settings, run: Run) -> str:
-    return run_page_url(settings, run.id).removeprefix("https://bot.acme.test")
+    return settings.page_url(run.id).removeprefix("https://bot.acme.test")
 
 
 async def test_the_link_of_the_comment_opens_that_run_and_no_other(

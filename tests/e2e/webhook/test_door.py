@@ -15,7 +15,6 @@ from uuid import uuid4
 import pytest
 
 from bot.data.run import Login, RepoRef
-from bot.links import page_key
 from bot.server import connections as door
 from bot.server.app import create_app
 from bot.settings import Settings
@@ -254,7 +253,7 @@ async def test_open_event_streams_do_not_hold_up_the_end(
 ) -> None:
     repo = RepoRef(owner="acme", name="shop", installation=99)
     asked = await storage.runs.create(repo, 7, asked_by=Login("ann"), delivery="d")
-    path = f"/runs/{asked.run_id}/events?key={page_key(settings, asked.run_id)}"
+    path = f"/runs/{asked.run_id}/events?key={settings.page_key(asked.run_id)}"
     # Much longer, the server waits for what does not end.
     async with asyncio.timeout(120), serving(settings, stop_seconds=3_600) as port:
         reader, _ = await send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from bot.data.progress import Progress
 from bot.data.run import Lane, Login, RepoRef, Run, RunStatus, now
-from bot.links import run_page_url
 from bot.server.app import create_app
 from bot.server.connections import serve_app
 from bot.settings import Settings
@@ -145,7 +144,7 @@ async def end_many(storage: Storage) -> None:
 
 
 def address(site: str, settings: Settings, run: Run) -> str:
-    return run_page_url(settings, run.id).replace("https://bot.acme.test", site)
+    return settings.page_url(run.id).replace("https://bot.acme.test", site)
 
 
 async def check_page(tab: Tab, name: str) -> None:
