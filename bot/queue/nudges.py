@@ -1,8 +1,7 @@
 """Tells workers of a new run. The only importer of arq.
 
-A nudge is a hint and may be lost: leases, heartbeats and the sweep decide what is worked on. arq's
-jobs are therefore short: a job only asks the worker to begin a run, and never lasts as long as it.
-So arq's retries, its timeouts and the time that it takes to notice a dead worker are of no account.
+A nudge is a hint and may be lost: leases, heartbeats and the sweep decide what is worked on. A job
+only asks the worker to begin a run and ends at once, so arq's retries and timeouts do not matter.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class NudgeReceiver:
     def __init__(
         self, storage: Storage, begin: BeginRun, *, seconds: float, lane: Lane = Lane.ISSUES
     ) -> None:
-        """`seconds` after which a nudge is free again whose receiver died with it in its hands."""
+        """`seconds` until a nudge is redelivered if its receiver dies."""
         self._begin = begin
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],

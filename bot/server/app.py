@@ -14,9 +14,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse as DashboardJSONResponse
 from starlette.responses import PlainTextResponse
-from starlette.responses import Response as DashboardResponse
 from structlog.contextvars import bound_contextvars
 
 from bot.data.request import (
@@ -56,8 +54,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class DashboardRoutes:
-    """What these routes share."""
+class PublicRoutes:
+    """Metrics and the schema of settings files: public, because they contain no names."""
 
     def __init__(self, storage: Storage, deliveries: Counter[int]) -> None:
         """`deliveries` counts the webhooks that were answered, by status."""
@@ -66,14 +64,11 @@ class DashboardRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         """Make `app` answer them."""
-        for path, handler in (
-            ("/metrics", self.show_metrics),
-            (SCHEMA_ROUTE, self.show_schema),
-        ):
-            app.add_api_route(path, handler, response_model=None)
+        app.add_api_route("/metrics", self.show_metrics, response_model=None)
+        app.add_api_route(SCHEMA_ROUTE, self.show_schema, response_model=None)
 
-    async def show_metrics(self) -> DashboardResponse:
-        """For Prometheus; open to all, for it names nobody."""
+    async def show_metrics(self) -> Response:
+        """Metrics in the text format of Prometheus."""
         try:
             found = await self._storage.run_queries.load_totals()
             registry = self._storage.workers
@@ -86,9 +81,9 @@ class DashboardRoutes:
         text = metrics.render_metrics(found, workers, measured, self._deliveries, room)
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
-    async def show_schema(self) -> DashboardResponse:
+    async def show_schema(self) -> Response:
         """The JSON Schema of `.github/capuchin.yml`; editors of any site may load it."""
-        return DashboardJSONResponse(
+        return JSONResponse(
             json_schema(),
             media_type="application/schema+json",
             headers={"access-control-allow-origin": "*", "cache-control": "max-age=3600"},
@@ -319,7 +314,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_route("/webhook", intake.webhook, methods=["POST"])  # FastAPI's own costs three times
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.check_ready, response_model=None)
-    DashboardRoutes(intake.storage, intake.deliveries).add_to(app)
+    PublicRoutes(intake.storage, intake.deliveries).add_to(app)
     RunRoutes(settings, intake.storage).add_to(app)
     return app
 

@@ -224,52 +224,23 @@ class BodyReader:
         """
         if len(declared) > 12 or not declared.isdecimal() or int(declared) > self._largest:
             raise BodyTooLarge
+        body, taken = bytearray(), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                with self._account() as account:
-                    return await account.collect(chunks, look)
+                async for chunk in chunks:
+                    body += chunk
+                    look(chunk)
+                    if len(body) > self._largest:
+                        raise BodyTooLarge
+                    more = max(0, len(body) - SMALL_BODY - taken)
+                    if more > self._left:
+                        raise TooMuchAtOnce
+                    self._left -= more
+                    taken += more
         except TimeoutError:
             raise BodyTooSlow from None
-
-    @contextmanager
-    def _account(self) -> Generator[_Account]:
-        account = _Account(self)
-        try:
-            yield account
         finally:
-            self._left += account.taken
-
-    def take(self, size: int) -> None:
-        """Reserve `size` bytes of the shared memory. Raises `TooMuchAtOnce`."""
-        if size > self._left:
-            raise TooMuchAtOnce
-        self._left -= size
-
-    @property
-    def largest(self) -> int:
-        """The largest permitted body, in bytes."""
-        return self._largest
-
-
-class _Account:
-    """One body's share of the common memory."""
-
-    def __init__(self, reader: BodyReader) -> None:
-        self.taken = 0
-        self._reader = reader
-
-    async def collect(
-        self, chunks: AsyncIterator[bytes], look: Callable[[bytes], None]
-    ) -> bytearray:
-        body = bytearray()
-        async for chunk in chunks:
-            body += chunk
-            look(chunk)
-            if len(body) > self._reader.largest:
-                raise BodyTooLarge
-            if (more := len(body) - SMALL_BODY - self.taken) > 0:
-                self._reader.take(more)
-                self.taken += more
+            self._left += taken
         return body
 
 
