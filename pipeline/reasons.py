@@ -76,7 +76,7 @@ def describe_base(run: SuiteRun) -> str:
     text += " without an edit"
     if run.cut:
         text += f"; then a time limit ended the run, after {_count_results(run.cut, 'test')}"
-    return text
+    return f"{text}."
 
 
 def describe_failing(report: SuiteReport, change: str) -> str:

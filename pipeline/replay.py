@@ -10,9 +10,10 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel
 
 from pipeline.codebase.commit import Codebase
-from pipeline.data.options import SelectionMethod
+from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
+from pipeline.resources import Workspace
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.store import decode_document
@@ -67,6 +68,11 @@ class UnavailableSandbox:
         raise NotInBundle(f"a command ({program.argv[0]})")
 
 
+def open_replay(store: BundleStore, options: Options) -> Workspace:
+    """A workspace that has only the results that `store` holds."""
+    return Workspace(UnavailableSandbox(), Codebase(Path(), CommitSha(""), {}), store, options)
+
+
 class _UnavailableModel:
     """A model that refuses every request: the bundle must hold the conversation."""
 
@@ -119,11 +125,8 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
     options = replace(question.options, selection=chosen_way)
     same = recorded is not None
     judge = Judge(
-        _UnavailableModel() if question.model and same else None,
-        UnavailableSandbox(),
-        Codebase(Path(), CommitSha(""), {}),
-        store,
-        options,
+        open_replay(store, options),
+        model=_UnavailableModel() if question.model and same else None,
         reward=_UnavailableReward() if question.reward and same else None,
     )
     judged = await judge.judge(

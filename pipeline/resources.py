@@ -1,14 +1,15 @@
-"""What every step of a run works with, passed whole; a machine driven on a budget."""
+"""What the steps of a run work with, passed whole; a machine driven on a budget."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline import reasons
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
+from pipeline.data.progress import Doing, Event, OnProgress, Stage, StageBegan
 from pipeline.machine import Machine, drive
 from pipeline.models.base import Model
 from pipeline.models.wrappers import UNLIMITED, RunClock
@@ -18,37 +19,52 @@ from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
 
-Progress = Callable[[str, str], None]
-"""Receives a stage and a detail, as text for people."""
-
 
 @dataclass(frozen=True)
-class Resources:
-    """One `store` is for one issue at one commit; `sandbox` holds `codebase`."""
+class Workspace:
+    """What a step needs that asks no model.
 
-    model: Model
-    """The solver: it writes tests and edits."""
+    `sandbox` holds `codebase`, and one `store` is for one issue at one commit.
+    """
+
     sandbox: Sandbox
     codebase: Codebase
     store: Store
     options: Options
     clock: RunClock = UNLIMITED
-    progress: Progress | None = None
+    on_progress: OnProgress | None = None
+
+    def report(self, event: Event) -> None:
+        if self.on_progress:
+            self.on_progress(event)
+
+    def say(self, text: str) -> None:
+        """Report what the run does now; see `Doing`."""
+        self.report(Doing(text))
+
+    def with_model(self, model: Model, solvers: Mapping[str, Model] | None = None) -> Resources:
+        """The same with models; see `Resources`."""
+        return Resources(**vars(self), model=model, solvers=solvers or {})
+
+    async def begin(self, stage: Stage, text: str) -> None:
+        """Report that `stage` begins, and save how long the run has taken."""
+        await self.clock.save(self.store)
+        self.report(StageBegan(stage, text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources(Workspace):
+    """What a step works with that asks models."""
+
+    model: Model
+    """The solver: it writes tests and edits."""
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers, by the names that generators give them."""
 
-    async def report(self, stage: str, detail: str) -> None:
-        """Save how long the run has taken, and tell `progress` what comes next."""
-        await self.clock.save(self.store)
-        if self.progress:
-            self.progress(stage, detail)
-
-
-async def start_clock(resources: Resources) -> Resources:
-    """`resources` with the clock of the run in their store; replies to batches may take days."""
-    options = resources.options
-    clock = await RunClock.open(resources.store, 0 if options.batch else options.minutes)
-    return dataclasses.replace(resources, clock=clock)
+    async def start_clock(self) -> Resources:
+        """The same with the clock of the run in the store; replies to batches may take days."""
+        minutes = 0 if self.options.batch else self.options.minutes
+        return dataclasses.replace(self, clock=await RunClock.open(self.store, minutes))
 
 
 async def drive_on_budget(machine: Machine[S], kind: type[S], store: Store, key: str) -> S:

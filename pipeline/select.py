@@ -7,35 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.data.options import Options
 from pipeline.data.types import Issue, NoFix, TestScript
 from pipeline.edits.external import ExternalEdit, ImportedEdits, import_edits
 from pipeline.edits.suspicious import find_suspicious
-from pipeline.generation.testing import TestingMachine, TestingState
+from pipeline.generation.testing import write_script
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.models.base import Model, Reward
-from pipeline.resources import drive_on_budget
+from pipeline.resources import Workspace
 from pipeline.selection.controls import rests_on, tell_whose_tests
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement
 from pipeline.state import Phase
-from pipeline.store import Store
+from pipeline.store import load_or_run
 from pipeline.workflows import abstain
-from sandbox.base import Sandbox
 from sandbox.frozen import replace
 
 IMPORTED_KEY = "adopted"
 _CONCURRENCY = 4
-NO_FAILING_TEST = "No test fails on the code as it is, so none shows that the issue is fixed."
-
-Progress = Callable[[str], None]
-"""Receives the current activity as a sentence for people."""
+NO_FAILING_TEST = "No test fails on the unmodified code, so none shows that the issue is fixed."
 
 
 @dataclass(frozen=True)
@@ -58,27 +52,13 @@ class Choice:
 
 
 class Selector:
-    """Chooses for one issue in one codebase. One `store` is for one set of edits."""
+    """Chooses for one issue in one codebase. The store is for one set of edits."""
 
-    def __init__(
-        self,
-        *,
-        model: Model | None,
-        reward: Reward | None,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        store: Store,
-        options: Options,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, workspace: Workspace, *, model: Model | None, reward: Reward | None) -> None:
         """Without a `model`, no test is written and the executions decide."""
+        self._workspace = workspace
         self._model = model
-        self._reward = reward
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._store = store
-        self._options = options
-        self._progress = progress
+        self._judge_edits = Judge(workspace, model=model, reward=reward).judge
 
     async def select(
         self, issue: Issue, edits: Sequence[ExternalEdit], given: Sequence[ExternalTest] = ()
@@ -123,22 +103,22 @@ class Selector:
                 *imported.notes,
             ),
             imported,
-            self._options.confidence,
+            self._workspace.options.confidence,
         )
         return dataclasses.replace(choice, written=len(written))
 
     async def _import_edits(self, edits: Sequence[ExternalEdit]) -> ImportedEdits:
-        saved = await self._store.load(IMPORTED_KEY, ImportedEdits)
-        if saved is None:
-            saved = await import_edits(
-                self._codebase, edits, await detect_conventions(self._codebase)
-            )
-            await self._store.save(IMPORTED_KEY, saved)
-        return saved
+        codebase = self._workspace.codebase
+
+        async def work() -> ImportedEdits:
+            return await import_edits(codebase, edits, await detect_conventions(codebase))
+
+        return await load_or_run(self._workspace.store, IMPORTED_KEY, ImportedEdits, work)
 
     async def _convert_tests(self, given: Sequence[ExternalTest]) -> tuple[TestScript, ...]:
-        conventions = await detect_conventions(self._codebase)
-        taken = frozenset(self._codebase.files)
+        codebase = self._workspace.codebase
+        conventions = await detect_conventions(codebase)
+        taken = frozenset(codebase.files)
         to_script = main_language(taken).to_test_script
         return tuple(to_script(test.name, test.text, conventions, taken) for test in given)
 
@@ -151,31 +131,26 @@ class Selector:
         reproduced: bool,
     ) -> Judgement:
         count = len(imported.candidates)
-        self._progress(f"running every test on {pluralize(count, 'edit')} and choosing among them")
-        judge = Judge(
-            self._model,
-            self._sandbox,
-            self._codebase,
-            self._store,
-            self._options,
-            reward=self._reward,
-            report=self._progress,
+        await self._workspace.begin(
+            "choice", f"Running every test on {pluralize(count, 'edit')} and choosing among them."
         )
-        return await judge.judge(issue, imported.candidates, tests=tests, reproduced=reproduced)
+        return await self._judge_edits(
+            issue, imported.candidates, tests=tests, reproduced=reproduced
+        )
 
     async def _write_tests(self, model: Model, issue: Issue) -> tuple[list[TestScript], bool]:
         """Scripts that report the issue, from one wave of testing machines; whether the budget ran
         out."""
-        count = min(self._options.samples, self._options.first_wave)
-        self._progress(
-            f"writing {pluralize(count, 'test')}, as none at hand fails on the code as it is"
+        options = self._workspace.options
+        count = min(options.samples, options.first_wave)
+        await self._workspace.begin(
+            "context", f"Writing {pluralize(count, 'test')}: none fails on the unmodified code yet."
         )
-
-        async def one(number: int) -> TestingState:
-            machine = TestingMachine(model, self._sandbox, issue, self._options, sample=number)
-            return await drive_on_budget(machine, TestingState, self._store, f"testing/{number}")
-
-        states = await gather_bounded(_CONCURRENCY, (one(number) for number in range(count)))
+        resources = self._workspace.with_model(model)
+        states = await gather_bounded(
+            _CONCURRENCY,
+            (write_script(issue, resources, sample=number) for number in range(count)),
+        )
         scripts = dict.fromkeys(best[0] for state in states if (best := state.best()))
         return list(scripts), any(state.phase is Phase.OUT_OF_BUDGET for state in states)
 

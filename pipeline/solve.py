@@ -11,15 +11,13 @@ from __future__ import annotations
 from functools import partial
 
 from pipeline import reasons
-from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import Context
-from pipeline.data.options import Options
+from pipeline.data.progress import FilesRead
 from pipeline.data.types import Candidate, Issue, NoFix, Selection
 from pipeline.localisation.tree_search import add_search
-from pipeline.resources import Progress, start_clock
+from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
-from pipeline.store import Store
 from pipeline.workflows.abstain import abstain_below, find_nothing_to_fix, find_unsolvable
 from pipeline.workflows.other_edits import try_others
 from pipeline.workflows.outcome import (
@@ -34,24 +32,14 @@ from pipeline.workflows.outcome import (
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
 from pipeline.workflows.reproduce import ReproductionStep
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
-from sandbox.base import Sandbox
 
 
 class Solver:
-    """Solves one issue in one codebase. One `store` is for one issue at one commit."""
+    """Solves one issue in one codebase."""
 
-    def __init__(
-        self,
-        *,
-        models: Models,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        store: Store,
-        options: Options,
-        progress: Progress | None = None,
-    ) -> None:
-        self._models, self._codebase, self._store, self._options = models, codebase, store, options
-        self._resources = models.to_resources(sandbox, codebase, store, options, progress)
+    def __init__(self, models: Models, workspace: Workspace) -> None:
+        self._models = models
+        self._resources = workspace.with_model(models.solver, models.solvers)
 
     async def solve(self, issue: Issue) -> Selection | NoFix:
         """Find the chosen edit with its evidence, or explain the failure and what was learnt.
@@ -59,15 +47,16 @@ class Solver:
         Raises:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
-        if saved := await self._store.load(OUTCOME_KEY, SolveResult):
+        store = self._resources.store
+        if saved := await store.load(OUTCOME_KEY, SolveResult):
             return saved.result
-        await self._store.save(EFFECTIVE_KEY, effective_setup(self._models, self._options))
-        self._resources = await start_clock(self._resources)
+        await store.save(EFFECTIVE_KEY, effective_setup(self._models, self._resources.options))
+        self._resources = await self._resources.start_clock()
         try:
             result = await self._solve(issue)
         except BudgetSpent as spent:
             result = reasons.explain_spent(spent)
-        await save_end(self._store, result)
+        await save_end(store, result)
         return result
 
     async def plan(self, issue: Issue) -> Plan | NoFix:
@@ -84,47 +73,49 @@ class Solver:
             return reasons.explain_spent(spent)
         if isinstance(context, NoFix):
             return context
-        await self._resources.report("samples", "writing a script that reproduces it")
+        await self._resources.begin("edits", "Writing a script that reproduces it.")
         return await plan(issue, context, self._resources)
 
     async def _solve(self, issue: Issue) -> Selection | NoFix:
-        if unsolvable := find_unsolvable(self._codebase):
-            return unsolvable
         r = self._resources
+        if unsolvable := find_unsolvable(r.codebase):
+            return unsolvable
         write_test = partial(Sampler(r).write_test, issue)
         if nothing := await find_nothing_to_fix(r, write_test):
             return nothing
-        await r.report("context", f"looking through the files ({len(self._codebase.files):,})")
+        await r.begin("context", f"Looking through the files ({len(r.codebase.files):,}).")
         if isinstance(context := await self._find_context(issue), NoFix):
             return context
         context = await add_search(issue, context, r, self._models.prm)
-        estimate = estimate_cost(context, self._models.solver.profile, self._options)
-        await self._store.save(ESTIMATE_KEY, estimate)
-        await r.report("samples", samples_sentence(estimate, self._options))
+        estimate = estimate_cost(context, r.model.profile, r.options)
+        await r.store.save(ESTIMATE_KEY, estimate)
+        await r.begin("edits", samples_sentence(estimate, r.options))
         if isinstance(candidates := await Sampler(r).sample(issue, context), NoFix):
             return candidates
         return await self._choose(issue, context, candidates)
 
     async def _find_context(self, issue: Issue) -> Context | NoFix:
-        finder = context_finder(self._models, self._store, self._options, self._report_scan)
-        context = await finder.find(self._codebase, issue)
+        r = self._resources
+        finder = context_finder(self._models, r.store, r.options, self._report_scan)
+        context = await finder.find(r.codebase, issue)
         return context or NoFix(reason="no relevant files", details=(reasons.NO_CONTEXT,))
 
     async def _choose(
         self, issue: Issue, context: Context, candidates: list[Candidate]
     ) -> Selection | NoFix:
         r = self._resources
-        await r.report("selection", f"running every script on every edit ({len(candidates)})")
-        judge = Judge.of(r, reward=self._models.orm)
+        await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
+        judge = Judge(r, model=r.model, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:
             return abstain_below(judged, r.options.confidence, context)
-        await r.report("reproduction", "looking for a test that shows the fix")
+        await r.begin("reproduction", "Looking for a test that shows the fix.")
         if isinstance(result := await ReproductionStep(r).run(issue, context, judged), NoFix):
             return result
         return await try_others(result, r)
 
     async def _report_scan(self, done: int, total: int) -> None:
-        await self._resources.report("context", f"the scout has read {done:,} of {total:,} files")
+        await self._resources.clock.save(self._resources.store)
+        self._resources.report(FilesRead(done, total))

@@ -6,49 +6,28 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, Protocol, cast
 
-from bot.data.progress import STAGES, Progress, range_of_durations
+from bot.data.progress import STAGES, Progress, describe, range_of_durations
 from bot.data.run import now
 from bot.safe_text import printable
-
-_COUNT: Final = re.compile(
-    r"(?<![\d,])(?P<done>\d[\d,]*) of (?P<total>\d[\d,]*) (?P<what>file|test)s?\b"
-)
+from pipeline.data.progress import Count, Event
 
 
-class Count(NamedTuple):
-    """How much of some work is done."""
+def is_worth_a_line(count: Count | None) -> bool:
+    """Whether to log a sentence with this `count`: of the files read, about every tenth.
 
-    done: int
-    total: int
-    what: str
-    """`files` or `tests`."""
-
-    @property
-    def at_tenth(self) -> bool:
-        """Whether a log should have it: the start, the end, and about every 10% of files between.
-
-        Counts of tests always: they come seconds apart.
-        """
-        done, total = self.done, self.total
-        near = done == total or done % max(1, total // 10) < max(1, total // 100)
-        return near or self.what == "tests"
-
-
-def parse_count(sentence: str) -> Count | None:
-    """The count in a sentence such as "… 455 of 911 tests begun."; None for any other sentence."""
-    found = _COUNT.search(sentence)
-    if found is None:
-        return None
-    done, total = (int(found[name].replace(",", "")) for name in ("done", "total"))
-    return Count(done, total, f"{found['what']}s")
+    Counts of tests always: they come seconds apart.
+    """
+    if count is None or count.what == "tests":
+        return True
+    done, total = count.done, count.total
+    return done == total or done % max(1, total // 10) < max(1, total // 100)
 
 
 class Display(Protocol):
@@ -96,10 +75,7 @@ class PlainLines(Timed):
         self._doing = ""
 
     def say(self, sentence: str) -> None:
-        """Print the sentence; of those that count, about every tenth."""
-        count = parse_count(sentence)
-        if count is not None and not count.at_tenth:
-            return
+        """Print the sentence."""
         sys.stderr.write(printable(sentence) + "\n")
         sys.stderr.flush()
 
@@ -108,7 +84,8 @@ class PlainLines(Timed):
         del budget
         if progress.doing not in ("", self._doing):
             self._doing = progress.doing
-            self.say(progress.doing)
+            if is_worth_a_line(progress.counted):
+                self.say(progress.doing)
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
         """Nothing: the sentences have said it."""
@@ -123,6 +100,13 @@ CURRENT: Final[ContextVar[Display]] = ContextVar("CURRENT", default=PlainLines()
 def print_progress(sentence: str) -> None:
     """Show a sentence on the command's display; standard output is for results."""
     CURRENT.get().say(sentence)
+
+
+def print_event(event: Event, *, of: str) -> None:
+    """Show what the run named `of` does now, if `event` says it."""
+    text, count = describe(event)
+    if text and is_worth_a_line(count):
+        print_progress(f"{of}: {text}")
 
 
 FILE: Final = "fix-durations.json"
@@ -142,14 +126,12 @@ class Pace:
         self._latest: Count | None = None
         self._at = self._began
 
-    def read(self, doing: str) -> Count | None:
-        """The count in the sentence, which is remembered."""
-        count = parse_count(doing)
+    def note(self, count: Count | None) -> None:
+        """Remember how much is done; None if nothing is counted now."""
         first = self._first
         if count is None or first is None or self._is_other_work(first, count):
             self._first, self._began = count, self._clock()
         self._latest, self._at = count, self._clock()
-        return count
 
     @property
     def seconds_left(self) -> float | None:
@@ -244,7 +226,8 @@ class EventLines(Timed):
             self._flush()
             self._stage = stage
             self._write("stage", {"stage": stage})
-        count = self._pace.read(progress.doing)
+        count = progress.counted
+        self._pace.note(count)
         run = estimate_run(progress)
         self._latest = {
             "stage": stage,

@@ -162,7 +162,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     expected = load_expected(settings.data_dir, repository)
     async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as run:
         outcome = await run.runner.solve(
-            job, run.store, in_flight=InFlightWork(), on_progress=run.store.report
+            job, store, in_flight=InFlightWork(), on_progress=run.report
         )
     if is_new and outcome.image:
         save_duration(settings.data_dir, repository, time.monotonic() - began)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display import Count, Pace, Timed, estimate_run
+from bot.cli.display import Pace, Timed, estimate_run
 from bot.comments.status import STAGE_TITLES, describe_counts, measure_stage
 from bot.data.progress import STAGES, Progress, Stage
 from bot.safe_text import printable
@@ -44,7 +44,6 @@ class LiveDisplay(Timed):
         self._spinner = Spinner("line" if ascii_only else "dots")
         self._progress = Progress()
         self._budget = 0.0
-        self._count: Count | None = None
         self._pace = Pace()
         self._ended = ""
         """The mark of the stage that was under way at the end."""
@@ -62,7 +61,7 @@ class LiveDisplay(Timed):
     def show(self, progress: Progress, budget: float) -> None:
         """Redraw with the next refresh."""
         if progress.doing != self._progress.doing:
-            self._count = self._pace.read(progress.doing)
+            self._pace.note(progress.counted)
         self._progress, self._budget = progress, budget
         if not self._live.is_started:
             self._live.start()
@@ -122,8 +121,8 @@ class LiveDisplay(Timed):
         if doing := self._progress.doing:
             text = Text(f"  {printable(doing, one_line=True)}", no_wrap=True, overflow="ellipsis")
             yield text
-        if self._count is not None:
-            done, total, _ = self._count
+        if self._progress.counted is not None:
+            done, total, _ = self._progress.counted
             bar = Table.grid(padding=(0, 1))
             bar.add_column(width=1)
             left = self._pace.seconds_left

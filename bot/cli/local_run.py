@@ -22,18 +22,18 @@ from bot.comments.evidence import describe_minutes
 from bot.comments.pull_request import price_notes
 from bot.comments.run_details import build_environment_report
 from bot.data.job import Job, SolveOutcome
-from bot.data.progress import Progress
+from bot.data.progress import Progress, ProgressTracker
 from bot.data.run import RunId
 from bot.errors import BotError
 from bot.repo_config.model import CONFIG_PATHS, RepoConfig, parse_or_list_problems
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
-from bot.storage.progress_reports import ProgressStore
 from bot.visible_text import strip_invisible, visible_text
 from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
+from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, CommitSha, Issue, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
@@ -291,10 +291,10 @@ async def build_job(
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A runner, and a store that shows on the command's display how far a run has come."""
+    """A runner, and what shows on the command's display how far a run has come."""
 
     runner: PipelineRunner
-    store: ProgressStore
+    report: OnProgress
 
 
 @asynccontextmanager
@@ -318,8 +318,8 @@ async def open_run(
 
     engine = build_engine(settings, owner=owner)
     try:
-        shown = ProgressStore(store, show, Progress(expected=expected))
-        yield ShownRun(PipelineRunner(settings, engine), shown)
+        tracker = ProgressTracker(show, Progress(expected=expected))
+        yield ShownRun(PipelineRunner(settings, engine), tracker.report)
     except EnvironmentFailed:
         await save_failed_environment(out, store)
         raise

@@ -169,9 +169,9 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
         chosen = await run.runner.select(
             job,
             SelectionRequest(edits, task.tests),
-            run.store,
+            store,
             in_flight=InFlightWork(),
-            on_progress=run.store.report,
+            on_progress=run.report,
         )
     return await asyncio.to_thread(_write_results, args, out, task, start, chosen)
 

@@ -23,9 +23,6 @@ from pipeline.workflows.plan import Plan
 R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
-OnProgress = Callable[[str], None]
-"""Receives sentences about the current activity."""
-
 
 @dataclass(frozen=True)
 class Job:

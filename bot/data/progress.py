@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from pydantic import Field
 
 from bot.data.run import now
-from sandbox.frozen import Frozen
+from pipeline.data.progress import (
+    Count,
+    Doing,
+    EnvironmentFound,
+    Event,
+    FilesRead,
+    Spent,
+    Stage,
+    StageBegan,
+    SuiteRan,
+    Written,
+)
+from sandbox.frozen import Frozen, replace
 
-Stage = Literal["environment", "context", "edits", "choice", "reproduction"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 """In their order."""
 MIN_DURATIONS: Final = 3
-"""Runs that must have ended before anything is said of how long they take."""
+"""Runs that must have ended before we say how long they take."""
 
 
 class Progress(Frozen):
@@ -24,6 +35,8 @@ class Progress(Frozen):
 
     doing: str = ""
     """A sentence. May quote the repository: untrusted."""
+    counted: Count | None = None
+    """The numbers in `doing`; None if nothing is counted."""
     environment: str = ""
     """How well the environment of the run works. May quote the repository: untrusted."""
     stages: dict[Stage, datetime] = Field(default_factory=dict[Stage, datetime])
@@ -31,22 +44,97 @@ class Progress(Frozen):
     expected: tuple[float, float] | None = None
     """How many seconds the middle half of the latest runs took; None: too few have ended."""
     files: int = 0
-    """Read one by one for whether they matter."""
+    """Files that the scout has read."""
     tests: int = 0
     """Reproduction scripts that are written."""
     edits: int = 0
-    """That are written."""
+    """Edits that are written."""
     edits_begun: int = 0
-    """Written, or under way."""
+    """Edits that are written or under way."""
     suite_tests: int = 0
     """The repository's own tests that ran on the unedited code."""
     suite_run: int = 0
     """Tests of the repository that ran after that, with an edit or again; one counts each time."""
     suite_runs: int = 0
-    """In how many runs."""
+    """The number of those runs."""
     dollars: float = 0.0
     """Spent so far at list prices."""
     at: datetime = Field(default_factory=now)
+
+
+class ProgressTracker:
+    """Folds a run's events into its `Progress`, and passes on every change."""
+
+    def __init__(
+        self, on_change: Callable[[Progress], None], before: Progress | None = None
+    ) -> None:
+        """`before` is what an earlier worker reported of the same run."""
+        progress = before or Progress()
+        self._progress = replace(progress, stages=progress.stages or {"environment": now()})
+        self._on_change = on_change
+        self._written: dict[tuple[str, int], bool] = {}
+        self._suite_runs: dict[str, int] = {}
+
+    def report(self, event: Event) -> None:
+        """Take account of `event`."""
+        if changes := self._fold(event):
+            self._progress = replace(self._progress, **changes, at=now())
+            self._on_change(self._progress)
+
+    def _fold(self, event: Event) -> Mapping[str, object]:
+        match event:
+            case StageBegan(stage, text):
+                return {"stages": self._begin(stage), "doing": text, "counted": None}
+            case Doing() | FilesRead():
+                text, count = describe(event)
+                files = {"files": event.done} if isinstance(event, FilesRead) else {}
+                return {"doing": text, "counted": count, **files}
+            case Written():
+                return self._count_written(event)
+            case SuiteRan():
+                return self._count_suite(event)
+            case EnvironmentFound(line):
+                return {"environment": line}
+            case Spent(dollars):
+                return {"dollars": dollars}
+
+    def _begin(self, stage: Stage) -> Mapping[Stage, datetime]:
+        """When each stage began; a stage that a later one has followed does not begin again."""
+        began = self._progress.stages
+        is_latest = all(STAGES.index(one) < STAGES.index(stage) for one in began)
+        return {**began, stage: now()} if is_latest else began
+
+    def _count_written(self, event: Written) -> Mapping[str, object]:
+        key = (event.what, event.sample)
+        self._written[key] = event.is_done or self._written.get(key, False)
+        ends = [is_done for (what, _), is_done in self._written.items() if what == event.what]
+        if event.what == "script":
+            return {"tests": sum(ends)}
+        return {"edits": sum(ends), "edits_begun": len(ends)}
+
+    def _count_suite(self, event: SuiteRan) -> Mapping[str, object]:
+        """Tests that run near an edit while it is written are not the suite."""
+        if "choice" not in self._progress.stages:
+            return {}
+        if event.is_unedited:
+            return {"suite_tests": max(event.tests, self._progress.suite_tests)}
+        self._suite_runs[event.key] = event.tests
+        runs = self._suite_runs.values()
+        return {"suite_runs": len(runs), "suite_run": sum(runs)}
+
+
+def describe(event: Event) -> Doing:
+    """What `event` says that the run does now; an empty sentence if nothing."""
+    match event:
+        case Doing():
+            return event
+        case StageBegan(_, text):
+            return Doing(text)
+        case FilesRead(done, total):
+            count = Count(done, total, "files")
+            return Doing(f"The scout has read {done:,} of {total:,} files.", count)
+        case _:
+            return Doing("")
 
 
 def range_of_durations(durations: Sequence[float]) -> tuple[float, float] | None:

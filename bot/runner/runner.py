@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from bot.data.job import (
     Job,
-    OnProgress,
     Outcome,
     PlanOutcome,
     SelectionRequest,
@@ -25,6 +24,7 @@ from bot.settings import ModelSettings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
+from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
 from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
@@ -34,7 +34,7 @@ from pipeline.models.base import Model
 from pipeline.models.metering import Meter
 from pipeline.models.wrappers import RETRY_WAITS
 from pipeline.regression.near_tests import NearbyTests
-from pipeline.resources import Resources
+from pipeline.resources import Workspace
 from pipeline.select import Selector
 from pipeline.solve import Solver
 from pipeline.store import Store
@@ -43,7 +43,6 @@ from pipeline.workflows.outcome import Models, load_context
 from pipeline.workflows.plan import Plan
 from pipeline.workflows.revise import Revision, RevisionTask, revise
 from pipeline.workflows.verify import Verification, verify
-from sandbox.base import Sandbox
 from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
@@ -56,29 +55,25 @@ _MIN_CONTAINER_AGE_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class _Workspace(Generic[M]):
+class _Opened(Generic[M]):
     """The open resources of one job."""
 
     meter: Meter
     environment: Environment
     models: M
-    store: Store
-    """The job's store, which also shares the jobs' findings about the image."""
-
-    @property
-    def sandbox(self) -> Sandbox:
-        """The environment's sandbox."""
-        return self.environment.sandbox
+    workspace: Workspace
+    """Its store is the job's, which also shares the jobs' findings about the image."""
 
     async def outcome(self, result: T) -> Outcome[T]:
         """`result` with what the job has spent and read; take it after the models are closed."""
-        took = await self.store.load(SECONDS_KEY, ContextSeconds)
+        store = self.workspace.store
+        took = await store.load(SECONDS_KEY, ContextSeconds)
         return Outcome(
             with_environment(result, self.environment.record),
             self.meter.accounts(),
             self.environment.image,
             self.environment.record,
-            await load_context(self.store),
+            await load_context(store),
             took.seconds if took else 0,
             self.meter.ledger.sent_to,
         )
@@ -132,23 +127,11 @@ class PipelineRunner:
         on_progress: OnProgress,
     ) -> SelectOutcome:
         """Choose among edits from any source. Without a solver model, no tests are written."""
-
-        def report(detail: str) -> None:
-            on_progress(_as_sentence(detail))
-
         if unsolvable := find_unsolvable(job.codebase):
             return Outcome(unsolvable, ())
         open_models = self._models.open_for_selection
         async with self._open(job, store, in_flight, on_progress, open_models) as space:
-            selector = Selector(
-                model=space.models.solver,
-                reward=space.models.orm,
-                sandbox=space.sandbox,
-                codebase=job.codebase,
-                store=space.store,
-                options=job.options,
-                progress=report,
-            )
+            selector = Selector(space.workspace, model=space.models.solver, reward=space.models.orm)
             choice = await selector.select(job.issue, request.edits, request.tests)
         return await space.outcome(choice)
 
@@ -163,11 +146,9 @@ class PipelineRunner:
     ) -> Revision:
         """Let one editing machine answer a review or a conflict."""
         async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
-            early = job.options.nearby_seconds > 0
-            near = NearbyTests(job.codebase, space.sandbox, store, job.options) if early else None
-            resources = Resources(
-                space.models.solver, space.sandbox, job.codebase, store, job.options
-            )
+            workspace = dataclasses.replace(space.workspace, store=store)
+            near = NearbyTests(workspace) if job.options.nearby_seconds > 0 else None
+            resources = workspace.with_model(space.models.solver)
             return await revise(task, resources, own_tests=near)
 
     async def verify(
@@ -178,14 +159,12 @@ class PipelineRunner:
             return done
         async with self.open_environment(job, store, on_progress, look=False) as environment:
             found = await verify(
-                job.codebase,
+                Workspace(environment.sandbox, job.codebase, store, job.options),
                 request.changes,
                 test=request.test,
                 test_files=request.test_files,
                 command=request.command,
-                sandbox=environment.sandbox,
                 times=request.times,
-                seconds=job.options.execution_seconds,
             )
         await store.save(request.key, found)
         return found
@@ -200,9 +179,10 @@ class PipelineRunner:
     ) -> Outcome[T | NoFix]:
         """Call `call` with a solver of the job, and return its result."""
 
-        def report(stage: str, detail: str) -> None:
-            stages.begin(stage)
-            on_progress(_as_sentence(detail))
+        def report(event: Event) -> None:
+            if isinstance(event, StageBegan):
+                stages.begin(event.stage)
+            on_progress(event)
 
         if unsolvable := find_unsolvable(job.codebase):
             return Outcome(unsolvable, ())
@@ -213,16 +193,8 @@ class PipelineRunner:
         )
         job = dataclasses.replace(job, options=options)
         with Stages("environment") as stages:
-            async with self._open(job, store, in_flight, on_progress, self._models.open) as space:
-                solver = Solver(
-                    models=space.models,
-                    sandbox=space.sandbox,
-                    codebase=job.codebase,
-                    store=space.store,
-                    options=job.options,
-                    progress=report,
-                )
-                result = await call(solver)
+            async with self._open(job, store, in_flight, report, self._models.open) as space:
+                result = await call(Solver(space.models, space.workspace))
         return await space.outcome(result)
 
     @asynccontextmanager
@@ -233,9 +205,11 @@ class PipelineRunner:
         in_flight: InFlightWork,
         on_progress: OnProgress,
         open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
-    ) -> AsyncGenerator[_Workspace[M]]:
+    ) -> AsyncGenerator[_Opened[M]]:
         """Open the job's meter, its sandbox and its models; all are closed after the block."""
-        meter = await Meter.open(store, job.options.dollars, job.shared_budget, in_flight.billable)
+        meter = await Meter.open(
+            store, job.options.dollars, job.shared_budget, in_flight.billable, on_progress
+        )
         context = ModelContext(meter, in_flight, job.options, store)
         async with (
             open_models(context) as models,
@@ -244,7 +218,10 @@ class PipelineRunner:
             shared = job.with_environment_store(store, environment.image)
             own = await main_language(job.codebase.files).distribution(job.codebase)
             facts = facts_of(environment.record, own)
-            yield _Workspace(meter, environment, inform_models(models, facts), shared)
+            workspace = Workspace(
+                environment.sandbox, job.codebase, shared, job.options, on_progress=on_progress
+            )
+            yield _Opened(meter, environment, inform_models(models, facts), workspace)
 
     @asynccontextmanager
     async def open_environment(
@@ -262,7 +239,7 @@ class PipelineRunner:
             EnvironmentFailed: nothing could be installed.
             ModelError, SandboxUnavailable: call again to resume.
         """
-        on_progress("Preparing the environment.")
+        on_progress(StageBegan("environment", "Preparing the environment."))
         task = EnvironmentTask(
             engine=self.engine,
             request=await _build_request(job),
@@ -334,7 +311,3 @@ async def _build_request(job: Job) -> EnvironmentRequest:
         as_of=job.as_of or await job.codebase.read_date(),
         described=described,
     )
-
-
-def _as_sentence(detail: str) -> str:
-    return f"{detail[:1].upper()}{detail[1:]}."

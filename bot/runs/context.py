@@ -12,7 +12,7 @@ from typing import Final
 
 from bot.data.github_facts import IssueFacts, RepositoryFacts
 from bot.data.job import Job
-from bot.data.progress import range_of_durations
+from bot.data.progress import ProgressTracker, range_of_durations
 from bot.data.run import Mode, Run, now
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.github.repository import Repository
@@ -25,10 +25,10 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.day_budget import DayBudget
 from bot.storage.history import HISTORY_DAYS
 from bot.storage.lease import Lease
-from bot.storage.progress_reports import ProgressStore
 from bot.storage.storage import Storage
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Recalibration
+from pipeline.data.progress import OnProgress
 from pipeline.data.types import CommitSha, Issue
 from sandbox.frozen import Frozen, replace
 
@@ -151,13 +151,13 @@ class IssueRun(RunContext):
         return await Codebase.open(self.checkout.git_dir, self.checkout.base)
 
     @asynccontextmanager
-    async def show_progress(self) -> AsyncGenerator[ProgressStore]:
-        """The run's store; during the block, the status comment shows what passes through it."""
+    async def show_progress(self) -> AsyncGenerator[OnProgress]:
+        """During the block, the status comment shows the reported events."""
         before = await self.storage.progress.load(self.run.id)
         expected = range_of_durations(await self.storage.runs.list_durations())
-        store = ProgressStore(self.store, self.status.update, replace(before, expected=expected))
+        tracker = ProgressTracker(self.status.update, replace(before, expected=expected))
         async with self.status.show_updates(self.run):
-            yield store
+            yield tracker.report
 
     async def find_costs(self) -> tuple[float, float] | None:
         """The quartiles of the dollars that the repository's latest fixes took; None where too few

@@ -29,6 +29,7 @@ from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.data.progress import Doing
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
 from pipeline.select import IMPORTED_KEY
@@ -77,10 +78,8 @@ async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan 
     job = await ctx.build_job(await ctx.open_codebase(), issue)
     call = ctx.runner.plan if ctx.run.mode is Mode.PLAN else ctx.runner.solve
     try:
-        async with ctx.show_progress() as store:
-            outcome = await call(
-                job, store, in_flight=ctx.lease.in_flight, on_progress=store.report
-            )
+        async with ctx.show_progress() as report:
+            outcome = await call(job, ctx.store, in_flight=ctx.lease.in_flight, on_progress=report)
     except GitFailed:  # a damaged mirror; the next start makes a new one
         await ctx.mirrors.discard(ctx.remote, ctx.facts.full_name)
         raise
@@ -173,15 +172,15 @@ async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
         ModelError, SandboxError, GitHubError, GitFailed, LeaseLost.
     """
     lease = ctx.lease
-    async with ctx.show_progress() as store:
+    async with ctx.show_progress() as report:
         edits: list[ExternalEdit] = []
-        if await store.load(IMPORTED_KEY, ImportedEdits) is None:
-            store.report("Fetching the pull requests.")
+        if await ctx.store.load(IMPORTED_KEY, ImportedEdits) is None:
+            report(Doing("Fetching the pull requests."))
             edits = [await _load_edit(ctx, number) for number in ctx.run.pulls]
         await ctx.fetch(ctx.checkout.base)  # a mirror that was made anew lacks it
         job = await ctx.build_job(await ctx.open_codebase(), issue)
         chosen = await ctx.runner.select(
-            job, SelectionRequest(edits), store, in_flight=lease.in_flight, on_progress=store.report
+            job, SelectionRequest(edits), ctx.store, in_flight=lease.in_flight, on_progress=report
         )
     await lease.save(replace(ctx.run, dollars=chosen.dollars))
     judged = replace(ctx.run, status=RunStatus.JUDGED)

@@ -27,6 +27,7 @@ from bot.storage.pulls import BranchHistory
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.resources import Workspace
 from pipeline.selection.verdict import rank_result, to_letter
 from pipeline.workflows.other_edits import propose_unproven, run_reproduction, substitute_candidate
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
@@ -195,30 +196,29 @@ async def _verify_candidate(ctx: IssueRun, source: SourceRun) -> Selection:
 async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
     job = await ctx.build_job(await ctx.open_codebase(), await _load_issue(ctx, source))
     async with (
-        ctx.show_progress() as store,
-        ctx.runner.open_environment(job, store, store.report) as environment,
+        ctx.show_progress() as report,
+        ctx.runner.open_environment(job, ctx.store, report) as environment,
     ):
+        workspace = Workspace(
+            environment.sandbox, job.codebase, ctx.store, job.options, on_progress=report
+        )
         letter = to_letter(ctx.run.candidate - 1)
         at = rank_result(source.selection)[ctx.run.candidate - 1]
         proof = source.selection.evidence
-        store.report(f"Running the reproduction test with edit {letter}.")
-        after = await run_reproduction(
-            proof.reproduction, proof.votes.candidates[at], environment.sandbox, job.options
-        )
+        workspace.say(f"Running the reproduction test with edit {letter}.")
+        patch = proof.votes.candidates[at].patch
+        after = await run_reproduction(proof.reproduction, patch, workspace)
         test = replace(proof.reproduction, after=after)
         if not after.passed and not ctx.run.anyway:
             raise SwapRefused("test fails", test=test)
-        store.report(f"Running this repository's tests with edit {letter}.")
+        workspace.say(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
             source.selection,
             at,
             test=test,
             by=ctx.run.asked_by,
             issue=job.issue,
-            codebase=job.codebase,
-            sandbox=environment.sandbox,
-            store=store,
-            options=job.options,
+            workspace=workspace,
         )
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.data.options import Options
+from pipeline.data.progress import Doing, EnvironmentFound, OnProgress
 from pipeline.environment.check import HealthCheck
 from pipeline.environment.health import Grade
 from pipeline.environment.record import (
@@ -107,7 +108,6 @@ def digest_of_request(request: EnvironmentRequest) -> str:
 FAILED_KEY: Final = "environment/failed"
 """The record of a repository that could not be installed in any way."""
 
-OnProgress = Callable[[str], None]
 Planner = Callable[[EnvironmentRequest], Awaitable[tuple[Attempt, ...]]]
 
 
@@ -137,7 +137,7 @@ class EnvironmentTask:
     model: Model | None = None
     """Writes commands if no attempt works; None: no commands are written."""
     on_progress: OnProgress | None = None
-    """Receives a sentence for each attempt. May quote the repository: untrusted."""
+    """Receives a sentence for each attempt, and the environment that serves."""
     plan: Planner = plan_attempts
     look: bool = True
     """Whether to check the health of an environment that served an earlier run."""
@@ -213,11 +213,15 @@ class _Ladder:
         plan = await self._task.plan(self._task.request)
         record = await self._task.store.load(f"{self._key}/record", EnvironmentRecord)
         if record and record.finished:
-            return await self._restore(record, plan)
-        record = await self._try_all(record or EnvironmentRecord(), plan)
-        if self._may_ask(record, plan):
-            record = await self._ask_model(record)
-        return await self._finish(record)
+            record = await self._restore(record, plan)
+        else:
+            record = await self._try_all(record or EnvironmentRecord(), plan)
+            if self._may_ask(record, plan):
+                record = await self._ask_model(record)
+            record = await self._finish(record)
+        if self._task.on_progress and record.best:
+            self._task.on_progress(EnvironmentFound(record.best.line()))
+        return record
 
     async def _restore(
         self, record: EnvironmentRecord, plan: Sequence[Attempt]
@@ -272,7 +276,7 @@ class _Ladder:
         self._report(f"Installing: {way.summary}")
         try:
             attempt = way.attempt or (await plan_attempts(way.request))[0]
-            image = await task.engine.prepare(way.request, attempt, on_progress=task.on_progress)
+            image = await task.engine.prepare(way.request, attempt, on_progress=self._report)
         except EnvironmentFailed as error:
             tried = replace(tried, problem=str(error), command=error.command, log=error.log[-_LOG:])
             if way.request.python != task.request.python:
@@ -372,7 +376,7 @@ class _Ladder:
 
     def _report(self, sentence: str) -> None:
         if self._task.on_progress:
-            self._task.on_progress(sentence)
+            self._task.on_progress(Doing(sentence))
 
 
 _LOG: Final = 8000

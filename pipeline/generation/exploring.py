@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, SourceFile
-from pipeline.data.options import Options
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
@@ -32,11 +29,9 @@ from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.replies import Malformed, only_tag_or_approval
-from pipeline.resources import Resources
+from pipeline.resources import Resources, Workspace
 from pipeline.state import ReplyKind
-from pipeline.store import Store
 from prompts.templates import render
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
 from sandbox.program import CommandRun, Execution, Program, python_script, shell_command
@@ -127,18 +122,15 @@ def parse_test_names(body: str, paths: Container[str]) -> tuple[str, ...] | Malf
     return tuple(names)
 
 
-@dataclass(frozen=True)
 class NamedTests:
     """Runs the tests that a reply names, with the repository's own command."""
 
-    codebase: Codebase
-    sandbox: Sandbox
-    store: Store
-    options: Options
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     def parse(self, body: str, diff: str) -> tuple[str, ...] | Malformed:
         """The files that a reply names, with the edit so far; each perhaps with `::` and a test."""
-        return parse_test_names(body, {*self.codebase.files, *list_paths(diff)})
+        return parse_test_names(body, {*self._workspace.codebase.files, *list_paths(diff)})
 
     async def run(self, names: tuple[str, ...], diff: str) -> NamedTestRun | None:
         """The outcomes; None if no command can run single files of tests here.
@@ -146,13 +138,13 @@ class NamedTests:
         Raises:
             PatchRejected, SandboxUnavailable: as `Sandbox.run`.
         """
-        named = _by_file(names)
-        for command in await find_commands(self.codebase, self.options.test_command):
+        named, space = _by_file(names), self._workspace
+        for command in await find_commands(space.codebase, space.options.test_command):
             if not (covered := command.covers(tuple(named))):
                 continue
             runner = TestRunner(
-                command, sandbox=self.sandbox, store=self.store,
-                seconds=self.options.execution_seconds,
+                command, sandbox=space.sandbox, store=space.store,
+                seconds=space.options.execution_seconds,
             )  # fmt: skip
             found = await runner.run(diff, RequestedTests(files=covered, named=named))
             suite = found.suite
@@ -221,9 +213,7 @@ class ExploringMachine(Machine[ExploringState]):
         self._codebase = resources.codebase
         self._options = options
         self._task = task
-        self._named_tests = NamedTests(
-            resources.codebase, resources.sandbox, resources.store, options
-        )
+        self._named_tests = NamedTests(resources)
 
     @property
     def system(self) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.data.options import Options
+from pipeline.data.progress import Written
 from pipeline.data.types import Issue, TestScript
 from pipeline.machine import Machine
-from pipeline.models.base import Message, Model
+from pipeline.models.base import Message
 from pipeline.replies import Malformed, NothingToFix, Tag, only_tag_or_approval, read_no_issue
-from pipeline.state import ReplyKind, State
+from pipeline.resources import Resources, drive_on_budget
+from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
-from sandbox.base import Sandbox
 from sandbox.program import Execution, python_script
 
 NOT_FIXED = 2
@@ -50,16 +50,15 @@ class TestingMachine(Machine[TestingState]):
 
     __test__ = False
 
-    def __init__(
-        self, model: Model, sandbox: Sandbox, issue: Issue, options: Options, *, sample: int
-    ) -> None:
+    def __init__(self, resources: Resources, issue: Issue, *, sample: int) -> None:
+        options = resources.options
         super().__init__(
-            model,
+            resources.model,
             call=f"testing/{sample}",
             attempts=options.attempts,
             temperature=options.temperature,
         )
-        self._sandbox = sandbox
+        self._sandbox = resources.sandbox
         self._issue = issue
         self._seconds = options.execution_seconds
 
@@ -99,3 +98,16 @@ class TestingMachine(Machine[TestingState]):
         if state.approved_ahead and run.exit_code == NOT_FIXED:
             return None
         return render("testing/review", run=run)
+
+
+async def write_script(issue: Issue, resources: Resources, *, sample: int) -> TestingState:
+    """Have the model of `resources` write the script of one sample, or load it.
+
+    Raises:
+        ModelError, SandboxError: call again to resume.
+    """
+    machine = TestingMachine(resources, issue, sample=sample)
+    state = await drive_on_budget(machine, TestingState, resources.store, f"testing/{sample}")
+    if state.phase is not Phase.OUT_OF_BUDGET:
+        resources.report(Written("script", sample, is_done=True))
+    return state

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pipeline.bundle import MANIFEST, BadBundle, read_bundle
 from pipeline.data.code_places import Context
-from pipeline.data.options import SelectionMethod
+from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
@@ -23,7 +23,7 @@ from pipeline.lab.scoring import coverage_at_k
 from pipeline.localisation.tree_search import SEARCH_STAGES
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
-from pipeline.replay import BundleStore, NotInBundle, UnavailableSandbox
+from pipeline.replay import BundleStore, NotInBundle, open_replay
 from pipeline.replies import Tag, only_tag_or_approval
 from pipeline.run_errors import OtherFormat
 from pipeline.selection.ties import ORM_STAGE
@@ -278,9 +278,7 @@ async def _replay_revisions(
     found: dict[int, tuple[tuple[bool, ...], ...]] = {}
     for sample, edits in earlier_revisions(table, revisions).items():
         try:
-            voted = await vote(
-                edits, sandbox=UnavailableSandbox(), store=store, seconds=1, tests=table.tests
-            )
+            voted = await vote(edits, open_replay(store, Options()), tests=table.tests)
         except NotInBundle:
             return None
         rows = {c.patch.diff: r for c, r in zip(voted.candidates, voted.runs, strict=True)}
@@ -294,7 +292,7 @@ async def _replay_votes(
     candidates: Sequence[Candidate], store: BundleStore, verdicts: Mapping[str, Verdict]
 ) -> VoteTable:
     try:
-        table = await vote(candidates, sandbox=UnavailableSandbox(), store=store, seconds=1)
+        table = await vote(candidates, open_replay(store, Options()))
     except NotInBundle:
         return VoteTable(
             candidates=tuple(candidates), tests=(), base=(), runs=tuple(() for _ in candidates)

@@ -70,7 +70,7 @@ async def add_search(
     """
     if resources.options.strategy != "search":
         return context
-    await resources.report("search", "searching for the lines that have to change")
+    resources.say("Searching for the lines that have to change.")
     return replace(context, search=await LocationSearch(resources, reward).search(issue, context))
 
 

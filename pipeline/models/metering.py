@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from typing import Any, TypeVar
 
 from pipeline.budget import Budget, CostBounds, SharedBudget
+from pipeline.data.progress import OnProgress, Spent
 from pipeline.data.types import Account, Usage
 from pipeline.models.base import Likelihood, ModelProfile, ScoreUnavailable
 from pipeline.models.spec import UNKNOWN_HOST
@@ -63,10 +64,12 @@ class Meter:
         ledger: Ledger,
         shared: SharedBudget | None = None,
         billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        on_progress: OnProgress | None = None,
     ) -> None:
         """`ceiling` in US dollars; `billable` surrounds every call except batches. Use `open` to
         resume a run's accounts."""
         self.billable = billable
+        self._on_progress = on_progress
         self.ledger = ledger
         self.budget = Budget(ceiling, spent=ledger.dollars, shared=shared)
         self._store = store
@@ -80,10 +83,18 @@ class Meter:
         ceiling: float,
         shared: SharedBudget | None = None,
         billable: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        on_progress: OnProgress | None = None,
     ) -> Meter:
         """The meter of the run in `store`, including what was spent before a crash."""
         ledger = await store.load(LEDGER_KEY, Ledger) or Ledger()
-        return cls(store, ceiling, ledger, shared, billable)
+        meter = cls(store, ceiling, ledger, shared, billable, on_progress)
+        meter.report()
+        return meter
+
+    def report(self) -> None:
+        """Report what is spent so far."""
+        if self._on_progress:
+            self._on_progress(Spent(self.ledger.dollars))
 
     def accounts(self) -> tuple[Account, ...]:
         return self.ledger.accounts
@@ -104,6 +115,7 @@ class Meter:
         self.ledger = self.ledger.with_call(call, model, usage, dollars, price_note)
         async with self._saving:  # an older ledger must never overwrite a newer one
             await self._store.save(LEDGER_KEY, self.ledger)
+        self.report()
 
 
 def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:

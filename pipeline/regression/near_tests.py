@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from pipeline.codebase.commit import Codebase, read_log
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
-from pipeline.data.options import Options
+from pipeline.data.progress import SuiteRan
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import read_patched
 from pipeline.languages.code_scan import CodeScan
@@ -25,8 +25,7 @@ from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import choose_told, compare_runs
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.store import Store
-from sandbox.base import Sandbox
+from pipeline.resources import Workspace
 from sandbox.frozen import replace
 
 MOST_FILES = 12
@@ -265,14 +264,15 @@ class NearbyTests:
     """Compares an edit with the unedited code on nearby tests. Every run is saved."""
 
     def __init__(
-        self, codebase: Codebase, sandbox: Sandbox, store: Store, options: Options
+        self, workspace: Workspace, *, on_run: Callable[[SuiteRan], None] | None = None
     ) -> None:
-        """`options.nearby_seconds` of processor time limit each run."""
-        self._codebase = codebase
-        self._sandbox = sandbox
-        self._store = store
-        self._options = options
-        self._files = NearFiles(codebase, options.exclude)
+        """`Options.nearby_seconds` of processor time limit each run; `on_run` hears of each."""
+        self._sandbox = workspace.sandbox
+        self._codebase = workspace.codebase
+        self._store = workspace.store
+        self._options = workspace.options
+        self._on_run = on_run
+        self._files = NearFiles(workspace.codebase, workspace.options.exclude)
         self._lock = asyncio.Lock()
         self._runners: list[TestRunner] | None = None
         self.whole_seconds: dict[str, float] = {}
@@ -398,6 +398,7 @@ class NearbyTests:
                         sandbox=self._sandbox,
                         store=self._store,
                         seconds=self._options.nearby_seconds,
+                        on_run=self._on_run,
                     )
                     for command in commands
                     if command.can_choose

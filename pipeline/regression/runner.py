@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
+from pipeline.data.progress import SuiteRan
 from pipeline.data.suite_reports import SuiteRun
 from pipeline.languages.readers import (
     Outcomes,
@@ -74,9 +75,11 @@ class TestRunner:
         store: Store,
         seconds: float,
         on_count: OnCount | None = None,
+        on_run: Callable[[SuiteRan], None] | None = None,
     ) -> None:
-        """`seconds` of processor time limit each run."""
+        """`seconds` of processor time limit each run; `on_run` hears of each, saved or new."""
         self._on_count = on_count
+        self._on_run = on_run
         self.command = command
         self.seconds = seconds
         self._sandbox = sandbox
@@ -100,7 +103,16 @@ class TestRunner:
             PatchRejected: a diff does not apply.
             SandboxUnavailable: a program could not be started, or its end is unknown.
         """
-        wanted = wanted or RequestedTests()
+        key, run = await self._load_or_run(diff, wanted or RequestedTests(), attempt, wall)
+        if self._on_run:
+            tests = len(run.suite.passed) + len(run.suite.failed)
+            self._on_run(SuiteRan(key, tests, is_unedited=not diff and not attempt))
+        return run
+
+    async def _load_or_run(
+        self, diff: str, wanted: RequestedTests, attempt: int, wall: float
+    ) -> tuple[str, TestRun]:
+        """The run, and the key under which it is saved."""
         request = (*self.command.argv, diff, wanted.key(), str(attempt))
         digest = _digest((*request, str(self.seconds)))
         # A further attempt observes random behaviour of this environment.
@@ -110,10 +122,10 @@ class TestRunner:
         async with hold_key(self.store, any_limit_key):
             saved = await self.store.load(any_limit_key, TestRun)
             if saved and saved.is_below(self.seconds):
-                return saved
+                return any_limit_key, saved
             for one in (key, cut_key):
                 if saved := await self.store.load(one, TestRun):
-                    return saved
+                    return one, saved
             env = repeat_environment(attempt) if attempt else NO_ENV
             run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
             if run.suite.execution.limit == RUN_TIME:
@@ -121,7 +133,7 @@ class TestRunner:
             elif run.is_below(self.seconds):
                 key = any_limit_key
             await self.store.save(key, run)
-            return run
+            return key, run
 
     async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
         """Run the test files `paths` on the code with `diffs`; not saved. Raises as `run`."""

@@ -6,19 +6,17 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from pipeline import reasons
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_bounded
-from pipeline.data.options import Options
+from pipeline.data.progress import Count, Doing
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.registry import is_runnable, scan_codebase
 from pipeline.languages.test_command import TestCommand
-from pipeline.models.wrappers import UNLIMITED, RunClock
 from pipeline.regression.command import NO_COMMAND, RequestedTests, find_commands
 from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
 from pipeline.regression.near_tests import NearbyTests
@@ -31,8 +29,7 @@ from pipeline.regression.select_tests import (
     choose_tests,
     find_touched,
 )
-from pipeline.store import Store
-from sandbox.base import Sandbox
+from pipeline.resources import Workspace
 from sandbox.frozen import replace
 from sandbox.program import Ending
 
@@ -52,25 +49,13 @@ OUT_OF_TIME = "those that the time allowed with the edit"
 class RegressionSuite:
     """One repository's tests in one sandbox. Every run is saved, so none is repeated."""
 
-    def __init__(
-        self,
-        codebase: Codebase,
-        sandbox: Sandbox,
-        store: Store,
-        options: Options,
-        clock: RunClock = UNLIMITED,
-        report: Callable[[str], None] | None = None,
-    ) -> None:
-        """The `clock` of a run leaves the tests no time that later stages need; `report` receives
-        how far a run of the tests is, as text for people."""
-        self._report = report
+    def __init__(self, workspace: Workspace) -> None:
+        """The clock of `workspace` leaves the tests no time that later stages need."""
+        self._workspace = workspace
+        self._codebase = workspace.codebase
+        self._options = workspace.options
         self._reported_at = -math.inf
-        self._clock = clock
-        self._codebase = codebase
-        self._sandbox = sandbox
-        self._store = store
-        self._options = options
-        self._near = NearbyTests(codebase, sandbox, store, options)
+        self._near = NearbyTests(workspace, on_run=workspace.report)
         self._lock = asyncio.Lock()
         self._known: tuple[TestRunner, TestRun] | None = None
         self._code_scan: CodeScan | None = None
@@ -125,21 +110,21 @@ class RegressionSuite:
         """Run the test files `paths`, with `diff`; None if no command can, or time is short."""
         if self._time_left() < LEAST_SECONDS:
             return None
-        self._tell("running the tests that the edits bring, with each edit")
+        self._tell(Doing("Running the tests that the edits bring, with each edit."))
         return await self._near.run_files(diff, paths)
 
     def _report_count(self, diff: str, wanted: RequestedTests, begun: int, total: int) -> None:
         self._tell(describe_count(wanted, begun, total, edited=bool(diff)))
 
-    def _tell(self, sentence: str) -> None:
+    def _tell(self, doing: Doing) -> None:
         now = time.monotonic()
-        if self._report and now - self._reported_at >= REPORT_SECONDS:
+        if now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
-            self._report(sentence)
+            self._workspace.report(doing)
 
     def _time_left(self) -> float:
         """Seconds of wall time that the suite may still take."""
-        return self._clock.seconds_left("choice")
+        return self._workspace.clock.seconds_left("choice")
 
     async def _compare_whole(self, diff: str, near: SuiteReport | None) -> SuiteReport | None:
         """Compare tests of the whole suite; where not all of them can run, those that `near` does
@@ -215,18 +200,18 @@ class RegressionSuite:
             for command in commands:
                 runner = TestRunner(
                     command,
-                    sandbox=self._sandbox,
-                    store=self._store,
+                    sandbox=self._workspace.sandbox,
+                    store=self._workspace.store,
                     seconds=self._options.suite_seconds,
                     on_count=self._report_count,
+                    on_run=self._workspace.report,
                 )
                 # As much again is for the tests with an edit.
                 wall = max(LEAST_SECONDS, self._time_left() / 2)
                 base = await runner.run("", RequestedTests(functions=True), wall=wall)
                 if base.suite.passed and (base.ended or command.can_choose):
                     self.problem, self._known = "", (runner, base)
-                    if self._report:
-                        self._report(reasons.describe_base(base.suite))
+                    self._workspace.say(reasons.describe_base(base.suite))
                     break
                 self.problem = _explain_no_pass(command, base)
             return self._known
@@ -260,15 +245,17 @@ def _has_all(near: SuiteReport, choice: ChosenTests, diff: str) -> bool:
     return ran.issuperset(choice.tests) and not any(map(is_runnable, list_paths(diff)))
 
 
-def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> str:
+def describe_count(wanted: RequestedTests, begun: int, total: int, *, edited: bool) -> Doing:
     """How far a run of the repository's tests is; `total` is 0 where it is not known."""
     tests = (
         "the chosen tests of this repository" if wanted.are_chosen else "this repository's tests"
     )
-    count = pluralize(begun, "test")
-    if total >= begun:
-        count = f"{begun:,} of {pluralize(total, 'test')}"
-    return f"running {tests} {'with' if edited else 'without'} an edit: {count} begun"
+    is_known = total >= begun
+    begun_of = f"{begun:,} of {pluralize(total, 'test')}" if is_known else pluralize(begun, "test")
+    return Doing(
+        f"Running {tests} {'with' if edited else 'without'} an edit: {begun_of} begun.",
+        Count(begun, total, "tests") if is_known else None,
+    )
 
 
 def _expect_seconds(base: TestRun, after: TestRun, names: Collection[str]) -> float:

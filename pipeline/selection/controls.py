@@ -7,15 +7,14 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, RejectedEdit, TestScript, VoteTable
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import detect_conventions, main_language
+from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import voting_tests
-from pipeline.store import Store
-from sandbox.base import Sandbox
+from pipeline.store import load_or_run
 from sandbox.frozen import Frozen, replace
 from sandbox.program import python_script
 
@@ -135,12 +134,8 @@ class ControlResult(Frozen):
 class Controls:
     """Control runs with every edit. Each result is saved."""
 
-    def __init__(self, codebase: Codebase, sandbox: Sandbox, store: Store, seconds: float) -> None:
-        """`seconds` of processor time bound each run."""
-        self._codebase = codebase
-        self._sandbox = sandbox
-        self._store = store
-        self._seconds = seconds
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     async def reject_forgers(self, table: VoteTable) -> VoteTable:
         """`table` with the edits under which a control came out wrong among its `rejected`.
@@ -179,12 +174,11 @@ class Controls:
         texts = ["", *passed[:MOST_SCRIPTS]]
         parts = "\0".join([candidate.patch.diff, *texts])
         digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        key = f"controls/{digest}"
-        saved = await self._store.load(key, ControlResult)
-        if saved is None:
-            saved = ControlResult(problem=await self._find_problem(candidate, texts))
-            await self._store.save(key, saved)
-        return saved
+
+        async def check() -> ControlResult:
+            return ControlResult(problem=await self._find_problem(candidate, texts))
+
+        return await load_or_run(self._workspace.store, f"controls/{digest}", ControlResult, check)
 
     async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
         if path := _find_startup_file(candidate.patch.diff):
@@ -193,7 +187,7 @@ class Controls:
                 "every script and test."
             )
         modules = _list_modules(candidate.patch.diff)
-        language = main_language(self._codebase.files)
+        language = main_language(self._workspace.codebase.files)
         for text in texts:
             if failing := await language.build_failing_script(text, secrets.token_hex(8)):
                 if await self._run(failing, candidate.patch.diff) == 0:
@@ -218,9 +212,10 @@ class Controls:
         return ""
 
     async def _write_failing_test(self, modules: Sequence[str]) -> str:
-        conventions = await detect_conventions(self._codebase)
+        codebase = self._workspace.codebase
+        conventions = await detect_conventions(codebase)
         nonce = secrets.token_hex(8)
-        path = conventions.fresh_path(nonce, frozenset(self._codebase.files))
+        path = conventions.fresh_path(nonce, frozenset(codebase.files))
         content = _TEST.format(modules=list(modules), nonce=nonce)
         if conventions.runner != "pytest":
             content = (
@@ -231,15 +226,16 @@ class Controls:
                 "            except BaseException:\n                pass\n"
                 f'        self.fail("{nonce}")\n'
             )
-        script, _ = main_language(self._codebase.files).build_test_script(
+        script, _ = main_language(codebase.files).build_test_script(
             {path: content.encode()}, conventions
         )
         return script.text if script else ""
 
     async def _run(self, script: str, diff: str) -> int | None:
         diffs = (diff,) if diff else ()
-        run = await self._sandbox.run(python_script(script, diffs=diffs, seconds=self._seconds))
-        return run.exit_code
+        seconds = self._workspace.options.execution_seconds
+        program = python_script(script, diffs=diffs, seconds=seconds)
+        return (await self._workspace.sandbox.run(program)).exit_code
 
 
 def _find_startup_file(diff: str) -> str:

@@ -12,12 +12,12 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.data.code_places import SourceFile
-from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.options import SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason
 from pipeline.data.types import DecidedBy, Issue, VoteTable
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.models.base import Model
-from pipeline.resources import drive_on_budget
+from pipeline.resources import Workspace, drive_on_budget
 from pipeline.selection.discriminate import (
     ChoosingMachine,
     ChoosingState,
@@ -30,8 +30,6 @@ from pipeline.selection.methods import behaving_alike, best_candidates, rank_can
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
-from pipeline.store import Store
-from sandbox.base import Sandbox
 from sandbox.program import Execution, python_script
 
 MAX_CHARACTERS = 60_000
@@ -121,20 +119,12 @@ class Decision:
 class Decider:
     """Decides between finalists by `options.selection`. Saves every conversation."""
 
-    def __init__(
-        self,
-        model: Model | None,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        store: Store,
-        options: Options,
-    ) -> None:
+    def __init__(self, workspace: Workspace, model: Model | None) -> None:
         """Without a `model`, it takes the first finalist."""
         self._model = model
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._store = store
-        self._options = options
+        self._workspace = workspace
+        self._store = workspace.store
+        self._options = workspace.options
 
     async def decide(
         self,
@@ -161,7 +151,7 @@ class Decider:
         if model is None or method not in ("evidence", "machine", "model", "top3"):
             return Decision(pool[0], decider_without_model(standings, method))
         diffs = [standings.table.candidates[c].patch.diff for c in pool]
-        edited = await read_edited_files(self._codebase, diffs)
+        edited = await read_edited_files(self._workspace.codebase, diffs)
         given = {file.path for file in files}
         shown = [*files, *(file for file in edited if file.path not in given)]
         finalists = describe_finalists(
@@ -205,7 +195,8 @@ class Decider:
         async def run(script: str, candidate: int) -> Execution:
             diffs = (standings.table.candidates[candidate].patch.diff,)
             seconds = self._options.execution_seconds
-            return await self._sandbox.run(python_script(script, diffs=diffs, seconds=seconds))
+            program = python_script(script, diffs=diffs, seconds=seconds)
+            return await self._workspace.sandbox.run(program)
 
         settled = await settle(finalists, ask, run)
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
@@ -218,13 +209,7 @@ class Decider:
         self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool
     ) -> DiscriminatingMachine:
         return DiscriminatingMachine(
-            model,
-            self._sandbox,
-            self._options,
-            issue=issue,
-            finalists=finalists,
-            show_votes=ours,
-            weigh=ours,
+            self._workspace, model, issue=issue, finalists=finalists, ours=ours
         )
 
     async def _converse(

@@ -17,6 +17,7 @@ from pipeline.languages.registry import LANGUAGES
 from pipeline.machine import Machine
 from pipeline.models.base import Message, Model
 from pipeline.replies import Malformed, Tag, only_tag, some_tags
+from pipeline.resources import Workspace
 from pipeline.selection.finalists import Finalists
 from pipeline.state import ReplyKind, State
 from prompts.templates import render
@@ -197,29 +198,26 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
 
     def __init__(
         self,
+        workspace: Workspace,
         model: Model,
-        sandbox: Sandbox,
-        options: Options,
         *,
         issue: Issue,
         finalists: Finalists,
-        show_votes: bool = True,
-        weigh: bool = False,
+        ours: bool,
     ) -> None:
-        """`show_votes` adds the vote table to the first question; `weigh` lets only scripts count
-        that separate candidates steadily, and decides by these when the model does not. The paper
-        does neither."""
+        """`ours`, unlike the paper: the first question shows the vote table, only scripts count
+        that separate candidates steadily, and these decide when the model does not."""
+        options = workspace.options
         # Table 4 of CodeMonkeys: the selection is greedy.
         super().__init__(
             model, call="selecting", attempts=options.selection_attempts, temperature=0.0
         )
-        self._sandbox = sandbox
+        self._sandbox = workspace.sandbox
         self._seconds = options.execution_seconds
         self._issue = issue
         self._table = finalists.table
         self._finalists = finalists
-        self._show_votes = show_votes
-        self._separation = Separation(sandbox, self._seconds) if weigh else None
+        self._separation = Separation(self._sandbox, self._seconds) if ours else None
 
     @property
     def system(self) -> str:
@@ -241,7 +239,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             for letter, c, suite in _rows(self._finalists)
         ]
         number, test, separates = _find_script(table, self._finalists.indices)
-        show_votes = self._show_votes and bool(table.tests)
+        show_votes = self._separation is not None and bool(table.tests)
         # Another order of the same candidates, and other pairs of them, share this prefix.
         context = render("selecting/context", issue=self._issue, files=self._finalists.files)
         pending = render(

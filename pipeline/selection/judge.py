@@ -10,19 +10,15 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import agree, pluralize
 from pipeline.data.code_places import SourceFile
-from pipeline.data.options import Options
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
 from pipeline.models.base import Model, Reward
-from pipeline.models.wrappers import UNLIMITED, RunClock
 from pipeline.regression.suite import RegressionSuite
-from pipeline.resources import Resources
+from pipeline.resources import Workspace
 from pipeline.selection.controls import Controls, find_self_serving
 from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
 from pipeline.selection.explain import explain_choice, explain_skipped
@@ -37,18 +33,16 @@ from pipeline.selection.verdict import (
     name_edits,
 )
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
-from pipeline.store import Store
-from sandbox.base import Sandbox
 from sandbox.frozen import replace
 
 
 class SuiteResults:
     """The results of one judgement, by diff. Each is saved."""
 
-    def __init__(self, suite: RegressionSuite, store: Store, options: Options) -> None:
+    def __init__(self, suite: RegressionSuite, workspace: Workspace) -> None:
         self._suite = suite
-        self._store = store
-        self._options = options
+        self._store = workspace.store
+        self._options = workspace.options
         self._near: dict[str, SuiteReport] = {}
         self.reports: dict[str, SavedSuiteReport] = {}
 
@@ -109,37 +103,18 @@ class Judge:
     """Chooses among edits by `options.selection`. Saves every execution and reply."""
 
     def __init__(
-        self,
-        model: Model | None,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        store: Store,
-        options: Options,
-        *,
-        reward: Reward | None = None,
-        clock: RunClock = UNLIMITED,
-        report: Callable[[str], None] | None = None,
+        self, workspace: Workspace, *, model: Model | None, reward: Reward | None = None
     ) -> None:
         """Without a `model`, methods that ask one take the first finalist instead."""
+        self._workspace = workspace
+        self._store = workspace.store
+        self._options = workspace.options
         self._asks_model = model is not None
-        model = clock.limit(model, "choice") if model else None
-        self._decider = Decider(model, sandbox, codebase, store, options)
-        self._sandbox = sandbox
-        self._codebase = codebase
-        self._store = store
-        self._options = options
+        model = workspace.clock.limit(model, "choice") if model else None
+        self._decider = Decider(workspace, model)
         self._reward = reward
-        self._report = report or _say_nothing
-        self._suite = RegressionSuite(codebase, sandbox, store, options, clock, report)
-        self._results = SuiteResults(self._suite, store, options)
-
-    @classmethod
-    def of(cls, resources: Resources, *, reward: Reward | None) -> Judge:
-        """The judge of one run of the whole pipeline."""
-        r = resources
-        report = partial(r.progress, "selection") if r.progress else None
-        parts = (r.model, r.sandbox, r.codebase, r.store, r.options)
-        return cls(*parts, reward=reward, clock=r.clock, report=report)
+        self._suite = RegressionSuite(workspace)
+        self._results = SuiteResults(self._suite, workspace)
 
     async def judge(
         self,
@@ -171,7 +146,7 @@ class Judge:
         )
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, tests)
-        self._report(_describe_votes(table))
+        self._workspace.say(_describe_votes(table))
         if reason := self._no_fix_reason(table, reproduced=reproduced):
             return await self._save_verdict(
                 table, Verdict(method=method, chosen=None, reason=reason)
@@ -189,7 +164,7 @@ class Judge:
         if method == "evidence":
             await self._results.load_near(table)
         if self._asks_model and len(pool) > 1:
-            self._report(f"comparing the best {len(pool)} edits")
+            self._workspace.say(f"Comparing the best {len(pool)} edits.")
         decision = await self._decider.decide(
             issue, standings, pool, files=files, reports=self._results.list_known()
         )
@@ -221,23 +196,11 @@ class Judge:
     async def _vote(
         self, candidates: Sequence[Candidate], tests: Sequence[TestScript]
     ) -> VoteTable:
-        options = self._options
-        seconds = options.execution_seconds
-        table = await vote(
-            candidates, sandbox=self._sandbox, store=self._store, seconds=seconds, tests=tests
-        )
-        controls = Controls(self._codebase, self._sandbox, self._store, seconds)
-        table = await controls.reject_forgers(table)
+        table = await vote(candidates, self._workspace, tests=tests)
+        table = await Controls(self._workspace).reject_forgers(table)
         table = replace(table, self_serving=find_self_serving(table, candidates, tests))
-        flaky = await find_flaky_tests(
-            table,
-            voting_tests(table, all_tests=options.all_tests_vote),
-            sandbox=self._sandbox,
-            store=self._store,
-            seconds=seconds,
-            repeats=options.repeat_tests,
-        )
-        return replace(table, flaky=flaky)
+        voters = voting_tests(table, all_tests=self._options.all_tests_vote)
+        return replace(table, flaky=await find_flaky_tests(table, voters, self._workspace))
 
     def _no_fix_reason(self, table: VoteTable, *, reproduced: bool) -> NoFixReason | None:
         if not table.candidates:
@@ -324,7 +287,8 @@ class Judge:
         await self._store.save(f"verdict/{verdict.method}", verdict)
         if verdict.chosen is not None:
             name = name_edits(table, verdict.order)[verdict.chosen]
-            self._report(f"edit {name} is chosen: {verdict.confidence:.0%} likely to be right")
+            sure = f"{verdict.confidence:.0%} likely to be right"
+            self._workspace.say(f"Edit {name} is chosen: {sure}.")
         return Judgement(table, verdict)
 
 
@@ -360,13 +324,8 @@ def _tell_skipped(
 def _describe_votes(table: VoteTable) -> str:
     """How many edits pass every script that fails without them, for the progress of a run."""
     scripts = reproducing_tests(table)
-    edits = len(table.candidates)
     if not scripts:
-        return f"no script tells anything of {pluralize(edits, 'edit')}"
+        return "No script reports the issue."
     passing = sum(all(runs[at].passed for at in scripts) for runs in table.runs)
-    verb = agree(passing, "passes", "pass")
-    return f"{passing} of {pluralize(edits, 'edit')} {verb} every script"
-
-
-def _say_nothing(_: str) -> None:
-    """Nobody is told how far it is."""
+    edits = pluralize(len(table.candidates), "edit")
+    return f"{passing} of {edits} {agree(passing, 'passes', 'pass')} every script."

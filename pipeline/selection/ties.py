@@ -31,7 +31,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
-from pipeline.store import Store
+from pipeline.store import Store, load_or_run
 from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -63,14 +63,15 @@ async def compare_by_brought_tests(
         return standings
     text = "\0".join(candidate.patch.diff for candidate in standings.table.candidates)
     key = f"alike/{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-    found = await store.load(key, ComparedEdits)
-    if found is None:
+
+    async def compare() -> ComparedEdits:
         behaves_as = [entry.behaves_as for entry in standings.entries]
         fails: list[tuple[FailedTests, ...]] = [()] * len(behaves_as)
         for group in groups:
             await _part(standings, group, suite, behaves_as, fails)
-        found = ComparedEdits(behaves_as=tuple(behaves_as), fails=tuple(fails))
-        await store.save(key, found)
+        return ComparedEdits(behaves_as=tuple(behaves_as), fails=tuple(fails))
+
+    found = await load_or_run(store, key, ComparedEdits, compare)
     entries = tuple(
         replace(entry, behaves_as=same, fails=fails)
         for entry, same, fails in zip(standings.entries, found.behaves_as, found.fails, strict=True)
@@ -237,11 +238,11 @@ async def score_candidates(
     async def one(candidate: int) -> float:
         diff = table.candidates[candidate].patch.diff
         key = f"orm/{hashlib.sha256(diff.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-        saved = await store.load(key, SavedScore)
-        if saved is None:
-            saved = SavedScore(score=await reward.score(issue, diff))
-            await store.save(key, saved)
-        return saved.score
+
+        async def score() -> SavedScore:
+            return SavedScore(score=await reward.score(issue, diff))
+
+        return (await load_or_run(store, key, SavedScore, score)).score
 
     try:
         scores = await gather_bounded(_CONCURRENCY, (one(candidate) for candidate in candidates))

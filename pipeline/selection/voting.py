@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript, VoteTable
 from pipeline.edits.suspicious import is_irrelevant
-from pipeline.store import Store, load_or_run
+from pipeline.resources import Workspace
+from pipeline.store import load_or_run
 from prompts.text import shorten, strip_ansi
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, Execution, python_script, repeat_environment
@@ -32,12 +32,7 @@ class VoteRow(Frozen):
 
 
 async def vote(
-    candidates: Sequence[Candidate],
-    *,
-    sandbox: Sandbox,
-    store: Store,
-    seconds: float,
-    tests: Sequence[TestScript] = (),
+    candidates: Sequence[Candidate], workspace: Workspace, *, tests: Sequence[TestScript] = ()
 ) -> VoteTable:
     """Run all candidates against their distinct tests and `tests` from other sources.
 
@@ -53,8 +48,11 @@ async def vote(
     for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
         # An edit from elsewhere is checked for applying even if there is no test.
         scripts = columns or ((TestScript(text=""),) if diff in foreign else ())
-        rows[diff] = await _load_or_run_row(diff, scripts, sandbox, store, seconds)
-    why = {c: _rejection_reason(c, rows[c.patch.diff]) for c in candidates}
+        rows[diff] = await _load_or_run_row(diff, scripts, workspace)
+    why = {
+        c: rows[c.patch.diff].rejected if c.patch.diff.strip() else "It changes nothing."
+        for c in candidates
+    }
     fit = tuple(c for c in candidates if not why[c])
     return VoteTable(
         candidates=fit,
@@ -80,19 +78,14 @@ def earlier_revisions(
 
 
 async def find_flaky_tests(
-    table: VoteTable,
-    tests: Sequence[int],
-    *,
-    sandbox: Sandbox,
-    store: Store,
-    seconds: float,
-    repeats: int,
+    table: VoteTable, tests: Sequence[int], workspace: Workspace
 ) -> tuple[int, ...]:
     """Find the flaky tests among `tests`: they end differently when run again on the same code.
 
-    Each runs `repeats` more times on the unedited code, and on the best candidate that passes it:
-    at most 2 x `tests` x `repeats` executions, saved under `votes/again-<digest>`.
+    Each runs `Options.repeat_tests` more times on the unedited code, and as often on the best
+    candidate that passes it. The executions are saved under `votes/again-<digest>`.
     """
+    repeats = workspace.options.repeat_tests
 
     async def is_flaky(test: int) -> bool:
         script = table.tests[test]
@@ -101,9 +94,7 @@ async def find_flaky_tests(
         if passing is not None:
             seen.append((table.candidates[passing].patch.diff, table.runs[passing][test]))
         for diff, first in seen:
-            again = await _load_or_run_row(
-                diff, [script] * repeats, sandbox, store, seconds, repeated=True
-            )
+            again = await _load_or_run_row(diff, [script] * repeats, workspace, repeated=True)
             if any(run_outcome(run) != run_outcome(first) for run in again.runs):
                 return True
         return False
@@ -140,54 +131,31 @@ def suspect_files(table: VoteTable) -> tuple[str, ...]:
     return tuple(sorted(paths, key=lambda path: (-paths[path], path)))
 
 
-def _rejection_reason(candidate: Candidate, row: VoteRow) -> str:
-    return row.rejected if candidate.patch.diff.strip() else "It changes nothing."
-
-
 async def _load_or_run_row(
-    diff: str,
-    tests: Sequence[TestScript],
-    sandbox: Sandbox,
-    store: Store,
-    seconds: float,
-    *,
-    repeated: bool = False,
+    diff: str, tests: Sequence[TestScript], workspace: Workspace, *, repeated: bool = False
 ) -> VoteRow:
     """Load or run the tests with `diff`; `repeated`: each test repeats an earlier run."""
     parts = "\0".join([diff, *(test.text for test in tests)])
     digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     key = f"votes/{'again-' if repeated else ''}{digest}"
     envs = [repeat_environment(n + 1) if repeated else NO_ENV for n in range(len(tests))]
-    with_envs = zip(tests, envs, strict=True)
-    return await load_or_run(
-        store, key, VoteRow, lambda: _execute(diff, with_envs, sandbox, seconds)
-    )
-
-
-async def _execute(
-    diff: str,
-    tests: Iterable[tuple[TestScript, Mapping[str, str]]],
-    sandbox: Sandbox,
-    seconds: float,
-) -> VoteRow:
     diffs = (diff,) if diff else ()
-    try:
-        runs = await gather_bounded(
-            _CONCURRENCY,
-            (
-                sandbox.run(python_script(test.text, diffs=diffs, seconds=seconds, env=env))
-                for test, env in tests
-            ),
-        )
-    except PatchRejected as rejected:
-        return VoteRow(
-            runs=(), rejected=shorten(str(rejected), _MAX_OUTPUT_CHARACTERS) or "It does not apply."
-        )
-    return VoteRow(runs=tuple(map(_trim, runs)))
+    seconds = workspace.options.execution_seconds
 
+    async def execute(test: TestScript, env: Mapping[str, str]) -> Execution:
+        program = python_script(test.text, diffs=diffs, seconds=seconds, env=env)
+        run = await workspace.sandbox.run(program)
+        return replace(run, output=shorten(strip_ansi(run.output), _MAX_OUTPUT_CHARACTERS))
 
-def _trim(run: Execution) -> Execution:
-    return replace(run, output=shorten(strip_ansi(run.output), _MAX_OUTPUT_CHARACTERS))
+    async def execute_all() -> VoteRow:
+        try:
+            runs = await gather_bounded(_CONCURRENCY, map(execute, tests, envs))
+        except PatchRejected as rejected:
+            why = shorten(str(rejected), _MAX_OUTPUT_CHARACTERS)
+            return VoteRow(runs=(), rejected=why or "It does not apply.")
+        return VoteRow(runs=tuple(runs))
+
+    return await load_or_run(workspace.store, key, VoteRow, execute_all)
 
 
 def is_good_enough(table: VoteTable, candidate: int) -> bool:

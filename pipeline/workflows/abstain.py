@@ -24,13 +24,12 @@ from pipeline.edits.external import MOST_CONTENT, diff_commits
 from pipeline.generation.testing import NOT_FIXED, TestingState
 from pipeline.models.base import ModelUnavailable
 from pipeline.replies import NothingToFix
-from pipeline.resources import Resources
+from pipeline.resources import Resources, Workspace
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.scoring.confidence import explain_recalibration
 from pipeline.selection.verdict import Judgement, rank_edits
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.state import Phase
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.frozen import Frozen
 from sandbox.program import python_script, repeat_environment
@@ -57,10 +56,10 @@ class Lineage:
     difference to the earlier commit applied.
     """
 
-    def __init__(self, codebase: Codebase, sandbox: Sandbox, seconds: float) -> None:
-        self._codebase = codebase
-        self._sandbox = sandbox
-        self._seconds = seconds
+    def __init__(self, workspace: Workspace) -> None:
+        self._codebase = workspace.codebase
+        self._sandbox = workspace.sandbox
+        self._seconds = workspace.options.execution_seconds
         self._diffs: dict[int, str | None] = {}
         self._lock = asyncio.Lock()
         self._findings: dict[tuple[str, int, int], Finding] = {}
@@ -195,7 +194,7 @@ async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> No
         return None
     if saved := await store.load(TRIAGE_KEY, Triage):
         return saved.result
-    await resources.report("context", f"writing {_FIRST} scripts that reproduce the issue")
+    await resources.begin("context", f"Writing {_FIRST} scripts that reproduce the issue.")
     written = await _write_tests(write_test, range(_FIRST))
     if all(state and _sees_nothing(state) for state in written):
         written += await _write_tests(write_test, range(_FIRST, count))
@@ -248,8 +247,7 @@ async def _find_fix(states: Sequence[TestingState], resources: Resources) -> NoF
     scripts = [state.scripts[-1] for state in states if _passes(state)]
     if len(scripts) < _FIRST or 2 * len(scripts) <= len(states):
         return None
-    seconds = resources.options.execution_seconds
-    lineage = Lineage(resources.codebase, resources.sandbox, seconds)
+    lineage = Lineage(resources)
     await lineage.read()
     for script in dict.fromkeys(scripts):
         fix = await lineage.find_fix(script)

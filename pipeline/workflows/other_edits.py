@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from pipeline import reasons
-from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.concurrency import gather_bounded
 from pipeline.data.code_places import Context
-from pipeline.data.options import Options
 from pipeline.data.suite_reports import SuiteReport, TestOutcome, read_test_outcome
 from pipeline.data.types import (
     Candidate,
@@ -18,6 +16,7 @@ from pipeline.data.types import (
     Issue,
     JudgedEdits,
     NoFix,
+    Patch,
     Reproduction,
     Selection,
     TestScript,
@@ -25,12 +24,10 @@ from pipeline.data.types import (
 )
 from pipeline.regression.suite import RegressionSuite
 from pipeline.reproduction.mechanical import show_script
-from pipeline.resources import Resources
+from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import build_standings
 from pipeline.selection.verdict import assign_letters, rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
-from pipeline.store import Store
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution, Program
@@ -39,7 +36,7 @@ MAX_TRIED = 10
 _CONCURRENCY = 4
 
 
-async def try_others(chosen: Selection, resources: Resources) -> Selection:
+async def try_others(chosen: Selection, workspace: Workspace) -> Selection:
     """Add the results of the reproduction test with the other edits to the evidence of `chosen`.
 
     At most `MAX_TRIED` edits are tried, best first, each once; none when the time is over.
@@ -48,19 +45,15 @@ async def try_others(chosen: Selection, resources: Resources) -> Selection:
         SandboxUnavailable: no container could be started or reached.
     """
     proof = chosen.evidence
-    late = resources.clock.seconds_left("reproduction") <= 0
+    late = workspace.clock.seconds_left("reproduction") <= 0
     if late or not proof.reproduction.is_committed:
         return chosen
-    edits, sandbox, options = proof.votes.candidates, resources.sandbox, resources.options
+    edits = proof.votes.candidates
     diffs = [edits[c].patch.diff for c in rank_result(chosen)[:MAX_TRIED]]
     others = [diff for diff in diffs if diff != chosen.candidate.patch.diff]
     runs = await gather_bounded(
         _CONCURRENCY,
-        (
-            run_reproduction(proof.reproduction, Candidate(sample=0, patch=edit), sandbox, options)
-            for diff in others
-            for edit in [next(one.patch for one in edits if one.patch.diff == diff)]
-        ),
+        (run_reproduction(proof.reproduction, Patch(diff=diff), workspace) for diff in others),
     )
     known: dict[str, TestOutcome] = {
         diff: read_test_outcome(run) for diff, run in zip(others, runs, strict=True)
@@ -70,18 +63,14 @@ async def try_others(chosen: Selection, resources: Resources) -> Selection:
     return replace(chosen, evidence=replace(proof, reproduced=reproduced))
 
 
-async def run_reproduction(
-    test: Reproduction, candidate: Candidate, sandbox: Sandbox, options: Options
-) -> Execution:
-    """Run the reproduction test with `candidate`; the result has no exit code if it does not
-    apply."""
+async def run_reproduction(test: Reproduction, patch: Patch, workspace: Workspace) -> Execution:
+    """Run the reproduction test with `patch`; the result has no exit code if it does not apply."""
     # The test's version of a file wins: an edit may contain its own tests.
-    rest = remove_files(candidate.patch.diff, list_paths(test.diff))
+    rest = remove_files(patch.diff, list_paths(test.diff))
     diffs = tuple(filter(None, (test.diff, rest)))
     try:
-        return await sandbox.run(
-            Program(test.command, diffs=diffs, seconds=options.execution_seconds)
-        )
+        seconds = workspace.options.execution_seconds
+        return await workspace.sandbox.run(Program(test.command, diffs=diffs, seconds=seconds))
     except PatchRejected as rejected:  # the edit has its own file at that path
         return Execution(exit_code=None, output=str(rejected), seconds=0, ending=Ending.EXIT)
 
@@ -96,10 +85,7 @@ async def substitute_candidate(
     test: Reproduction,
     by: str,
     issue: Issue,
-    codebase: Codebase,
-    sandbox: Sandbox,
-    store: Store,
-    options: Options,
+    workspace: Workspace,
 ) -> Selection:
     """Select candidate `at` of the same table, requested by the person `by`.
 
@@ -111,7 +97,8 @@ async def substitute_candidate(
     """
     proof = chosen.evidence
     candidate = proof.votes.candidates[at]
-    suite = RegressionSuite(codebase, sandbox, store, options)
+    options = workspace.options
+    suite = RegressionSuite(workspace)
     report = await suite.compare(candidate.patch.diff)
     known = await asyncio.to_thread(
         build_standings,

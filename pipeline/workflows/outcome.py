@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.codebase.commit import Codebase
 from pipeline.context.finder import CONTEXT_KEY, ContextFinder
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.scan import OnScanProgress
@@ -16,9 +15,7 @@ from pipeline.data.types import NoFix, Selection
 from pipeline.localisation.process_reward import ProcessReward
 from pipeline.localisation.tree_search import SEARCH_END_KEY, SEARCH_KEY
 from pipeline.models.base import Model, ModelProfile, Reward
-from pipeline.resources import Progress, Resources
 from pipeline.store import Store
-from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
 
 EFFECTIVE_KEY = "effective"
@@ -43,25 +40,6 @@ class Models:
     """Further solvers of a mixture, by the names that its generators give them."""
     embedding_ranker: EmbeddingRanker | None = None
     """Helps to order the files by similarity to the issue; None: words alone decide."""
-
-    def to_resources(
-        self,
-        sandbox: Sandbox,
-        codebase: Codebase,
-        store: Store,
-        options: Options,
-        progress: Progress | None = None,
-    ) -> Resources:
-        """What the steps of a run work with."""
-        return Resources(
-            self.solver,
-            sandbox,
-            codebase,
-            store,
-            options,
-            progress=progress,
-            solvers=self.solvers,
-        )
 
 
 class EffectiveSetup(Frozen):

@@ -9,10 +9,10 @@ from pipeline.data.options import Options
 from pipeline.data.types import Issue, TestScript, Usage
 from pipeline.generation.diversity import assign_generators
 from pipeline.generation.exploring import CONTEXT_TOKENS
-from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
+from pipeline.generation.testing import NOT_FIXED, write_script
 from pipeline.localisation.tree_search import find_beam
 from pipeline.models.base import ModelProfile
-from pipeline.resources import Resources, drive_on_budget
+from pipeline.resources import Resources
 from sandbox.frozen import Frozen
 from sandbox.program import Execution
 
@@ -54,15 +54,12 @@ async def plan(issue: Issue, context: Context, resources: Resources) -> Plan:
     Raises:
         ModelError, SandboxError: call again to resume.
     """
-    model, options = resources.model, resources.options
-    machine = TestingMachine(model, resources.sandbox, issue, options, sample=0)
-    state = await drive_on_budget(machine, TestingState, resources.store, "testing/0")
-    best = state.best()
+    best = (await write_script(issue, resources, sample=0)).best()
     return Plan(
         files=tuple(file.path for file in context.files),
         script=best[0] if best else None,
         run=best[1] if best else None,
-        estimate=estimate_cost(context, model.profile, options),
+        estimate=estimate_cost(context, resources.model.profile, resources.options),
     )
 
 
@@ -105,12 +102,12 @@ def assumption(estimate: CostEstimate) -> str:
 
 
 def samples_sentence(estimate: CostEstimate, options: Options) -> str:
-    """What is about to be written and its approximate cost, in words."""
+    """What is about to be written and its approximate cost, as a sentence."""
     wave, samples = options.first_wave, options.samples
     number = f"{wave} to {samples}" if options.adaptive and samples > wave else f"{samples}"
     what = "a script and an edit" if number == "1" else f"{number} scripts and edits"
     price = f"; all of it costs about ${estimate.dollars:.2f}" if estimate.dollars else ""
-    return f"writing {what}{price}{assumption(estimate) if price else ''}"
+    return f"Writing {what}{price}{assumption(estimate) if price else ''}."
 
 
 def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> Usage:

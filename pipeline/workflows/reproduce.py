@@ -118,7 +118,7 @@ class ReproductionStep:
         found = own.reproduction
         try:
             plan = None if found else await self._plan_test(places)
-            self._report(_describe_work(plan, brought=found is not None))
+            self._resources.say(_describe_work(plan, brought=found is not None))
             state = await self._ask(issue, candidate, script, plan, at)
             words = _choose_words(state, words)
             found = state.reproduction if is_finished(state) else found
@@ -223,10 +223,6 @@ class ReproductionStep:
         )
         return await drive(machine, ReproductionState, self._resources.store, f"reproduction/{at}")
 
-    def _report(self, detail: str) -> None:
-        if self._resources.progress:
-            self._resources.progress("reproduction", detail)
-
     async def _plan_test(self, places: _Places) -> TestPlan | None:
         """Plan the model's test; None if it has no place or no runner."""
         runners = places.working.runners
@@ -251,8 +247,8 @@ class ReproductionStep:
 def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:
     """What the model is about to be asked for; the edit may have `brought` its own test."""
     if brought:
-        return "describing the edit, which brought its own test"
-    return "writing the regression test" if plan else "describing the edit"
+        return "Describing the edit, which brought its own test."
+    return "Writing the regression test." if plan else "Describing the edit."
 
 
 def _choose_words(state: ReproductionState, other: _Words) -> _Words:

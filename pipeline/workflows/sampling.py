@@ -12,6 +12,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_all
 from pipeline.data.code_places import Context, Habits, Located
 from pipeline.data.options import Generator
+from pipeline.data.progress import Written
 from pipeline.data.types import Candidate, Issue, NoFix, Patch, VoteTable
 from pipeline.generation.diversity import (
     Direction,
@@ -26,7 +27,7 @@ from pipeline.generation.diversity import (
 )
 from pipeline.generation.editing import EditingMachine, EditingState, opening
 from pipeline.generation.exploring import ExploringMachine, ExploringState, cut_context
-from pipeline.generation.testing import NOT_FIXED, TestingMachine, TestingState
+from pipeline.generation.testing import NOT_FIXED, TestingState, write_script
 from pipeline.localisation.stages import show_located
 from pipeline.models.base import Model, ModelUnavailable
 from pipeline.models.wrappers import CacheWarmup
@@ -49,16 +50,8 @@ async def vote_on_revisions(table: VoteTable, resources: Resources) -> None:
         state = await resources.store.load(f"editing/{candidate.sample}", EditingState)
         revisions[candidate.sample] = state.patches if state else []
     edits = [edit for edits in earlier_revisions(table, revisions).values() for edit in edits]
-    await resources.report(
-        "votes", f"running every test on earlier versions of the edits ({len(edits)})"
-    )
-    await vote(
-        edits,
-        sandbox=resources.sandbox,
-        store=resources.store,
-        seconds=resources.options.execution_seconds,
-        tests=table.tests,
-    )
+    resources.say(f"Running every test on earlier versions of the edits ({len(edits)}).")
+    await vote(edits, resources, tests=table.tests)
 
 
 QUORUM = 2 / 3
@@ -171,17 +164,12 @@ class Sampler:
         # What shares an opening: it is cached once.
         self._warmed_up: dict[tuple[Generator, int], Model] = {}
         self._starts: Sequence[_Start] = ()
-        self._sandbox = resources.sandbox
         self._store = resources.store
         self._options = resources.options
         self._codebase = resources.codebase
         self._habits = Habits()
         early = resources.options.nearby_seconds > 0
-        self._own_tests = (
-            NearbyTests(resources.codebase, self._sandbox, self._store, self._options)
-            if early
-            else None
-        )
+        self._own_tests = NearbyTests(resources) if early else None
 
     async def sample(self, issue: Issue, context: Context) -> list[Candidate] | NoFix:
         """Draw one candidate for each sample with an edit, in sample order; at least one.
@@ -240,10 +228,8 @@ class Sampler:
             nonlocal ready
             found = await self._write_edit(issue, sample, direction)
             ready += 1
-            if self._resources.progress:
-                written = agree(ready, "is written", "are written")
-                edits = pluralize(wave.stop, "edit")
-                self._resources.progress("samples", f"{ready} of {edits} {written}")
+            verb, edits = agree(ready, "is", "are"), pluralize(wave.stop, "edit")
+            self._resources.say(f"{ready} of {edits} {verb} written.")
             return found
 
         async def run_independent(number: int) -> Sample:
@@ -285,9 +271,8 @@ class Sampler:
 
     async def _write_test(self, issue: Issue, number: int) -> Sample:
         model = self._find_model(self._generators[number])
-        machine = TestingMachine(model, self._sandbox, issue, self._options, sample=number)
-        test = await drive_on_budget(machine, TestingState, self._store, f"testing/{number}")
-        return Sample(number, test)
+        resources = dataclasses.replace(self._resources, model=model)
+        return Sample(number, await write_script(issue, resources, sample=number))
 
     async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
         seed = sample.test.best()
@@ -305,13 +290,17 @@ class Sampler:
         task = EditTask(
             issue, start.context, number, seed, self._own_tests, direction, self._habits
         )
+        resources.report(Written("edit", number, is_done=False))
+        edit: EditingState
         if generator.machine == "explore":
             explorer = ExploringMachine(resources, task)
-            found = await drive_on_budget(explorer, ExploringState, self._store, key)
-            return Sample(number, sample.test, found)
-        fitted = fit_context(start.context, model, self._model)
-        machine = EditingMachine(resources, dataclasses.replace(task, context=fitted))
-        edit = await drive_on_budget(machine, EditingState, self._store, key)
+            edit = await drive_on_budget(explorer, ExploringState, self._store, key)
+        else:
+            fitted = fit_context(start.context, model, self._model)
+            machine = EditingMachine(resources, dataclasses.replace(task, context=fitted))
+            edit = await drive_on_budget(machine, EditingState, self._store, key)
+        if edit.phase is not Phase.OUT_OF_BUDGET:
+            resources.report(Written("edit", number, is_done=True))
         return Sample(number, sample.test, edit)
 
     def _find_model(self, generator: Generator) -> Model:
@@ -334,8 +323,7 @@ class Sampler:
         ]
         sound = {s.number for s in alone if s.edit and not any(s.edit.broken[-1:])}
         # The choice uses this same table if this was the last wave: its rows are saved.
-        seconds = self._options.execution_seconds
-        table = await vote(candidates, sandbox=self._sandbox, store=self._store, seconds=seconds)
+        table = await vote(candidates, self._resources)
         sources = len(set(self._generators[: len(samples)]))
         least = self._options.agreement
         return is_enough(table, sound, len(alone), least=least, sources=sources)

@@ -9,7 +9,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import read_test_outcome
 from pipeline.edits.patches import create_patch
-from sandbox.base import Sandbox
+from pipeline.resources import Workspace
 from sandbox.frozen import Frozen
 from sandbox.program import Ending, Execution, Program, repeat_environment
 
@@ -46,26 +46,27 @@ class Verification(Frozen):
 
 
 async def verify(
-    codebase: Codebase,
+    workspace: Workspace,
     changes: Mapping[str, bytes | None],
     *,
     test: str,
     test_files: Sequence[str],
     command: Sequence[str],
-    sandbox: Sandbox,
     times: int,
-    seconds: float,
 ) -> Verification:
     """Run the test file `test`, which is in `changes` or `codebase`.
 
-    The side without the change contains only the `test_files` among `changes`. `sandbox` holds
-    `codebase`; `changes` have the form that `create_patch` takes. Errors of the sandbox propagate.
+    The side without the change contains only the `test_files` among `changes`, which have the form
+    that `create_patch` takes. Errors of the sandbox propagate.
     """
+    codebase, seconds = workspace.codebase, workspace.options.execution_seconds
     after = await _create_diffs(codebase, changes)
     alone = {path: changes[path] for path in test_files if path in changes}
     before = await _create_diffs(codebase, alone)
     runs = await gather_all(
-        sandbox.run(Program(command, diffs=diffs, seconds=seconds, env=repeat_environment(number)))
+        workspace.sandbox.run(
+            Program(command, diffs=diffs, seconds=seconds, env=repeat_environment(number))
+        )
         for diffs in (before, after)
         for number in range(times)
     )

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from bot.data.job import Job, OnProgress, Outcome, PlanOutcome, SolveOutcome, VerificationRequest
+from bot.data.job import Job, Outcome, PlanOutcome, SolveOutcome, VerificationRequest
 from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
+from pipeline.data.progress import Doing, OnProgress
 from pipeline.data.types import NoFix, Selection, TestScript, Usage
 from pipeline.models.metering import Meter
 from pipeline.store import Store
@@ -71,7 +72,7 @@ class FakeRunner(PipelineRunner):
     ) -> SolveOutcome:
         await self._pass_gate(job, store)
         self.jobs.append(job)
-        on_progress("Looking through 3 files.")
+        on_progress(Doing("Looking through 3 files."))
         if isinstance(self.answer, Exception):
             raise self.answer
         if self._saves:
@@ -89,7 +90,7 @@ class FakeRunner(PipelineRunner):
     async def open_sandbox(
         self, job: Job, on_progress: OnProgress
     ) -> AsyncGenerator[tuple[str, Sandbox]]:
-        on_progress("Preparing the environment.")
+        on_progress(Doing("Preparing the environment."))
         yield "image", PassingSandbox()
 
     async def verify(

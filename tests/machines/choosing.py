@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pipeline.data.options import Options
 from pipeline.data.types import Issue, Selection
 from pipeline.solve import Solver
-from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
@@ -73,11 +72,8 @@ def solver(
 ) -> Solver:
     set_ = {"rankings": 1, "attempts": 4, "informed": 0, "selection": method, **options}
     return Solver(
-        models=Models(solver=model, scout=model, orm=reward),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / "store"),
-        options=Options.model_validate(set_),
+        Models(solver=model, scout=model, orm=reward),
+        shop.workspace(Options.model_validate(set_)),
     )
 
 

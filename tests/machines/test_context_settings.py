@@ -41,17 +41,15 @@ async def run(
     **fields: Any,
 ) -> Selection | NoFix:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
+    store = DirStore(shop.folder / f"store-{len(list(shop.folder.iterdir()))}")
     solver = Solver(
-        models=Models(
+        Models(
             solver=model,
             scout=model if scout else None,
             scout_counter=scout_counter,
             embedding_ranker=meaning,
         ),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / f"store-{len(list(shop.folder.iterdir()))}"),
-        options=options_of(config, fields),
+        shop.workspace(options_of(config, fields), store),
     )
     return await solver.solve(ISSUE)
 

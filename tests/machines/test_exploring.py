@@ -14,7 +14,6 @@ from pipeline.generation.diversity import EditTask
 from pipeline.generation.exploring import OUTPUT_BYTES, ExploringMachine, ExploringState
 from pipeline.machine import drive
 from pipeline.regression.near_tests import NearbyTests
-from pipeline.resources import Resources
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from sandbox.program import NO_GIT
@@ -40,10 +39,7 @@ def machine(shop: Shop, model: ScriptedModel, **options: object) -> ExploringMac
 def machine_shown(
     shop: Shop, model: ScriptedModel, sizes: Mapping[str, int], options: Mapping[str, object]
 ) -> ExploringMachine:
-    store = DirStore(shop.folder / "store")
-    resources = Resources(
-        model, shop.sandbox, shop.codebase, store, Options.model_validate(options)
-    )
+    resources = shop.workspace(Options.model_validate(options)).with_model(model)
     files = tuple(
         SourceFile(path=path, text=FILES.get(path, ""), tokens=tokens)
         for path, tokens in sizes.items()
@@ -298,8 +294,8 @@ async def test_an_edit_may_be_submitted_in_the_same_reply(shop: Shop) -> None:
 async def explore_with_near_tests(shop: Shop, *replies: Answer) -> ExploringState:
     """The end of a machine whose edit is run with the tests near it, and is taken."""
     store, model = DirStore(shop.folder / "store"), ScriptedModel({"exploring/0": replies})
-    resources = Resources(model, shop.sandbox, shop.codebase, store, Options())
-    near = NearbyTests(shop.codebase, shop.sandbox, store, Options())
+    resources = shop.workspace().with_model(model)
+    near = NearbyTests(resources)
     task = EditTask(ISSUE, Context(files=()), sample=0, own_tests=near)
     state = await drive(ExploringMachine(resources, task), ExploringState, store, "editing/0")
     assert state.phase is Phase.APPROVED

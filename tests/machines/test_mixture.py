@@ -8,7 +8,6 @@ from pipeline.data.options import Generator, Options
 from pipeline.data.types import Selection
 from pipeline.generation.diversity import assign_generators
 from pipeline.solve import Solver
-from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from tests.support.data.solver_shop import (
     APPROVE,
@@ -41,12 +40,11 @@ async def solve(
     """The selection, and the calls of either model."""
     first, second = ScriptedModel(answers(*fixed)), ScriptedModel(answers(*fixed), name="local-32b")
     solver = Solver(
-        models=Models(solver=first, scout=first, solvers={"local": second}),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / "store"),
-        options=Options.model_validate(
-            {"samples": 8, "rankings": 1, "informed": 0, "generators": MIXTURE, **options}
+        Models(solver=first, scout=first, solvers={"local": second}),
+        shop.workspace(
+            Options.model_validate(
+                {"samples": 8, "rankings": 1, "informed": 0, "generators": MIXTURE, **options}
+            )
         ),
     )
     result = await solver.solve(ISSUE)

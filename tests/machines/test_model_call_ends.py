@@ -59,11 +59,8 @@ async def service(*first: dict[str, object]) -> AsyncGenerator[tuple[Model, Reco
 
 async def solved(shop: Shop, model: Model, samples: int = 2) -> Selection | NoFix:
     solver = Solver(
-        models=Models(solver=model, scout=None),
-        sandbox=shop.sandbox,
-        codebase=shop.codebase,
-        store=DirStore(shop.folder / "store"),
-        options=Options(samples=samples, rankings=1, attempts=3),
+        Models(solver=model, scout=None),
+        shop.workspace(Options(samples=samples, rankings=1, attempts=3)),
     )
     return await solver.solve(ISSUE)
 

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
+from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.edits.external import LARGEST
 from pipeline.workflows.abstain import Lineage
@@ -52,19 +53,15 @@ def writing(*first: Sequence[Answer]) -> ScriptedModel:
 
 
 async def test_the_first_scripts_are_announced_when_they_are_begun(shop: Shop) -> None:
-    said: list[tuple[str, str]] = []
-
-    def tell(stage: str, detail: str) -> None:
-        said.append((stage, detail))
-
-    shop = dataclasses.replace(shop, tell=tell)
     scripts = [(GOOD_SCRIPT, NOW), (SHARP_SCRIPT, NOW)]
     shop, _ = await with_history(shop, FILES[TILL], FIXED)
     await shop.solver(writing(*scripts), samples=2).solve(ISSUE)
-    assert (said[0][0], "2 scripts" in said[0][1]) == ("context", True)
-    said.clear()
+    first = shop.events[0]
+    assert isinstance(first, StageBegan)
+    assert (first.stage, "2 scripts" in first.doing) == ("context", True)
+    shop.events.clear()
     await shop.solver(writing(), samples=2).solve(ISSUE)
-    assert said == [], "what is written already is not announced again"
+    assert shop.events == [], "what is written already is not announced again"
 
 
 async def test_a_fix_is_found_by_bisecting_and_nothing_but_tests_is_paid(shop: Shop) -> None:
@@ -88,7 +85,8 @@ async def test_many_changes_of_large_files_do_not_hide_the_commit(shop: Shop) ->
         await add_commit(git_dir, {TILL: till, "large.py": f"x = {number}\n{lines}"}, "Change")
     head = (await git(git_dir, "rev-parse", "HEAD")).decode().strip()
     codebase = await Codebase.open(git_dir, head)
-    lineage = Lineage(codebase, SubprocessSandbox(await codebase.build_tree()), 100)
+    sandbox = SubprocessSandbox(await codebase.build_tree())
+    lineage = Lineage(dataclasses.replace(shop, codebase=codebase, sandbox=sandbox).workspace())
     await lineage.read()
     text = GOOD_SCRIPT.partition("<script>\n")[2].partition("</script>")[0]
     assert await lineage.find_fix(text) == 1
@@ -98,13 +96,13 @@ async def test_commits_on_which_the_script_does_not_run_are_passed_over(shop: Sh
     buggy, broken = FILES[TILL], "def total(:\n"
     text = GOOD_SCRIPT.partition("<script>\n")[2].partition("</script>")[0]
     shop, _ = await with_history(shop, buggy, buggy, broken, buggy, *[FIXED] * 5)
-    lineage = Lineage(shop.codebase, shop.sandbox, 100)
+    lineage = Lineage(shop.workspace())
     await lineage.read()
     assert await lineage.find_fix(text) == 4
     assert await lineage.confirms(text, 4)
     # Where its parent cannot tell, the commit is not known.
     shop, _ = await with_history(shop, buggy, broken, FIXED)
-    lineage = Lineage(shop.codebase, shop.sandbox, 100)
+    lineage = Lineage(shop.workspace())
     await lineage.read()
     assert await lineage.find_fix(text) is None
 

@@ -51,12 +51,11 @@ async def test_tests_that_the_edit_brought_are_taken_and_only_words_are_asked_fo
     shop: Shop,
 ) -> None:
     both = GOOD_EDIT.removesuffix("</edit>") + OWN_TEST
-    told: list[str] = []
-    shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     result, model = await rung(shop, WORDS, edit=both)
     proof = result.evidence.reproduction
     assert (proof.rung, proof.path) == ("the edit's own tests", "tests/test_till.py")
-    assert told[-1].startswith("reproduction: ")
+    assert "brought its own test" in shop.said[-1]
+    assert not any("regression test" in sentence for sentence in shop.said)
     assert "shop/till.py" not in proof.diff
     assert len(model.conversations["reproduction"]) == 1
     assert result.is_proven
@@ -85,8 +84,6 @@ async def test_tests_of_the_edit_that_fail_with_it_are_named(shop: Shop) -> None
 async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_asked_for_again(
     shop: Shop,
 ) -> None:
-    told: list[str] = []
-    shop.tell = lambda _, detail: told.append(detail)
     retry = EXTENSION.removesuffix(WORDS)
     result, model = await rung(shop, USELESS, retry)
     proof = result.evidence.reproduction
@@ -96,7 +93,7 @@ async def test_the_nearest_test_file_is_extended_and_only_the_wrong_block_is_ask
     said = model.conversations["reproduction"]
     assert 'path="tests/test_till.py"' in said[0].text
     assert (result.evidence.title, result.evidence.notes) == ("Add up", ())
-    assert told[-1] == "writing the regression test"
+    assert "regression test" in shop.said[-1]
 
 
 async def test_tests_that_are_there_stay_and_a_new_file_may_be_sent_instead(shop: Shop) -> None:

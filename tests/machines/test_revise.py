@@ -10,7 +10,6 @@ from pipeline.data.code_places import SourceFile
 from pipeline.data.options import Options
 from pipeline.edits.patches import create_patch
 from pipeline.models.base import ModelRefused
-from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore
 from pipeline.workflows.revise import Revision, RevisionTask, revise, split_replies
@@ -46,8 +45,8 @@ async def revised(
             **fields,
         }
     )
-    store, options = DirStore(tmp_path / "store"), Options(attempts=4)
-    result = await revise(task, Resources(model, shop.sandbox, shop.codebase, store, options))
+    workspace = shop.workspace(Options(attempts=4), DirStore(tmp_path / "store"))
+    result = await revise(task, workspace.with_model(model))
     return result, model
 
 

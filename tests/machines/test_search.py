@@ -110,13 +110,7 @@ async def search(
         meter = await Meter.open(store, 10)
         context = ModelContext(meter, InFlightWork(), chosen, store)
         async with ModelFactory(settings, waits=()).open(context) as models:
-            work = Solver(
-                models=models,
-                sandbox=shop.sandbox,
-                codebase=shop.codebase,
-                store=store,
-                options=chosen,
-            )
+            work = Solver(models, shop.workspace(chosen, store))
             result = await work.solve(ISSUE)
     assert isinstance(result, Selection), result
     record = result.evidence.context.search

@@ -255,9 +255,7 @@ class Outside:
 
 
 def judge(shop: Shop, folder: Path, **options: object) -> Judge:
-    return Judge(
-        None, shop.sandbox, shop.codebase, DirStore(folder), Options.model_validate(options)
-    )
+    return Judge(shop.workspace(Options.model_validate(options), DirStore(folder)), model=None)
 
 
 async def test_edits_from_anywhere_are_judged_by_tests_from_anywhere(

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from bot.data.progress import Progress, ProgressTracker
 from pipeline.context.files.cache import cache_path
+from pipeline.data.progress import StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.models.base import ContextTooLong, ModelProfile, ModelRefused, ModelUnavailable, Price
 from pipeline.run_errors import BudgetSpent
 from pipeline.store import DirStore, Store
+from pipeline.workflows.outcome import OUTCOME_KEY
 from pipeline.workflows.plan import ESTIMATE_KEY, CostEstimate
 from sandbox.frozen import replace
 from tests.support.data.solver_shop import (
@@ -354,22 +357,31 @@ async def test_an_issue_about_nothing_in_the_code_has_no_relevant_files(tmp_path
 
 
 async def test_a_person_is_told_each_stage_in_plain_words(shop: Shop) -> None:
-    told: list[tuple[str, str]] = []
-    shop.tell = lambda stage, detail: told.append((stage, detail))
     await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
-    stages = list(dict.fromkeys(stage for stage, _ in told))
-    assert stages == ["context", "samples", "selection", "reproduction"]
-    assert any(stage == "selection" and "1 of 1 edit" in text for stage, text in told)
-    chosen = [detail for stage, detail in told if stage == "selection" and "chosen" in detail]
-    assert [re.search(r"\bedit A\b.+\d+%", one) is not None for one in chosen] == [True]
+    began = [event.stage for event in shop.events if isinstance(event, StageBegan)]
+    assert list(dict.fromkeys(began)) == ["context", "edits", "choice", "reproduction"]
+    assert any("1 of 1 edit" in line for line in shop.said)
+    assert [line for line in shop.said if "edit a is chosen" in line.lower()]
+
+
+async def test_what_a_resumed_run_finds_is_counted_again(shop: Shop) -> None:
+    counts: list[tuple[int, int, int]] = []
+    for _ in range(2):
+        shown: list[Progress] = []
+        tracker = ProgressTracker(shown.append)
+        await solved(shop, ScriptedModel(simple(GOOD_EDIT, APPROVE)))
+        for event in shop.events:
+            tracker.report(event)
+        last = shown[-1]
+        counts.append((last.tests, last.edits, last.edits_begun))
+        shop.events.clear()
+        (shop.folder / "store" / f"{OUTCOME_KEY}.json").unlink()
+    assert counts == [(1, 1, 1)] * 2
 
 
 async def test_what_the_samples_will_cost_is_reported_and_kept(shop: Shop) -> None:
-    told: list[str] = []
-    shop.tell = lambda stage, detail: told.append(f"{stage}: {detail}")
     await solved(shop, PricedModel(simple(GOOD_EDIT, APPROVE)))
-    said = r"samples: writing a script and an edit; all of it costs about \$\d\.\d\d"
-    assert any(re.fullmatch(said, line) for line in told)
+    assert any(re.search(r"a script and an edit; .* \$\d\.\d\d", line) for line in shop.said)
     kept = await DirStore(shop.folder / "store").load(ESTIMATE_KEY, CostEstimate)
     assert kept is not None
     assert kept.most > kept.dollars > 0

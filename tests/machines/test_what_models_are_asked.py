@@ -12,7 +12,6 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
 from pipeline.solve import Solver
-from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
 from tests.contracts.models.clients import KEY, Kind, client, recording
 from tests.support.data.solver_shop import (
@@ -64,11 +63,8 @@ async def received(
     async with server.serve() as url:
         model = client(kind, url)
         solver = Solver(
-            models=Models(solver=model, scout=model),
-            sandbox=shop.sandbox,
-            codebase=shop.codebase,
-            store=DirStore(shop.folder / "store"),
-            options=Options.model_validate(set_),
+            Models(solver=model, scout=model),
+            shop.workspace(Options.model_validate(set_)),
         )
         try:
             result = await solver.solve(ISSUE)

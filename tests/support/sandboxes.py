@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from pipeline.codebase.commit import Codebase
+from pipeline.data.options import Options
+from pipeline.data.types import CommitSha
+from pipeline.resources import Workspace
+from pipeline.store import DirStore, Store
+from sandbox.base import Sandbox
 from sandbox.program import CommandRun, Execution, Program
 from tests.support.data.publishing import PASSES
+
+
+def bare_workspace(sandbox: Sandbox, store: Path | Store) -> Workspace:
+    """A workspace without a file of code; `store` may be a folder."""
+    kept = DirStore(store) if isinstance(store, Path) else store
+    return Workspace(sandbox, Codebase(Path(), CommitSha(""), {}), kept, Options())
 
 
 class WithoutCommands:

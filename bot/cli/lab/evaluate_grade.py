@@ -10,12 +10,13 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pydantic import Field
 
-from bot.cli.display import print_progress
+from bot.cli.display import print_event, print_progress
 from bot.data.job import Job
 from bot.data.run import RunId
 from bot.errors import BotError
@@ -44,6 +45,7 @@ from pipeline.lab.grading import (
 )
 from pipeline.lab.recall import find_clone
 from pipeline.regression.near_tests import NearbyTests
+from pipeline.resources import Workspace
 from pipeline.store import DirStore, ScopedStore, Store
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -96,10 +98,7 @@ class Workplaces:
             codebase=codebase,
             options=options,
         )
-
-        def report(sentence: str) -> None:
-            print_progress(f"{row.instance_id}: {sentence}")
-
+        report = partial(print_event, of=row.instance_id)
         try:
             async with self._runner.open_environment(job, store, report) as environment:
                 best = environment.record.best
@@ -107,7 +106,7 @@ class Workplaces:
                 sandbox = environment.sandbox
                 yield Workplace(
                     Grader(row, codebase, sandbox, tests, options),
-                    NearbyTests(codebase, sandbox, tests, options),
+                    NearbyTests(Workspace(sandbox, codebase, tests, options)),
                     best.line() if best else "",
                 )
         except EnvironmentFailed as error:

@@ -10,10 +10,11 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bot.cli.display import print_progress
+from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest
 from bot.cli.local_run import (
     WrongUsage,
@@ -326,7 +327,7 @@ class _Solving:
                 job,
                 self.open_store(row),
                 in_flight=InFlightWork(),
-                on_progress=lambda sentence: print_progress(f"{row.instance_id}: {sentence}"),
+                on_progress=partial(print_event, of=row.instance_id),
             )
             grant.spend((await _read_ledger(folder)).dollars - before)
         result = outcome.result
@@ -384,10 +385,7 @@ class _Grades:
         if len(found) == len(wanted):
             return found
         row, job = self._row, self._job
-
-        def report(sentence: str) -> None:
-            print_progress(f"{row.instance_id}: {sentence}")
-
+        report = partial(print_event, of=row.instance_id)
         run_store = self._solving.open_store(row)
         async with self._solving.runner.open_environment(job, run_store, report) as environment:
             tests = ScopedStore(self._store, environment.image)

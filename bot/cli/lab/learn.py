@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display import print_progress
+from bot.cli.display import print_event, print_progress
 from bot.data.job import Job
 from bot.data.run import RunId, now
 from bot.errors import RunFailed, TryLater, translate_errors
@@ -252,7 +252,7 @@ async def _execute_issue(
     own = ScopedStore(store, issue.id)
     try:
         async with runner.open_environment(
-            job, own, lambda sentence: print_progress(f"{issue.id}: {sentence}")
+            job, own, functools.partial(print_event, of=issue.id)
         ) as environment:
             checked: list[Attempt] = []
             for attempt in attempts:

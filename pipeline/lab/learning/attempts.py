@@ -15,10 +15,9 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from pipeline.bundle import MANIFEST
-from pipeline.codebase.commit import Codebase
 from pipeline.context.ranking import RankingMachine, RankingState
 from pipeline.data.code_places import Context, Located
-from pipeline.data.types import CommitSha, Issue, Selection
+from pipeline.data.types import Issue, Selection
 from pipeline.generation.diversity import EditTask
 from pipeline.generation.editing import EditingMachine, EditingState
 from pipeline.generation.exploring import ExploringMachine, ExploringState
@@ -40,7 +39,7 @@ from pipeline.localisation.stages import LocalisationMachine, ReadingState, Unde
 from pipeline.localisation.tree_search import find_beam
 from pipeline.machine import Machine
 from pipeline.models.base import ModelProfile, ModelRefused, ModelRequest, Reply
-from pipeline.replay import BundleStore, UnavailableSandbox
+from pipeline.replay import BundleStore, open_replay
 from pipeline.resources import Resources
 from pipeline.run_errors import OtherFormat
 from pipeline.state import ReplyKind, S
@@ -111,13 +110,7 @@ async def _read_run(solved: SolvedIssue, documents: Mapping[str, bytes]) -> list
         return []
     issue = _read_issue(documents) or solved.issue
     context = await store.load("context/files", Context)
-    resources = Resources(
-        _ProfileOnly(setup.solver),
-        UnavailableSandbox(),
-        Codebase(Path(), CommitSha(""), {}),
-        store,
-        setup.options,
-    )
+    resources = open_replay(store, setup.options).with_model(_ProfileOnly(setup.solver))
     shared = await _read_rankings(resources, issue)
     judged: tuple[JudgedAnswer, ...] = ()
     if context:
@@ -210,14 +203,13 @@ async def _read_sample(
     resources: Resources,
     shared: tuple[ReplyRow, ...],
 ) -> Attempt | None:
-    model, sandbox, store = resources.model, resources.sandbox, resources.store
-    options = resources.options
+    store = resources.store
     test = await store.load(f"testing/{sample}", TestingState)
     edit = await store.load(f"editing/{sample}", EditingState)
     seed = test.best() if test else None
     if test is None:
         return None
-    tester = TestingMachine(model, sandbox, issue, options, sample=sample)
+    tester = TestingMachine(resources, issue, sample=sample)
     replies = [*shared, *list_replies(tester, test, "reproduction")]
     candidate = edit.candidate(sample) if edit else None
     if edit and context:

@@ -34,13 +34,14 @@ from bot.settings import Settings
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.data.options import Options
+from pipeline.data.progress import Event
 from pipeline.data.types import Issue, NoFix, Usage
 from pipeline.edits.external import diff_commits
 from pipeline.generation.testing import TestingState
 from pipeline.lab.grading import GradedInstance, read_graded
 from pipeline.lab.recall import find_clone
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
-from pipeline.resources import Resources
+from pipeline.resources import Workspace
 from pipeline.store import DirStore
 from pipeline.workflows.abstain import find_nothing_to_fix
 from pipeline.workflows.sampling import Sampler
@@ -258,7 +259,7 @@ async def _ask(
     options = Options(samples=2, attempts=2, execution_seconds=300)
     model, store = _ReferenceModel(scripts), DirStore(folder)
     issue = Issue(repository="a/b", title="", body="")
-    resources = Resources(model, sandbox, codebase, store, options)
+    resources = Workspace(sandbox, codebase, store, options).with_model(model)
     return await find_nothing_to_fix(resources, partial(Sampler(resources).write_test, issue))
 
 
@@ -343,5 +344,5 @@ def _django_label(name: str) -> str:
     return f"{place}.{test}" if place and test.isidentifier() else ""
 
 
-def _quiet(_: str) -> None:
+def _quiet(_: Event) -> None:
     """Progress is not shown."""

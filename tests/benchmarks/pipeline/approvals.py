@@ -20,6 +20,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
 from pipeline.models.wrappers import MeteredModel
+from pipeline.resources import Workspace
 from pipeline.solve import Solver
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
@@ -94,12 +95,15 @@ async def _replay(recording: Recording, files: dict[str, str]) -> Outcome:
         server = RecordedServer(recording)
         async with server.serve() as url:
             client = AnthropicModel(profile, Endpoint(url, "recorded"))
+            options = Options(samples=3, informed=0, nearby_seconds=0, dollars=1000)
             solver = Solver(
-                models=Models(solver=MeteredModel(client, meter), scout=None),
-                sandbox=ToldExecutions(),
-                codebase=codebase,
-                store=store,
-                options=Options(samples=3, informed=0, nearby_seconds=0, dollars=1000),
+                Models(solver=MeteredModel(client, meter), scout=None),
+                Workspace(
+                    ToldExecutions(),
+                    codebase,
+                    store,
+                    options,
+                ),
             )
             result = await solver.solve(_ISSUE)
             await client.aclose()

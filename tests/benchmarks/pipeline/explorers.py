@@ -29,7 +29,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
 from pipeline.models.wrappers import CacheWarmup
-from pipeline.resources import Resources
+from pipeline.resources import Workspace
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from sandbox.base import Sandbox
@@ -87,7 +87,8 @@ async def explore(
         profile = look_up(ModelSpec(provider="anthropic", name="claude-sonnet-4-6")).profile
         client = AnthropicModel(profile, Endpoint(url, "recorded"))
         options = Options(turns=turns, dollars=10_000)
-        resources = Resources(CacheWarmup(client), sandbox, codebase, DirStore(folder), options)
+        workspace = Workspace(sandbox, codebase, DirStore(folder), options)
+        resources = workspace.with_model(CacheWarmup(client))
         file = SourceFile(path="src/shop/large.py", text=CONTEXT, tokens=19_000)
         started = time.monotonic()
         states = await gather_all(

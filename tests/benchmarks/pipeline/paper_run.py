@@ -21,6 +21,7 @@ from pipeline.models.providers.anthropic import AnthropicModel
 from pipeline.models.providers.provider_http import Endpoint
 from pipeline.models.spec import ModelSpec, look_up
 from pipeline.models.wrappers import ConcurrencyWindow, MeteredModel, ThrottledModel
+from pipeline.resources import Workspace
 from pipeline.solve import Solver
 from pipeline.store import DirStore
 from pipeline.workflows.outcome import Models
@@ -100,15 +101,11 @@ async def _solve(
     codebase: Codebase, store: DirStore, models: Sequence[ThrottledModel]
 ) -> Selection | NoFix:
     solver, scout = models
-    return await Solver(
-        models=Models(solver=solver, scout=scout),
-        sandbox=PassesWithEdit(),
-        codebase=codebase,
-        store=store,
-        options=Options(
-            adaptive=False, informed=0, nearby_seconds=0, dollars=1000, selection="machine"
-        ),
-    ).solve(ISSUE)
+    options = Options(
+        adaptive=False, informed=0, nearby_seconds=0, dollars=1000, selection="machine"
+    )
+    workspace = Workspace(PassesWithEdit(), codebase, store, options)
+    return await Solver(Models(solver=solver, scout=scout), workspace).solve(ISSUE)
 
 
 def _client(name: str, url: str) -> AnthropicModel:

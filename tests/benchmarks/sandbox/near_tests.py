@@ -33,6 +33,7 @@ from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.runner import TestRunner
 from pipeline.regression.select_tests import find_touched, tests_that_ran
+from pipeline.resources import Workspace
 from pipeline.store import DirStore
 from sandbox.base import Sandbox
 from sandbox.engine import EnvironmentRequest
@@ -148,7 +149,7 @@ async def _measure_repository(
     )
     sources = {path: await codebase.read_text(path) or "" for path in _sources(codebase)}
     scanned = await scan_code(sources)
-    near = NearbyTests(codebase, sandbox, store, Options())
+    near = NearbyTests(Workspace(sandbox, codebase, store, Options()))
     every = list(mutations(sources, prefix=""))
     seen: list[Mutated] = []
     began = time.monotonic()

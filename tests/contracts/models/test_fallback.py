@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from capuchin_demo.recorded.server import RecordedServer
-from pipeline.data.options import Options
 from pipeline.data.types import Issue
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
@@ -31,7 +30,7 @@ from pipeline.models.wrappers import (
 from pipeline.state import Phase
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, Kind, client, recording, user
-from tests.support.sandboxes import FailingSandbox
+from tests.support.sandboxes import FailingSandbox, bare_workspace
 
 SCRIPT = "<script>\nimport sys\nsys.exit(2)\n</script>"
 
@@ -103,7 +102,8 @@ async def test_a_conversation_moves_to_the_second_in_the_middle_and_says_so(
     ]
     async with pair(kinds, first, second) as at:
         issue = Issue(repository="acme/shop", title="It fails", body="")
-        machine = TestingMachine(at.model, FailingSandbox(), issue, Options(), sample=0)
+        resources = bare_workspace(FailingSandbox(), tmp_path).with_model(at.model)
+        machine = TestingMachine(resources, issue, sample=0)
         state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
     assert state.phase is Phase.APPROVED
     assert [len(asked.messages) for asked in at.second.requests] in ([4, 6], [3, 5])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from capuchin_demo.recorded.server import RecordedServer
-from pipeline.data.options import Options
 from pipeline.data.types import Issue
 from pipeline.generation.testing import TestingMachine, TestingState
 from pipeline.machine import drive
@@ -17,7 +16,7 @@ from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, parse_spec
 from pipeline.store import DirStore
 from tests.contracts.models.clients import KEY, Kind, Serving, recording, serving, user
-from tests.support.sandboxes import FailingSandbox
+from tests.support.sandboxes import FailingSandbox, bare_workspace
 
 if TYPE_CHECKING:
     from tests.contracts.models.clients import Client
@@ -120,7 +119,8 @@ async def test_a_machine_keeps_all_thinking_and_sends_none_of_it_back(
     async with serving(kind, *said) as at:
         model = thinker(kind, at)
         issue = Issue(repository="acme/shop", title="It fails", body="")
-        machine = TestingMachine(model, FailingSandbox(), issue, Options(), sample=0)
+        resources = bare_workspace(FailingSandbox(), tmp_path).with_model(model)
+        machine = TestingMachine(resources, issue, sample=0)
         state = await drive(machine, TestingState, DirStore(tmp_path), "testing/0")
         await model.aclose()
     assert state.thinking == ["I exit with 2.", "It is right."]

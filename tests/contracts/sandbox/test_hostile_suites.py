@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.data.options import Options
 from pipeline.regression.suite import RegressionSuite
+from pipeline.resources import Workspace
 from pipeline.store import DirStore
 from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
@@ -58,7 +59,7 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
             seconds = 1.5 if name in ENDLESS else 100
             options = Options(test_command=command, suite_seconds=seconds, nearby_seconds=0)
             store = DirStore(tmp_path / name)
-            suite = RegressionSuite(codebase, sandbox, store, options)
+            suite = RegressionSuite(Workspace(sandbox, codebase, store, options))
             report = await suite.compare(EDIT)
             said[name] = suite.problem
             if name == "deletes":  # with the edit it finds all that it deleted without

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.data.progress import describe
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
+from pipeline.data.progress import Event
 from pipeline.data.types import Issue
 from pipeline.localisation.process_reward import ProcessReward
 from pipeline.models.base import Message
+from pipeline.resources import Workspace
 from pipeline.solve import Solver
 from pipeline.store import DirStore, Store
 from pipeline.workflows.outcome import Models
@@ -109,7 +112,20 @@ class Shop:
     codebase: Codebase
     sandbox: SubprocessSandbox
     folder: Path
-    tell: Callable[[str, str], None] | None = None
+    events: list[Event] = field(default_factory=list[Event])
+    """What its runs reported."""
+
+    @property
+    def said(self) -> list[str]:
+        """The sentences for people among the events."""
+        return [text for event in self.events if (text := describe(event).text)]
+
+    def workspace(self, options: Options | None = None, store: Store | None = None) -> Workspace:
+        store = store or DirStore(self.folder / "store")
+        options = options or Options()
+        return Workspace(
+            self.sandbox, self.codebase, store, options, on_progress=self.events.append
+        )
 
     def solver(
         self,
@@ -121,19 +137,8 @@ class Shop:
         **set_: object,
     ) -> Solver:
         options = Options.model_validate({"samples": 1, "rankings": 1, "attempts": 4, **set_})
-
-        def progress(stage: str, detail: str) -> None:
-            if self.tell:
-                self.tell(stage, detail)
-
-        return Solver(
-            models=Models(solver=model, scout=model if scout else None, prm=prm),
-            sandbox=self.sandbox,
-            codebase=self.codebase,
-            store=store or DirStore(self.folder / "store"),
-            options=options,
-            progress=progress,
-        )
+        models = Models(solver=model, scout=model if scout else None, prm=prm)
+        return Solver(models, self.workspace(options, store))
 
 
 async def open_shop(folder: Path, files: dict[str, str] | None = None) -> Shop:

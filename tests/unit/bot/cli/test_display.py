@@ -18,31 +18,30 @@ from bot.cli.display import (
     FILE,
     Pace,
     estimate_run,
+    is_worth_a_line,
     load_expected,
-    parse_count,
     print_progress,
     save_duration,
 )
 from bot.cli.options import open_display
-from bot.data.progress import Progress
+from bot.data.progress import Progress, describe
 from bot.data.run import now
-from pipeline.regression.command import RequestedTests
-from pipeline.regression.suite import describe_count
+from pipeline.data.progress import Count, FilesRead
 from sandbox.frozen import replace
 
 RUN = """
 import time
 from bot.cli.display import print_progress
 from bot.cli.options import open_display
-from bot.data.progress import Progress
+from bot.data.progress import Progress, describe
 from bot.data.run import now
 
 with open_display() as display:
     print_progress("Working on the last commit.")
     began = {"environment": now(), "context": now()}
     for done in (100, 700, 1400):
-        doing = f"The scout has read {done:,} of 1,400 files."
-        display.show(Progress(doing=doing, stages=began, dollars=0.25), 10.0)
+        doing, counted = describe(FilesRead(done, 1400))
+        display.show(Progress(doing=doing, counted=counted, stages=began, dollars=0.25), 10.0)
         time.sleep(0.4)
     began["edits"] = now()
     long = "Python 3.14, the newest packages: " + "shop can be imported; " * 9
@@ -125,9 +124,10 @@ def test_a_program_reads_an_event_a_line(capsys: pytest.CaptureFixture[str]) -> 
         progress = Progress(doing="Preparing.", stages={"environment": now()})
         display.show(progress, 10.0)
         for done in (1, 2, 3):
-            doing = f"The scout has read {done} of 40 files."
+            doing, counted = describe(FilesRead(done, 40))
             stages = {**progress.stages, "context": now()}
-            progress = replace(progress, doing=doing, stages=stages, dollars=done / 100)
+            changes = {"doing": doing, "counted": counted, "stages": stages}
+            progress = replace(progress, **changes, dollars=done / 100)
             display.show(progress, 10.0)
         display.end(3, {"outcome": "no fix", "dollars": 0.03, "out": "/out"})
         print_progress("No fix.")
@@ -152,28 +152,23 @@ def test_what_is_interrupted_says_so_to_a_program(capsys: pytest.CaptureFixture[
 
 
 def test_a_log_gets_each_tenth_of_the_files_and_all_counts_of_tests() -> None:
-    counts = [parse_count(f"The scout has read {n} of 300 files.") for n in range(0, 301, 3)]
-    assert sum(count.at_tenth for count in counts if count) == 11
-    wanted = RequestedTests(tests=("a",))
-    tests = parse_count(describe_count(wanted, 455, 1911, edited=True))
-    assert tests == (455, 1911, "tests")
-    assert parse_count(describe_count(wanted, 1, 1, edited=True)) == (1, 1, "tests")
-    assert tests is not None
-    assert tests.at_tenth
-    assert parse_count("Preparing the environment.") is None
+    counts = [Count(n, 300, "files") for n in range(0, 301, 3)]
+    assert sum(map(is_worth_a_line, counts)) == 11
+    assert is_worth_a_line(Count(455, 1911, "tests"))
+    assert is_worth_a_line(None)
 
 
 def test_the_time_left_follows_the_pace_once_there_is_one() -> None:
     clock = [0.0]
     pace = Pace(lambda: clock[0])
-    pace.read("The scout has read 0 of 100 files.")
+    pace.note(Count(0, 100, "files"))
     assert pace.seconds_left is None
     clock[0] = 10.0
-    pace.read("The scout has read 20 of 100 files.")
+    pace.note(Count(20, 100, "files"))
     assert pace.seconds_left == 40
     clock[0] = 12.0
     assert pace.seconds_left == 38
-    pace.read(describe_count(RequestedTests(), 0, 911, edited=False))
+    pace.note(Count(0, 911, "tests"))
     assert pace.seconds_left is None
 
 

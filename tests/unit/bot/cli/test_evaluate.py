@@ -26,7 +26,7 @@ from pipeline.store import DirStore
 from pipeline.workflows.outcome import EffectiveSetup
 from sandbox.program import Execution
 from tests.support.data.evaluation import BASE, RIGHT, SAME, WRONG, Files, lines
-from tests.support.sandboxes import TableSandbox
+from tests.support.sandboxes import TableSandbox, bare_workspace
 
 DATA = Path(__file__).parents[5] / "shared/data/ensemble"
 
@@ -150,7 +150,7 @@ async def run_folder(store: Path) -> None:
         candidates.append(candidate)
     codes = {(test, diff): 2 for test in ("t0", "t1") for diff in (WRONG, "")}
     codes |= {(test, diff): 0 for test in ("t0", "t1") for diff in (RIGHT, SAME)}
-    await vote(candidates, sandbox=TableSandbox(codes), store=kept, seconds=1)
+    await vote(candidates, bare_workspace(TableSandbox(codes), kept))
 
 
 def test_the_command_scores_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bot.comments import settings_file as config_proposal
 from bot.comments.run_details import build_environment_report, render_environment
-from bot.data.progress import Progress
 from bot.repo_config.model import RepoConfig, parse_config
 from bot.runner.runner import with_environment
-from bot.storage.progress_reports import ProgressStore
 from pipeline.data.types import NoFix
 from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.prepare import WorkingAttempt
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
-from pipeline.store import DirStore
 from sandbox.environment.recipe import Installation, LeftOut
 from sandbox.frozen import replace
 
@@ -91,14 +86,6 @@ def test_an_environment_that_works_in_part_is_called_so_everywhere_and_the_advic
         "The repository works only in part in the environment that I could make. Say in `setup` "
         "how it is installed. 2 of 4 tests pass"
     )
-
-
-async def test_the_progress_shows_the_environment_that_serves(tmp_path: Path) -> None:
-    seen: list[Progress] = []
-    store = ProgressStore(DirStore(tmp_path), seen.append)
-    await store.save("environment/abc/record", replace(RECORD, chosen=None))
-    await store.save("environment/abc/record", RECORD)
-    assert [progress.environment for progress in seen] == [RECORD.tried[1].line()]
 
 
 def test_commands_of_a_model_are_proposed_as_they_are() -> None:

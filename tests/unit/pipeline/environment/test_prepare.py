@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.options import Options
+from pipeline.data.progress import Doing, EnvironmentFound, Event
 from pipeline.environment.facts import facts_of, inform
 from pipeline.environment.health import Grade
 from pipeline.environment.prepare import (
@@ -61,7 +62,7 @@ class Case:
     def __init__(self, folder: Path, engine: PlannedEngine) -> None:
         self.folder = folder
         self.engine = engine
-        self.said: list[str] = []
+        self.events: list[Event] = []
         self.run = DirStore(folder / "run")
         self.repository = DirStore(folder / "repository")
 
@@ -81,10 +82,17 @@ class Case:
             store=self.run,
             repository_store=self.repository,
             model=self.model,
-            on_progress=self.said.append,
+            on_progress=self.events.append,
         )
         async with open_environment(dataclasses.replace(task, **changes)) as environment:
+            assert environment.record.best
+            line = environment.record.best.line()
+            assert self.events[-1] == EnvironmentFound(line), "also when it is found again"
             return environment
+
+    @property
+    def said(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Doing)]
 
 
 async def test_a_healthy_environment_ends_the_search(tmp_path: Path) -> None:

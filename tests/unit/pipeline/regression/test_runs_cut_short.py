@@ -14,7 +14,6 @@ from pipeline.reasons import describe_cut
 from pipeline.regression.compare import choose_told, list_quick_files
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
-from pipeline.store import DirStore
 from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
 from tests.support.data.solver_shop import FILES, open_shop
@@ -86,9 +85,7 @@ async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts
     tmp_path: Path,
 ) -> None:
     shop = await open_shop(tmp_path, {**FILES, "tests/test_till.py": TESTS})
-    near = NearbyTests(
-        shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), Options(nearby_seconds=4)
-    )
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=4)))
     report = await near.compare(SLOWER)
     assert report is not None
     assert (report.broken, report.after.failed) == ((), ())
@@ -126,7 +123,7 @@ async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_other
     """pylint calls its files of tests `unittest_*.py`."""
     shop = await open_shop(tmp_path, {**FILES, path: MIXED})
     options = Options(nearby_seconds=3)
-    near = NearbyTests(shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), options)
+    near = NearbyTests(shop.workspace(options))
     longer = MIXED.replace("class TestOne", f"{NEW_TEST}class TestOne")
     diff = (await create_patch(shop.codebase, {path: longer.encode()})).diff
     report = await near.compare(diff)

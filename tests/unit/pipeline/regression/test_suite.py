@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -45,7 +46,7 @@ async def opened(folder: Path, tests: dict[str, str], **extra: str) -> Shop:
 
 def suite_of(shop: Shop, *command: str, seconds: float = 100, near: float = 0) -> RegressionSuite:
     options = Options(test_command=command, suite_seconds=seconds, nearby_seconds=near)
-    return RegressionSuite(shop.codebase, shop.sandbox, DirStore(shop.folder / "store"), options)
+    return RegressionSuite(shop.workspace(options))
 
 
 async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
@@ -56,13 +57,12 @@ async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
 
 def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
     chosen, whole = RequestedTests(tests=("a", "b")), RequestedTests(functions=True)
-    assert describe_count(whole, 113, 1484, edited=False) == (
-        "running this repository's tests without an edit: 113 of 1,484 tests begun"
-    )
-    assert describe_count(chosen, 113, 484, edited=True) == (
-        "running the chosen tests of this repository with an edit: 113 of 484 tests begun"
-    )
-    assert describe_count(whole, 1, 0, edited=False).endswith("without an edit: 1 test begun")
+    said = describe_count(whole, 113, 1484, edited=False)
+    assert said.counted == (113, 1484, "tests")
+    assert "without an edit: 113 of 1,484 tests" in said.text
+    assert "the chosen tests" in describe_count(chosen, 113, 484, edited=True).text
+    said = describe_count(whole, 1, 0, edited=False)
+    assert (said.counted, "1 test " in said.text) == (None, True)
 
 
 @pytest.mark.slow
@@ -459,9 +459,8 @@ async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_pa
     )
     tests = {"tests/test_once.py": once.format(str(log)), "tests/test_till.py": COUNT}
     shop = await opened(tmp_path, tests)
-    options = Options(nearby_seconds=0)
-    store = DirStore(tmp_path / "store")
-    suite = RegressionSuite(shop.codebase, shop.sandbox, store, options, LateClock(log))
+    workspace = shop.workspace(Options(nearby_seconds=0))
+    suite = RegressionSuite(dataclasses.replace(workspace, clock=LateClock(log)))
     assert await suite.find_broken(HARMLESS) == ()
 
 
@@ -589,7 +588,7 @@ async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_withou
     runs: list[int] = []
     for issue in ("one", "two"):
         store = SharingStore(DirStore(tmp_path / issue), shared)
-        suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(test_command=PYTEST))
+        suite = RegressionSuite(shop.workspace(Options(test_command=PYTEST), store))
         before = len(shop.sandbox.runs)
         assert await suite.find_broken(BREAKING)
         runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
@@ -709,29 +708,22 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
 async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
     """The last line said how many tests had begun."""
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    said: list[str] = []
-    store = DirStore(shop.folder / "store")
-    options = Options(nearby_seconds=0)
-    suite = RegressionSuite(shop.codebase, shop.sandbox, store, options, report=said.append)
-    assert await suite.compare(HARMLESS)
-    assert "2 tests of this repository pass without an edit" in said
+    assert await suite_of(shop).compare(HARMLESS)
+    assert "2 tests of this repository pass without an edit." in shop.said
     run = Execution(exit_code=None, output="", seconds=1)
     cut = SuiteRun(execution=run, passed=("a",), failed=("b",), cut=CutShort(ran=2, selected=9))
     assert describe_base(cut) == (
         "1 test of this repository passes without an edit; then a time limit ended the run, after "
-        "2 of 9 tests"
+        "2 of 9 tests."
     )
 
 
 async def test_it_is_told_that_tests_run_which_edits_bring(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    said: list[str] = []
-    store = DirStore(shop.folder / "store")
-    suite = RegressionSuite(shop.codebase, shop.sandbox, store, Options(), report=said.append)
-    run = await suite.run_brought_tests(HARMLESS, ["tests/test_till.py"])
+    run = await suite_of(shop).run_brought_tests(HARMLESS, ["tests/test_till.py"])
     assert run
     assert len(run.passed) == 2
-    assert said == ["running the tests that the edits bring, with each edit"]
+    assert len(shop.said) == 1
 
 
 ADDED = """\
@@ -770,9 +762,7 @@ async def test_an_example_that_cannot_start_hides_no_near_test(
         "examples/tests/test_till.py": "from shop import till\n\ndef test_till():\n    pass\n",
     }
     shop = await opened(tmp_path, tests)
-    near = NearbyTests(
-        shop.codebase, shop.sandbox, DirStore(tmp_path / "store"), Options(nearby_seconds=20)
-    )
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
     report = await near.compare(BREAKING)
     assert report is not None
     assert report.broken == ("tests/test_till.py::test_count",)

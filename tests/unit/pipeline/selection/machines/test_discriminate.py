@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.options import Options
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.selection.discriminate import DiscriminatingMachine
 from pipeline.selection.finalists import Finalists
 from pipeline.selection.voting import vote
-from pipeline.store import DirStore
 from tests.support.fakes import ScriptedModel
-from tests.support.sandboxes import TableSandbox
+from tests.support.sandboxes import TableSandbox, bare_workspace
 
 SEPARATES = "This is script 2, which some of the candidates pass and others do not."
 
@@ -28,12 +26,13 @@ async def test_the_script_that_separates_the_finalists_is_shown(
     ends = {(test, diff): 0 for test in ("one", "two") for diff in "AB"}
     ends |= {("two", diff): code for diff, code in codes.items()}
     sandbox = TableSandbox(ends)
-    table = await vote(candidates, sandbox=sandbox, store=DirStore(tmp_path), seconds=1)
+    workspace = bare_workspace(sandbox, tmp_path)
+    table = await vote(candidates, workspace)
     machine = DiscriminatingMachine(
+        workspace,
         ScriptedModel({}),
-        sandbox,
-        Options(),
         issue=Issue(repository="a/b", title="", body=""),
         finalists=Finalists(table=table, indices=(0, 1), letters=("A", "B")),
+        ours=True,
     )
     assert first in machine.start().pending

@@ -1,0 +1,74 @@
+"""How far a run has come, as typed events.
+
+The pipeline emits them through `Workspace.report`; `bot.data.progress` folds them into what people
+see. What a resumed run finds in its store is reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+Stage = Literal["environment", "context", "edits", "choice", "reproduction"]
+"""The stages of a run, in their order."""
+
+
+class Count(NamedTuple):
+    """How much of some work is done."""
+
+    done: int
+    total: int
+    what: Literal["files", "tests"]
+
+
+class Doing(NamedTuple):
+    """What the run does now."""
+
+    text: str
+    """A sentence for people. May quote the repository: untrusted."""
+    counted: Count | None = None
+    """The numbers in the sentence; None if nothing is counted."""
+
+
+class StageBegan(NamedTuple):
+    stage: Stage
+    doing: str
+    """See `Doing.text`."""
+
+
+class FilesRead(NamedTuple):
+    """How many files the scout has read."""
+
+    done: int
+    total: int
+
+
+class Written(NamedTuple):
+    """A sample's script or edit was begun or finished."""
+
+    what: Literal["script", "edit"]
+    sample: int
+    is_done: bool
+
+
+class SuiteRan(NamedTuple):
+    """The repository's own tests ran."""
+
+    key: str
+    """Identifies the run, which may be reported several times."""
+    tests: int
+    is_unedited: bool
+
+
+class EnvironmentFound(NamedTuple):
+    line: str
+    """How well the environment works. Untrusted."""
+
+
+class Spent(NamedTuple):
+    dollars: float
+    """By the whole run so far, at list prices."""
+
+
+Event = StageBegan | Doing | FilesRead | Written | SuiteRan | EnvironmentFound | Spent
+OnProgress = Callable[[Event], None]
