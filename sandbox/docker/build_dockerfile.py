@@ -31,13 +31,6 @@ from sandbox.limits import Limits
 from sandbox.tree import Archive, Tree
 
 DOCKERFILE_NAME = "capuchin.Dockerfile"
-POLL_SECONDS = 0.1
-LOG_LINES = 200
-MAX_LINES = 200_000
-REQUIREMENTS_MESSAGE = (
-    "The Dockerfile's image must provide python3 (3.9 or newer, with venv) and git or apt-get: the "
-    "sandbox needs them."
-)
 
 
 class DockerfileBuild:
@@ -63,7 +56,7 @@ class DockerfileBuild:
         self._written_mb = written_mb
         self._labels = labels
         self._stop = stop
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._log: deque[str] = deque(maxlen=200)
         self._step = "FROM"
         self._problem: str | None = None
         self._lines = 0
@@ -85,14 +78,14 @@ class DockerfileBuild:
         disk = BuildDisk(self._client, max_mb=self._written_mb)
         while worker.is_alive():
             if time.monotonic() > deadline:
-                minutes = self._limits.seconds / 60
-                self._problem = f"The Dockerfile took longer than {minutes:g} minutes."
-            elif self._lines > MAX_LINES:
+                limit = f"{self._limits.seconds / 60:g} minutes"
+                self._problem = f"The Dockerfile took longer than {limit}."
+            elif self._lines > 200_000:
                 self._problem = "The Dockerfile printed too much."
             self._enforce_limits(network.mode, disk)
             if disk.is_over:
                 self._problem = f"The Dockerfile wrote more than {self._written_mb} MB to the disk."
-            worker.join(POLL_SECONDS)
+            worker.join(0.1)
         if self._stop.is_set():
             raise Stopped
         if self._problem:
@@ -108,7 +101,12 @@ class DockerfileBuild:
                 arguments=network.build_arguments(),
             )
         except ImageBuildFailed as error:
-            raise EnvironmentFailed(REQUIREMENTS_MESSAGE, command="FROM", log=error.log) from error
+            raise EnvironmentFailed(
+                "The Dockerfile's image must provide python3 (3.9 or newer, with venv) and git or "
+                "apt-get: the sandbox needs them.",
+                command="FROM",
+                log=error.log,
+            ) from error
 
     def _pull_image(self, name: str) -> str:
         """The id of an image, pulled from its registry without any login of this host."""

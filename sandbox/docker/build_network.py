@@ -34,15 +34,6 @@ READY_SECONDS: Final = 120
 """How long the two containers may take to start, on a busy host."""
 INDEX_VOLUME: Final = "capuchin-index-1"
 """Holds what `index_cache.py` keeps, for all builds on this daemon; only that program sees it."""
-CACHED_INDEX: Final = f"http://127.0.0.1:{INDEX_PORT}/simple"
-PROXY: Final = f"http://127.0.0.1:{PROXY_PORT}"
-PROGRAM: Final = (
-    "import sys; sys.path.insert(0, '/opt/capuchin'); "
-    "from sandbox.guest.network import {module}; {module}.{function}()"
-)
-SERVE: Final = PROGRAM.format(module="egress", function="serve")
-HOLD: Final = PROGRAM.format(module="holder", function="hold")
-PREDEFINED: Final = {"http_proxy", "https_proxy", "no_proxy"}
 BLOCK_PROGRAM: Final = "/opt/capuchin/block_metadata.py"
 
 
@@ -66,7 +57,8 @@ class BuildNetwork:
 
     def build_arguments(self) -> dict[str, str]:
         """Docker's predefined build arguments, which RUN lines see and no image keeps."""
-        return {n: v for n, v in proxy_environment(self.proxy).items() if n.lower() in PREDEFINED}
+        predefined = {"http_proxy", "https_proxy", "no_proxy"}
+        return {n: v for n, v in proxy_environment(self.proxy).items() if n.lower() in predefined}
 
 
 def proxy_environment(proxy: str | None) -> dict[str, str]:
@@ -114,11 +106,11 @@ def open_build_network(
         index = (options.index_url or DEFAULT_INDEX) if cached else ""
         asked = {"permitted": options.list_permitted(), "index": index, "ca": ca}
         asked["parent"] = options.parent_proxy()
-        serving, attached = start(asked, options.network, program=SERVE, cached=cached)
-        holding, _ = start({}, "none", program=HOLD, beside=serving)
+        serving, attached = start(asked, options.network, program="egress.serve", cached=cached)
+        holding, _ = start({}, "none", program="holder.hold", beside=serving)
         wait_until_ready(attached, stop)
-        shown = CACHED_INDEX if cached else options.index_url
-        yield BuildNetwork(f"container:{holding}", shown, PROXY)
+        shown = f"http://127.0.0.1:{INDEX_PORT}/simple" if cached else options.index_url
+        yield BuildNetwork(f"container:{holding}", shown, f"http://127.0.0.1:{PROXY_PORT}")
 
 
 def create_network_container(
@@ -132,7 +124,8 @@ def create_network_container(
 ) -> str:
     """A container that runs one of our network programs, not yet started; its id.
 
-    `beside` is a container whose folder `MEETING` it shares.
+    `program` is a path or a function of `sandbox.guest.network`. `beside` is a container whose
+    folder `MEETING` it shares.
     """
     blocks = program == BLOCK_PROGRAM
     serves = not blocks and not beside
@@ -149,7 +142,11 @@ def create_network_container(
         mem_limit=(512 if serves else 64) * 1024 * 1024,
         log_config=LogConfig(type="none"),
     )
-    code = [program] if blocks else ["-c", program]
+    call = (
+        "import sys; sys.path.insert(0, '/opt/capuchin'); "
+        f"from sandbox.guest.network import {program.partition('.')[0]}; {program}()"
+    )
+    code = [program] if blocks else ["-c", call]
     return daemon.create(
         base,
         "network",

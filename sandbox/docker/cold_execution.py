@@ -23,12 +23,12 @@ from sandbox.limits import Limits
 from sandbox.output import MarkedLines, Output
 from sandbox.program import Ending, Execution
 
+log = logging.getLogger(__name__)
+
 READY_SECONDS = 120
 """Longest time for the copy of the tree and the diffs, before the program's own clock starts."""
-SEND_SECONDS = 60
 STATUS_BYTES = 256 * 1024
-CAPTURED_BYTES = 4 * 1024 * 1024
-"""How much more process 1 may write where the changes of the program are captured."""
+"""How much process 1 may write; where it captures the changes of the program, it may write more."""
 
 
 class ProtocolError(SandboxUnavailable):
@@ -72,12 +72,12 @@ class ColdProtocol:
             PatchRejected, SandboxUnavailable: the checkout could not be made.
             ProtocolError: something other than process 1 wrote to its stream, or it failed.
         """
-        self._status_limit = STATUS_BYTES + (CAPTURED_BYTES if job.capture else 0)
+        self._status_limit = STATUS_BYTES + (4 * 1024 * 1024 if job.capture else 0)
         watch = job.watch
         marked = MarkedLines(watch.mark) if watch else None
         with AttachedStream(self._client, container) as attached:
             self._client.start(container)
-            attached.send(job.to_line(self._nonce, cpu_seconds), seconds=SEND_SECONDS)
+            attached.send(job.to_line(self._nonce, cpu_seconds), seconds=60)
             deadline = time.monotonic() + READY_SECONDS
             try:
                 while self.output.total <= self._max_output:
@@ -138,15 +138,10 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
-log = logging.getLogger(__name__)
-
 SIGKILL_EXIT_CODE = 137
 """Exit code of a container whose process 1 got SIGKILL."""
 END_SECONDS = 30
 """How long a container whose output has ended may take to be gone."""
-OOM_EVENT_SECONDS = 1
-"""How long after a container's end Docker may still report that its memory was exhausted: under
-load, gVisor's was seen 0.05 seconds later."""
 
 
 class ContainerKilled(Exception):
@@ -283,7 +278,8 @@ def _find_oom_event(client: docker.APIClient, container: str, finished_at: str) 
 
     Docker learns of both at once; where it hears of the end first, the state never says why.
     """
-    until = datetime.fromisoformat(finished_at) + timedelta(seconds=OOM_EVENT_SECONDS)
+    # Under load, gVisor's event was seen 0.05 seconds after the end.
+    until = datetime.fromisoformat(finished_at) + timedelta(seconds=1)
     events = cast(Any, client).events(
         since=0,
         until=f"{until.timestamp():.3f}",

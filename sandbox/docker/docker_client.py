@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -26,16 +27,6 @@ LABEL_MAKER: Final = "capuchin.maker"
 """On every image except the base: the installation that made it; only that one removes it."""
 LABEL_OWN_DOCKERFILE: Final = "capuchin.own"
 """On images built on a repository's own Dockerfile: not even their Python is ours."""
-
-UNREACHABLE: Final = (
-    "Connection refused",
-    "No such file",
-    "Connection aborted",
-    "Connection reset",
-    "Max retries exceeded",
-)
-UNTRUSTED: Final = ("CERTIFICATE_VERIFY_FAILED", "SSLV3_ALERT", "TLSV1_ALERT", "TLSV13_ALERT")
-DEFAULT_SOCKET: Final = "unix:///var/run/docker.sock"
 
 
 class DockerClient(docker.APIClient):
@@ -89,7 +80,7 @@ def connect(
     Raises:
         SandboxUnavailable: no daemon answers, or it refuses us.
     """
-    url = docker_url or DEFAULT_SOCKET
+    url = docker_url or "unix:///var/run/docker.sock"
     with translate_docker_errors(f"Docker could not be reached at {shown_url or url}"):
         if url.startswith("unix://"):
             check_socket(url.removeprefix("unix://"))
@@ -142,17 +133,15 @@ def error_cause(error: Exception) -> str:
         return "permission denied. Run as a member of the `docker` group or as root."
     if isinstance(error, APIError):
         return str(error.explanation or text)
-    if any(word in text for word in UNTRUSTED):
+    if re.search("CERTIFICATE_VERIFY_FAILED|SSLV3_ALERT|TLSV1_ALERT|TLSV13_ALERT", text):
         return f"the certificates were not accepted: {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
-    if any(word in text for word in UNREACHABLE):
+    unreachable = "Connection (refused|aborted|reset)|No such file|Max retries exceeded"
+    if re.search(unreachable, text):
         return "no daemon answers. Install and start Docker (`systemctl start docker`)."
     return text[:500]
 
 
-REMOTE_SOCKET: Final = "/var/run/docker.sock"
-OPEN_SECONDS: Final = 30
-STEP_SECONDS: Final = 0.05
-OPTIONS: Final = (
+SSH_OPTIONS: Final = (
     "BatchMode=yes",  # there is no one to type a password
     "ExitOnForwardFailure=yes",
     "StreamLocalBindUnlink=yes",
@@ -166,8 +155,8 @@ OPTIONS: Final = (
 class SshTunnel:
     """One `ssh` process, started by the constructor and ended by `close`. Blocking.
 
-    One connection serves all requests to the daemon: `docker system dial-stdio`, which Docker's
-    own client starts for each request, would log in every time.
+    One connection serves all requests to the daemon. Docker's SDK can start ssh, too, but logs in
+    for each request, needs Docker's client on the other machine, and cannot attach to a container.
     """
 
     def __init__(self, url: str, config: Path | None = None) -> None:
@@ -202,7 +191,7 @@ class SshTunnel:
         self._clear()
 
     def _wait_until_open(self, url: str) -> None:
-        deadline = time.monotonic() + OPEN_SECONDS
+        deadline = time.monotonic() + 30
         while not self._is_listening():
             ended = not self.is_open()
             if ended or time.monotonic() > deadline:
@@ -215,7 +204,7 @@ class SshTunnel:
                     f"(`ssh {urlsplit(url).netloc.replace(':', ' -p ')}`): the host's key must be "
                     "known and no password needed."
                 )
-            time.sleep(STEP_SECONDS)
+            time.sleep(0.05)
 
     def _is_listening(self) -> bool:
         """Whether ssh listens; whether Docker answers behind it is seen at the first request."""
@@ -242,8 +231,8 @@ def ssh_command(url: str, local: Path, config: Path | None) -> list[str]:
     host, user, port = parts.hostname or "", parts.username or "", _port(parts)
     if not host or parts.password is not None or host.startswith("-") or user.startswith("-"):
         raise SandboxUnavailable("the address must read ssh://USER@HOST, without a password.")
-    options = [word for option in OPTIONS for word in ("-o", option)]
-    remote = parts.path if len(parts.path) > 1 else REMOTE_SOCKET
+    options = [word for option in SSH_OPTIONS for word in ("-o", option)]
+    remote = parts.path if len(parts.path) > 1 else "/var/run/docker.sock"
     where = [*(["-p", str(port)] if port else []), *(["-l", user] if user else [])]
     options += ["-F", str(config)] if config else []
     return ["ssh", "-N", "-T", *options, "-L", f"{local}:{remote}", *where, "--", host]

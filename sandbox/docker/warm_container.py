@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 EXIT_SECONDS = 3
 """How long a container may take to end by itself; then it is killed."""
-REMOVE_SECONDS = 30
 
 
 def open_warm_container(daemon: Daemon, image: str, *, limits: Limits) -> WarmContainer:
@@ -58,7 +57,7 @@ def end_container(client: docker.APIClient, container: str, attached: AttachedSt
     faster than a signal, for which Docker would start another program.
     """
     attached.__exit__(None, None, None)
-    for by_force, seconds in ((False, EXIT_SECONDS), (True, REMOVE_SECONDS)):
+    for by_force, seconds in ((False, EXIT_SECONDS), (True, 30)):
         try:
             if by_force:
                 _remove(client, container)

@@ -133,8 +133,6 @@ NONCE_PATH: Final = SCRIPT_PATH.rpartition("/")[0] + "/nonce"
 NO_VERDICT: Final = (
     "[The process ended with exit code 0 before the script came to its verdict. It does not count.]"
 )
-_BROKEN: Final = 1
-"""Neither 0 (fixed) nor 2 (not fixed)."""
 
 
 def wrap_script(program: Program) -> tuple[Program, str]:
@@ -157,7 +155,8 @@ def check_verdict(execution: Execution, nonce: str) -> Execution:
     output = re.sub(pattern, "", execution.output)
     if execution.exit_code == 0 and "0" not in reached:
         output = f"{output.rstrip()}\n{NO_VERDICT}\n".lstrip("\n")
-        return replace(execution, exit_code=_BROKEN, output=output)
+        # Neither 0 (fixed) nor 2 (not fixed).
+        return replace(execution, exit_code=1, output=output)
     return replace(execution, output=output)
 
 

@@ -77,8 +77,6 @@ the checkout. An execution that fails with it runs again on a full copy. A progr
 error is not noticed: the kernel refuses an overlay that moves folders (`redirect_dir`) in a user
 namespace, and to observe renames from outside, every rename would have to wait for us (seccomp's
 notifications)."""
-FAILED_ENDING = "failed"
-EARLY_ENDINGS = {Ending.TIMEOUT, Ending.MEMORY, Ending.OUTPUT, Ending.KILLED}
 
 
 class WarmPool:
@@ -175,7 +173,7 @@ class WarmExecution:
         answer = self._run_with_retry()
         if answer["end"] == Ending.EXIT and answer["code"] and CROSS_DEVICE in answer["output"]:
             whole = self._run_with_retry(copy_all=True)
-            answer = whole if whole["end"] != FAILED_ENDING else answer
+            answer = whole if whole["end"] != "failed" else answer
         return to_execution(answer)
 
     def _run_with_retry(self, *, copy_all: bool = False) -> dict[str, Any]:
@@ -204,7 +202,7 @@ class WarmExecution:
         try:
             answer = container.run_job(
                 self._job_message(run, copy_all=copy_all),
-                seconds=self._answer_seconds(),
+                seconds=self._limits.wall_seconds + GRACE_SECONDS,
                 stopped=self._is_stop_overdue,
                 report=self._job.watch.report if self._job.watch else None,
             )
@@ -238,9 +236,6 @@ class WarmExecution:
             "capture": self._job.capture,
         }
 
-    def _answer_seconds(self) -> float:
-        return self._limits.wall_seconds + GRACE_SECONDS
-
     def _is_stop_overdue(self) -> bool:
         stopped = self._stopped_at
         return stopped is not None and time.monotonic() - stopped > STOP_SECONDS
@@ -261,7 +256,7 @@ def to_execution(answer: Mapping[str, Any]) -> Execution:
         raise NoWarmContainer(f"The execution could not be started: {answer['words']}")
     ending = Ending(end)
     execution = Execution(
-        exit_code=None if ending in EARLY_ENDINGS else int(answer["code"]),
+        exit_code=int(answer["code"]) if ending == Ending.EXIT else None,
         output=str(answer["output"]),
         seconds=round(float(answer["seconds"]), 3),
         ending=ending,

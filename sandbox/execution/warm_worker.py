@@ -13,10 +13,6 @@ from sandbox.execution.jobs import STDOUT, DeadlinePassed, Stream
 from sandbox.layout import CHECKOUT, TREE
 from sandbox.limits import INODES, OPEN_FILES, Limits
 
-SEND_SECONDS = 60
-MAX_ANSWER_BYTES = 256 * 1024 * 1024
-STDERR_BYTES = 2000
-
 
 class WarmContainerDied(Exception):
     """The container or the connection to it is lost; the message is what it printed last."""
@@ -43,7 +39,7 @@ class WarmContainer:
         data = json.dumps(message).encode()
         try:
             with self._sending:
-                self._stream.send(len(data).to_bytes(4, "big") + data, seconds=SEND_SECONDS)
+                self._stream.send(len(data).to_bytes(4, "big") + data, seconds=60)
         except (OSError, ValueError) as error:
             raise WarmContainerDied(str(error)) from error
 
@@ -73,7 +69,7 @@ class WarmContainer:
         """The next whole message."""
         while True:
             size = 4 + int.from_bytes(self._received[:4], "big")
-            if size > MAX_ANSWER_BYTES:
+            if size > 256 * 1024 * 1024:
                 raise WarmContainerDied("Its answer is too long.")
             if len(self._received) >= max(size, 4):
                 message = bytes(self._received[4:size])
@@ -95,7 +91,7 @@ class WarmContainer:
         if frame[0] == STDOUT:
             self._received += frame[1]
         else:
-            self._stderr_tail = (self._stderr_tail + frame[1])[-STDERR_BYTES:]
+            self._stderr_tail = (self._stderr_tail + frame[1])[-2000:]
 
 
 def limits_message(limits: Limits) -> dict[str, Any]:
