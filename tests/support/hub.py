@@ -12,7 +12,7 @@ from bot.settings import Settings, Timings
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
-from tests.contracts.github.contract_log import ContractLog
+from tests.contracts.github.contract import ContractLog
 
 SECRET = "a webhook's secret"
 

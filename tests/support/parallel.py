@@ -13,7 +13,6 @@ from xdist.workermanage import WorkerController
 GROUPS: Final[Mapping[str, str]] = {
     # They delete or count the sandbox images of this machine's Docker daemon.
     "tests/e2e/cli/test_doctor.py": "images",
-    "tests/e2e/cli/test_doctor_clean.py": "images",
     "tests/e2e/solve/test_python_versions.py": "images",
     "tests/e2e/worker/test_image_cleanup.py": "images",
     "tests/contracts/sandbox/test_base_image.py": "images",

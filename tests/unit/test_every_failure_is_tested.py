@@ -33,7 +33,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "worker killed at each stage": (
         (
-            "failures/test_worker_killed.py",
+            "failures/test_worker_process.py",
             "test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_at_most",
         ),
         (
@@ -85,14 +85,14 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "deploy (SIGTERM)": (
         (
-            "failures/test_deploy.py",
+            "failures/test_worker_process.py",
             "test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing",
         ),
     ),
     # Beyond the table.
     "GitHub away for ten minutes": (
-        ("failures/test_github_outage.py", "test_an_outage_of_ten_minutes"),
-        ("failures/test_github_outage.py", "test_a_rate_limit_of_ten_minutes"),
+        ("failures/test_github.py", "test_an_outage_of_ten_minutes"),
+        ("failures/test_github.py", "test_a_rate_limit_of_ten_minutes"),
     ),
     "GitHub 5xx on who may": (
         (

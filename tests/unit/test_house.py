@@ -149,3 +149,16 @@ def test_documents_are_plain_english() -> None:
     texts = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in paths}
     found = {name: IDIOMS.findall(text) for name, text in texts.items()}
     assert {name: idioms for name, idioms in found.items() if idioms} == {}
+
+
+TESTS = Path(__file__).parents[1]
+IMPORT = re.compile(r"^\s*(?:from|import) (tests\.(?:\w+\.)*(?:test_\w+|conftest))\b", re.M)
+
+
+def test_nobody_imports_a_test_module_or_a_conftest() -> None:
+    found = [
+        f"{path.relative_to(TESTS)}: {module}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for module in IMPORT.findall(path.read_text())
+    ]
+    assert found == []

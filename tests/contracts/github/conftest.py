@@ -10,7 +10,7 @@ import pytest
 
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import AppIdentity, generate_app
-from tests.contracts.github.contract_log import ContractLog
+from tests.contracts.github.contract import ContractLog
 from tests.contracts.github.hub_api import FILES, HubApi, create_token
 
 

@@ -11,7 +11,7 @@ import jwt
 
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
-from tests.contracts.github.contract_log import ContractLog
+from tests.contracts.github.contract import ContractLog
 
 FILES = {
     "shop.py": "def total(a, b):\n    return a - b\n",

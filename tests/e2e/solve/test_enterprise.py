@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from bot.data.run import RunStatus
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.tokens import AppIdentity
-from tests.contracts.github.contract_log import ContractLog
+from tests.contracts.github.contract import ContractLog
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.support.certificates import host_certificates

@@ -1,17 +1,33 @@
-"""How an environment that cannot be made is told, and what becomes of JavaScript alone."""
+"""Environments that cannot be built or do not work, end to end."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
 from bot.cli import local_run
 from bot.data.run import Failure
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import Options
+from pipeline.environment.health import Grade
+from pipeline.environment.prepare import EnvironmentTask, open_environment
+from pipeline.languages.detect import plan_attempts
+from pipeline.store import DirStore
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.recipe import Attempt
+from sandbox.program import Program
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot
 from tests.support.data import lock_files
+from tests.support.data.repositories import make_codebase
+from tests.support.docker import ca_bundle
 
 DOCKERFILE = {
     **shop.FILES,
@@ -56,3 +72,84 @@ async def test_a_repository_of_javascript_alone_is_an_honest_no(
     assert json.loads(capsys.readouterr().out)["reason"] == "no source files"
     assert "Python" in (local_fix.out / "report.md").read_text()
     assert local_fix.llm.requests == []
+
+
+__all__ = ["ca_bundle"]
+
+UNDECLARED = {**shop.FILES, "shop/__init__.py": "import six\n"}
+"""It needs what no file declares: every attempt ends well, and nothing can be imported."""
+SETUP = "<setup>\npip install --quiet pytest 'six<2'\n</setup>\n"  # the smallest package there is
+GONE = {**shop.FILES, "shop/__init__.py": "import nowhere_to_be_had\n"}
+GIVEN_UP = "<give_up>\nNo index has nowhere_to_be_had.\n</give_up>"
+
+
+async def test_a_models_commands_mend_what_no_attempt_could(tmp_path: Path) -> None:
+    llm = RecordedServer(shop.answers(RecordedAnswer(call="environment", reply=SETUP)))
+    async with llm.serve() as url:
+        local = LocalFix(tmp_path, llm, url)
+        local.commit(UNDECLARED)
+        assert await local.fix() == local_run.FIXED
+    calls = [request.call for request in llm.requests]
+    assert (calls[0], calls.count("environment")) == ("environment", 1)
+    told = next(r for r in llm.requests if r.call == "testing/0").messages[0].text
+    assert "1 of 1" in told
+    assert "six==1." in told
+    found = json.loads((local.out / "health.json").read_text())
+    assert (found["rung"], found["grade"]) == ("model", "healthy")
+    assert found["commands"] == ["pip install --quiet pytest 'six<2'"]
+    assert [attempt["grade"] for attempt in found["attempts"][:-1]].count("healthy") == 0
+
+
+async def test_where_nothing_helps_the_model_and_the_maintainer_are_told(tmp_path: Path) -> None:
+    llm = RecordedServer(shop.answers(RecordedAnswer(call="environment", reply=GIVEN_UP)))
+    async with llm.serve() as url:
+        local = LocalFix(tmp_path, llm, url)
+        local.commit(GONE)
+        assert await local.fix() == local_run.NO_FIX
+    told = next(r for r in llm.requests if r.call == "testing/0").messages[0].text
+    assert "No module named 'nowhere_to_be_had'" in told
+    found = json.loads((local.out / "health.json").read_text())
+    assert (found["grade"], found["imports"], found["passed"]) == ("broken", False, 0)
+    assert found["given_up"] == "No index has nowhere_to_be_had."
+    report = (local.out / "report.md").read_text()
+    assert "## Environment\n" in report
+    assert "shop cannot be imported" in report
+    assert json.loads((local.out / "report.json").read_text())["environment"] == found
+
+
+class TwoWays(DockerEngine):
+    """A real engine whose plan has a way that ends well and does not work, and then another."""
+
+    async def plan(self, request: EnvironmentRequest) -> tuple[Attempt, ...]:
+        broken, works = [
+            (
+                await plan_attempts(
+                    dataclasses.replace(request, setup=[f"pip install --quiet pytest {more}"])
+                )
+            )[0]
+            for more in ("", "'six<2'")
+        ]
+        return (
+            dataclasses.replace(broken, name="broken", only=False),
+            dataclasses.replace(works, name="works", only=False),
+        )
+
+
+async def test_the_next_attempt_is_made_where_the_first_cannot_be_imported(
+    tmp_path: Path, ca_bundle: Path | None
+) -> None:
+    codebase = await make_codebase(tmp_path / "repo.git", UNDECLARED)
+    engine = TwoWays(DockerOptions(build=BuildOptions(ca_bundle=ca_bundle)))
+    store = DirStore(tmp_path / "run")
+    request = EnvironmentRequest(await codebase.build_tree(), scope="tests/two-ways")
+    task = EnvironmentTask(engine, request, codebase, Options(), store, plan=engine.plan)
+    async with open_environment(task) as environment:
+        ran = await environment.sandbox.run(Program(("python", "-c", "import shop")))
+        assert ran.passed
+    await engine.close()
+    tried = environment.record.tried
+    assert [(attempt.name, attempt.grade) for attempt in tried] == [
+        ("broken", Grade.BROKEN),
+        ("works", Grade.HEALTHY),
+    ]
+    assert "No module named 'six'" in tried[0].line()

@@ -1,10 +1,13 @@
-"""Whatever is sent to the server, it never answers with an error of its own."""
+"""Whatever is sent to the server: arbitrary requests, and what GitHub documents."""
 
 from __future__ import annotations
 
+import functools
 import json
+import random
 from collections.abc import AsyncGenerator
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -13,7 +16,10 @@ from hypothesis import strategies as st
 
 from bot.server.app import create_app
 from bot.settings import Settings
-from tests.e2e.webhook.delivery import labeled, sign
+from bot.storage.storage import Storage
+from tests.contracts.github.contract import webhook_contract
+from tests.contracts.github.webhook_payloads import Payloads, broken
+from tests.e2e.webhook.delivery import deliver, labeled, sign
 from tests.support.hypothesis_settings import QUICK
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -109,3 +115,41 @@ async def test_a_request_of_anything(
         method, path, params=query, headers=list(headers.items()), content=body
     )
     assert answer.status_code < 500
+
+
+WHOLE = 3
+"""Of each webhook."""
+BROKEN = 12
+
+
+@functools.cache
+def payloads() -> Payloads:
+    return Payloads()
+
+
+@pytest.mark.parametrize("name", payloads().names)
+async def test_what_github_may_send_is_taken_once_and_what_it_may_not_breaks_nothing(
+    name: str, settings: Settings, storage: Storage
+) -> None:
+    dice = random.Random(name)
+    event = payloads().event(name)
+    runs, requests = storage.runs, storage.requests
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app)  # raises what would be a 500
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://server") as client,
+    ):
+        for turn in range(WHOLE + BROKEN):
+            payload = payloads().valid(name, dice)
+            if turn < WHOLE:
+                assert webhook_contract().problems(event, payload) == []
+            else:
+                payload = broken(payload, dice)
+            body, guid = json.dumps(payload).encode(), str(UUID(int=dice.getrandbits(128)))
+            first = await deliver(client, body, event=event, delivery=guid)
+            queued = (len(await runs.list_active()), await requests.count())
+            again = await deliver(client, body, event=event, delivery=guid)
+            assert (len(await runs.list_active()), await requests.count()) == queued
+            taken = (200, 202, 204) if turn < WHOLE else (200, 202, 204, 400)
+            assert {first.status_code, again.status_code} <= set(taken), first.text

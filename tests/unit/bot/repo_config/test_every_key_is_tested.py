@@ -37,11 +37,11 @@ ACTS: Final[Mapping[str, str]] = {
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
     "stale_days": CARE + "test_stale_ones_are_kept_where_the_repository_says_so",
-    "monthly_summary": "e2e/commands/test_monthly_summary.py::"
+    "monthly_summary": "e2e/commands/test_stats.py::"
     "test_the_last_month_is_summed_up_once_where_it_is_wanted",
     "samples": "machines/test_solve.py::"
     "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
-    "generators": "e2e/solve/test_mixture.py::"
+    "generators": "e2e/solve/test_ways_of_solving.py::"
     "test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue",
     "strategy": "e2e/cli/test_strategy.py::"
     "test_the_repository_asks_for_a_search_and_the_command_line_overrides_it",
@@ -50,7 +50,7 @@ ACTS: Final[Mapping[str, str]] = {
     "context_tokens": LIMITS + "test_the_model_is_asked_to_keep_to_the_tokens_of_the_context",
     "execution_seconds": LIMITS + "test_a_reproduction_script_may_take_its_seconds",
     "suite_seconds": LIMITS + "test_the_repositorys_tests_may_take_theirs",
-    "minutes": "machines/test_run_time.py::"
+    "minutes": "machines/test_limits.py::"
     "test_when_the_time_is_over_the_chosen_edit_is_still_delivered",
     "nearby_seconds": "machines/test_editing_feedback.py::test_the_early_tests_can_be_turned_off",
     "thinking_tokens": MODELS + "test_only_the_solver_is_asked_to_think",
@@ -61,10 +61,10 @@ ACTS: Final[Mapping[str, str]] = {
     + "test_voting_takes_most_tests_passed_and_the_shorter_edit_and_asks_nobody",
     "finalists": CHOOSING
     + "test_the_machine_may_choose_among_every_edit_as_the_barrel_of_monkeys_does",
-    "confidence": "e2e/solve/test_selection.py::"
+    "confidence": "e2e/solve/test_ways_of_solving.py::"
     "test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_reported",
     "unproven": "machines/test_reproduction_ladder.py::test_a_repository_may_want_nothing_unproven",
-    "budget.run": "machines/test_budget_ceilings.py::"
+    "budget.run": "machines/test_limits.py::"
     "test_one_that_is_not_good_enough_is_an_honest_no_that_a_higher_ceiling_continues",
     "budget.day": DAY_BUDGET + "test_runs_of_one_repository_share_its_ceiling",
     "dockerfile": BUILDS + "test_a_dockerfile_makes_what_the_repository_is_installed_in",

@@ -1,11 +1,19 @@
+"""What is paid for once: how long prompts are kept, and how they are shared."""
+
 from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from pipeline.data.options import Options
+from pipeline.data.types import Selection
+from pipeline.lab.solving import render_table
 from pipeline.models.base import ModelRequest, Price, cache_lifetime
 from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, price_table
+from tests.benchmarks.pipeline.paper_run import replay
 from tests.contracts.models.clients import serving, user
 
 SPEC = ModelSpec(provider="anthropic", name="claude-sonnet-4-6")
@@ -60,3 +68,23 @@ async def test_every_mark_asks_for_the_life_that_was_chosen(
             await model.aclose()
     (asked,) = at.server.requests
     assert list(asked.marks) == [{"type": "ephemeral", **mark}] * 2
+
+
+async def test_of_what_a_cache_could_serve_at_least_98_percent_is_read_from_it(
+    tmp_path: Path,
+) -> None:
+    run = await replay(tmp_path)
+    assert isinstance(run.result, Selection)
+    stages = Counter(asked.call.partition("/")[0] for asked in run.requests)
+    assert (stages["editing"], stages["testing"], stages["selecting"]) == (80, 80, 8)
+    assert run.cached / run.cacheable >= 0.98, render_table(run.lines)
+    assert [line.stage for line in run.lines] == [
+        "Relevance",
+        "Ranking",
+        "Gen. tests",
+        "Gen. edits",
+        "Selection",
+        "Reproduction",
+        "Total",
+    ]
+    assert run.lines[-1].dollars == pytest.approx(run.dollars)

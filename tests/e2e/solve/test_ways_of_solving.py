@@ -1,0 +1,129 @@
+"""How edits are written and chosen, end to end: search, mixtures of models, selection."""
+
+from __future__ import annotations
+
+import re
+
+from bot.data.run import RunStatus
+from capuchin_demo.recorded.recording import RecordedAnswer, Recording
+from capuchin_demo.recorded.server import RecordedServer
+from tests.e2e import shop
+from tests.e2e.harness import BotHarness, StartBot
+
+VERDICTS = (
+    RecordedAnswer(call="prm", when=("len(items)",), reply="-", logprobs={"-": -0.1, "+": -2.4}),
+    RecordedAnswer(call="prm", reply="+", logprobs={"+": -0.1, "-": -2.4}),
+)
+
+
+async def test_the_operators_search_is_guided_and_shown_in_the_pull_request(
+    start_recorded_bot: StartBot,
+) -> None:
+    judge = RecordedServer(Recording(version=1, note="Written by hand.", answers=VERDICTS))
+    async with (
+        judge.serve() as url,
+        start_recorded_bot(
+            shop.answers(*shop.SEARCHING), strategy="search", prm_model=f"openai:prm@{url}/v1"
+        ) as bot,
+    ):
+        repo = bot.add_repo()
+        run = await bot.solve(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+        _, body = bot.only_pull_request(repo)
+        told = {request.call: request for request in bot.llm.requests}
+    assert "| 1 | `shop/till.py:2` |" in body
+    assert "`shop/till.py:5-6`" not in body
+    assert "     2\t    return a - b" in told["localisation/0"].last_user_message
+    assert all(
+        "shop/till.py:2: it subtracts"
+        in "\n".join(message.text for message in told[f"editing/{sample}"].messages)
+        for sample in (0, 1)
+    )
+
+
+MIXTURE = (
+    f"{shop.FILES['.github/capuchin.yml']}"
+    "generators: [{machine: explore}, {machine: fixed, model: recorded-claude-haiku-4-5}]\n"
+)
+REACH = "import socket; socket.create_connection(('169.254.169.254', 80), 3)"
+LOOK = f'<bash>\ncat shop/till.py; python -c "{REACH}" || echo no way\n</bash>'
+FIX = "<bash>\nsed -i 's/a - b/a + b/' shop/till.py\n</bash>"
+EXPLORING = (
+    RecordedAnswer(call="exploring/0", turn=0, reply=LOOK),
+    RecordedAnswer(call="exploring/0", turn=1, reply="<tests>\ntests/test_till.py\n</tests>"),
+    RecordedAnswer(call="exploring/0", turn=2, reply=FIX),
+    RecordedAnswer(call="exploring/0", reply="<submit/>"),
+)
+
+
+async def test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue(
+    start_recorded_bot: StartBot,
+) -> None:
+    mixture = [{"machine": "fixed", "model": "anthropic:recorded-claude-haiku-4-5"}]
+    async with start_recorded_bot(shop.answers(*EXPLORING), generators=mixture) as bot:
+        repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": MIXTURE})
+        run = await bot.solve(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST, run
+        _, body = bot.only_pull_request(repo)
+        asked = {request.call: request for request in bot.llm.requests}
+    assert "made by" in body
+    assert "`recorded-claude-sonnet-4-6`" in body
+    assert "`recorded-claude-haiku-4-5`" in body
+    assert asked["exploring/0"].model == "recorded-claude-sonnet-4-6"
+    assert asked["editing/1"].model == asked["testing/1"].model == "recorded-claude-haiku-4-5"
+    told = "\n".join(message.text for message in asked["exploring/0"].messages)
+    assert "no way" in told
+    assert "1 test passed, 0 failed." in told
+    assert "+    return a + b" in told
+
+
+async def test_a_repository_cannot_name_a_model_that_the_operator_does_not_offer(
+    start_recorded_bot: StartBot,
+) -> None:
+    elsewhere = "generators: [{machine: fixed, model: 'openai:x@http://127.0.0.1:9/v1'}]\n"
+    config = shop.FILES[".github/capuchin.yml"] + elsewhere
+    async with start_recorded_bot(shop.answers()) as bot:
+        repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
+        issue = await bot.open_issue(repo)
+        run = await bot.solve(issue)
+        assert run.status is RunStatus.FAILED
+        assert bot.llm.requests == []
+
+
+CONFIG = shop.FILES[".github/capuchin.yml"]
+
+
+async def test_below_the_threshold_no_pull_request_is_opened_but_what_was_learnt_is_reported(
+    recorded_bot: BotHarness,
+) -> None:
+    repo = recorded_bot.add_repo(
+        files={**shop.FILES, ".github/capuchin.yml": f"{CONFIG}confidence: 1\n"}
+    )
+    issue = await recorded_bot.open_issue(repo)
+    run = await recorded_bot.solve(issue)
+    assert (run.status, run.detail) == (RunStatus.NO_FIX, "not sure enough")
+    (comment,) = issue.comments
+    assert re.search(r"probability of \d+%", comment.body)
+    assert "\n- `shop/till.py`" in comment.body
+    assert "sys.exit(0 if total(1, 2) == 3 else 2)" in comment.body
+    assert "1 of 1 script" in comment.body
+    assert (repo.list_branches(), repo.pulls) == (["main"], [])
+
+
+async def test_a_reward_model_that_is_dead_costs_no_pull_request(
+    start_recorded_bot: StartBot,
+) -> None:
+    same = shop.edit("    return b + a")
+    recording = shop.answers(
+        shop.RecordedAnswer(call="editing/0", turn=0, reply=same),
+        shop.RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT),
+        shop.RecordedAnswer(call="selecting", reply="<choice>1</choice>"),
+    )
+    nowhere = "openai:orm@http://127.0.0.1:9/v1"
+    async with start_recorded_bot(recording, orm_model=nowhere) as bot:
+        repo = bot.add_repo()
+        run = await bot.solve(await bot.open_issue(repo))
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        _, body = bot.only_pull_request(repo)
+    assert "openai:orm at 127.0.0.1" in body
+    assert "| breaks |\n" in body
