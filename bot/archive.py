@@ -29,8 +29,6 @@ from pipeline.bundle import LARGEST_DOCUMENT, pack_bundle
 from pipeline.codebase.text import pluralize
 from pipeline.run_errors import UnreadableRecord
 
-REQUEST_SECONDS: Final = 60.0
-RETRIES: Final = 3
 MOST_BYTES: Final = 1024**3
 """Of one object that is read: a bundle is far smaller, and is held in memory."""
 
@@ -60,8 +58,8 @@ class ObjectStore:
             self._store: S3Store = S3Store.from_url(
                 self.url,
                 # Without TLS only where the operator's own address says so.
-                client_options={"allow_http": True, "timeout": timedelta(seconds=REQUEST_SECONDS)},
-                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=30)},
+                client_options={"allow_http": True, "timeout": timedelta(seconds=60)},
+                retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
             )
         except (BaseError, ValueError) as error:
             raise SettingsError(f"CAPUCHIN_ARCHIVE: {_cause(error)}") from None

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from bot.github.repository import Repository
 
 
-HABIT_SHARE: Final = 0.5
-"""More than this share of the latest commits make a habit."""
-MIN_COMMITS: Final = 4
-"""Fewer commits than this show no habit."""
 DCO_FILES: Final = (".github/dco.yml", "dco", "dco.txt", ".dco")
 GUIDES: Final = ("contributing.md", ".github/contributing.md", "docs/contributing.md",
                  "contributing.rst", "contributing.txt", "contributing")  # fmt: skip
@@ -76,7 +72,7 @@ async def _demands_sign_off(codebase: Codebase) -> bool:
 
 def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
     matches = [bool(does(message)) for message in messages]
-    return len(matches) >= MIN_COMMITS and sum(matches) > HABIT_SHARE * len(matches)
+    return len(matches) >= 4 and sum(matches) > 0.5 * len(matches)  # fewer show no habit
 
 
 BRANCH_PREFIX = "capuchin/"
@@ -194,9 +190,6 @@ def signature_env(author: Identity, at: datetime) -> dict[str, str]:
     }
 
 
-_FIXED_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-
-
 class MergeResult(NamedTuple):
     """`commit` has no parent: only its files are relevant."""
 
@@ -248,7 +241,6 @@ async def _merge_commit_tree(
 ) -> CommitSha:
     name = (await git(git_dir, "rev-parse", "--verify", tree)).decode().strip()
     given = [word for parent in parents for word in ("-p", parent)]
-    made = await git(
-        git_dir, "commit-tree", name, *given, input=b"", env=signature_env(identity, _FIXED_TIME)
-    )
+    env = signature_env(identity, datetime(2000, 1, 1, tzinfo=UTC))  # equal files, equal commit
+    made = await git(git_dir, "commit-tree", name, *given, input=b"", env=env)
     return CommitSha(made.decode().strip())

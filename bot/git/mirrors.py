@@ -133,12 +133,8 @@ _OWNER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HEAD_REF = "refs/capuchin/head"
-_MAX_PACKS = 50
-"""A mirror with more packs is repacked: each fetch adds one."""
-_EVICT_AFTER_SECONDS = 3600.0
 _HISTORY_COMMITS = 3000
 """How far back a tag is looked for."""
-_HISTORY_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,7 @@ class Mirrors:
         async with _lock(place):
             _mark_used(place)
             try:
-                async with asyncio.timeout(_HISTORY_SECONDS):
+                async with asyncio.timeout(60):
                     if not await asyncio.to_thread(place.exists):
                         await _create(place)
                     if not await _has_object(place, commit):
@@ -274,7 +270,7 @@ class Mirrors:
     ) -> CommitSha:
         if not await asyncio.to_thread(place.exists):
             await _create(place)
-        elif await asyncio.to_thread(_count_packs, place) > _MAX_PACKS:
+        elif await asyncio.to_thread(_count_packs, place) > 50:  # each fetch adds one
             await git(place, "gc", "--quiet", "--prune=2.weeks.ago")
         if base and await _has_commit(place, base):
             return base
@@ -352,7 +348,7 @@ def _measure_all(root: Path) -> list[_Kept]:
 def _evict(kept: _Kept) -> bool:
     """Delete it unless somebody uses it; whether it went."""
     lock = kept.place.with_suffix(".lock")
-    if time.time() - lock.stat().st_mtime < _EVICT_AFTER_SECONDS:
+    if time.time() - lock.stat().st_mtime < 3600:
         return False
     try:
         with FileLock(lock, timeout=0):

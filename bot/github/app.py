@@ -26,8 +26,6 @@ from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryAp
 from bot.settings import GitHubSettings
 
 CredentialKey = tuple[int, str, str, str]
-MAX_CREDENTIALS = 256
-"""The number of cached credentials; the oldest is dropped."""
 
 
 class GitHubApp:
@@ -197,7 +195,7 @@ class GitHubApp:
         """The cached credential for this purpose: GitHub limits how many tokens are created."""
         key = (installation, owner.lower(), (name or "").lower(), "read" if reading else "")
         if key not in self._credentials:
-            while len(self._credentials) >= MAX_CREDENTIALS:
+            while len(self._credentials) >= 256:
                 del self._credentials[next(iter(self._credentials))]
             permissions = READ_PERMISSIONS if reading else PERMISSIONS
             self._credentials[key] = self._new_credential(installation, name, permissions)

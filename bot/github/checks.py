@@ -12,7 +12,6 @@ from pipeline.data.types import CommitSha
 
 TEXT_CHARACTERS: Final = 65_535
 """GitHub's limit for each text of a check run (docs.github.com/rest/checks/runs)."""
-TITLE_CHARACTERS: Final = 255
 MESSAGE_CHARACTERS: Final = 4_000
 """An annotation may hold 64 KB, which is too much to read at a line."""
 ANNOTATIONS_PER_REQUEST: Final = 50
@@ -163,7 +162,7 @@ class Checks:
 
 def _heading(check: CompletedCheck | PendingCheck) -> dict[str, Any]:
     return {
-        "title": check.title[:TITLE_CHARACTERS],
+        "title": check.title[:255],
         "summary": check.summary[:TEXT_CHARACTERS],
     }
 

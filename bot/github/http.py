@@ -333,8 +333,6 @@ async def find_or_create(
 
 
 MAX_PAGES: Final = 100
-MAX_KEPT: Final = 1000
-"""Pages that are kept; the oldest is dropped."""
 
 
 class _Page(NamedTuple):
@@ -376,7 +374,7 @@ class ConditionalLists:
         )
         if kept is not None and answer.is_unchanged:
             return kept
-        while len(self._pages) >= MAX_KEPT:
+        while len(self._pages) >= 1000:
             del self._pages[next(iter(self._pages))]
         self._pages[key] = _Page(answer.etag, answer.data, answer.has_more)
         return self._pages[key]

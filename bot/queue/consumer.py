@@ -25,7 +25,6 @@ MAX_CONCURRENT: Final = 4
 POLL_SECONDS: Final = 0.1
 MAX_TRIES: Final = 3
 """How often a command is tried that fails through a bug of ours."""
-BUG_RETRY_SECONDS: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -131,4 +130,4 @@ class RequestConsumer:
         except Exception:  # the outermost edge of a command
             logger.exception("Command %s: a bug", item.request.id)
             tried = replace(item, tries=item.tries + 1)
-            return None if tried.tries >= MAX_TRIES else RetryLater(tried, BUG_RETRY_SECONDS)
+            return None if tried.tries >= MAX_TRIES else RetryLater(tried, 5)

@@ -25,7 +25,6 @@ BeginRun = Callable[[RunId], Awaitable[None]]
 
 POLL_SECONDS: Final = {Lane.ISSUES: 0.05, Lane.PULLS: 0.5}
 """For runs of issues, arq's own 0.5 makes the median pick-up 170 ms instead of 40."""
-BEGIN_SECONDS: Final = 30  # for one command to Redis
 
 
 def _open_arq(storage: Storage, lane: Lane) -> ArqRedis:
@@ -85,7 +84,7 @@ class NudgeReceiver:
         """`seconds` until a nudge is redelivered if its receiver dies."""
         self._begin = begin
         self._worker = Worker(
-            [func(self._receive, name="begin", timeout=BEGIN_SECONDS, max_tries=1, keep_result=0)],
+            [func(self._receive, name="begin", timeout=30, max_tries=1, keep_result=0)],
             queue_name=storage.nudge_queue(lane),
             redis_pool=_open_arq(storage, lane),
             handle_signals=False,

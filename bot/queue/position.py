@@ -52,7 +52,6 @@ MIN_WAIT: Final = timedelta(seconds=3)
 """A run that nobody takes up for this long waits for a worker to have time."""
 MAX_ANNOUNCED: Final = 20
 """How many positions are announced; runs further back follow when they move up."""
-LEASE_SECONDS: Final = 30.0
 NO_WORKER: Final = -1
 """The place of a run whose author was told that no worker lives."""
 
@@ -133,7 +132,7 @@ class QueueAnnouncer:
                 await self._announce_position(run.id, QueuePosition(position=NO_WORKER))
 
     async def _announce_position(self, run_id: RunId, position: QueuePosition) -> None:
-        lease = await Lease.acquire(self._storage, run_id, worker="queue", seconds=LEASE_SECONDS)
+        lease = await Lease.acquire(self._storage, run_id, worker="queue", seconds=30)
         if lease is None:  # somebody begins it
             return
         try:

@@ -32,8 +32,6 @@ from sandbox.observation import add_observer
 
 logger = logging.getLogger(__name__)
 
-PULL_SLOTS: Final = 1
-"""Runs on our own pull requests that a worker works on beside those of issues."""
 
 Begin = Callable[[RunId], Awaitable[Lease | None]]
 """Takes the lease of a run; None if somebody else has it."""
@@ -49,7 +47,7 @@ class Slots:
         on_change: Callable[[], None],
     ) -> None:
         """`on_change` is called when the number of runs changes."""
-        self.capacity: Mapping[Lane, int] = {Lane.ISSUES: issue_slots, Lane.PULLS: PULL_SLOTS}
+        self.capacity: Mapping[Lane, int] = {Lane.ISSUES: issue_slots, Lane.PULLS: 1}
         self.attempts: dict[asyncio.Task[None], RunAttempt] = {}
         self._build_attempt = build_attempt
         self._on_change = on_change
@@ -108,7 +106,6 @@ class Slots:
         self._on_change()
 
 
-IDLE_STOPS_SECONDS: Final = 1.0
 REDIS_SECONDS: Final = 5.0  # for one command; at most a third of the lease
 
 
@@ -163,7 +160,7 @@ class Worker:
                     *(self._receive_nudges(storage, lane) for lane in Lane),
                     self._refill(storage),
                     repeat(HEARTBEAT_SECONDS, partial(self._send_heartbeat, storage)),
-                    repeat(IDLE_STOPS_SECONDS, stops.stop_all),
+                    repeat(1, stops.stop_all),
                     repeat(sweep_seconds, partial(self._fill_all, storage)),
                     self._consume_requests(storage, nudges),
                     *self.build_sweep(storage, nudges).list_loops(),

@@ -147,8 +147,6 @@ def _join(words: Sequence[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-MAX_NUMBER: Final = 10**6
-"""Larger numbers are not quoted."""
 MAX_NAME: Final = 100
 """Characters of a key that a message quotes."""
 
@@ -226,7 +224,7 @@ def _list_values(node: Node) -> list[str]:
 def _name_kind(value: float) -> str:
     if isinstance(value, bool):
         return "yes or no"
-    return f"the number {value:g}" if abs(value) < MAX_NUMBER else "a number"
+    return f"the number {value:g}" if abs(value) < 10**6 else "a number"
 
 
 def _suggest(word: str, known: Mapping[str, object] | list[str]) -> str:

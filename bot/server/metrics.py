@@ -34,7 +34,6 @@ from bot.telemetry.measurements import (
 )
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-ACTIVE: Final = ("queued", "running", "waiting")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +143,7 @@ def _collect_workers(workers: Sequence[WorkerState]) -> Iterator[Metric]:
 
 def _collect_runs(totals: Totals) -> Iterator[Metric]:
     active = GaugeMetricFamily("capuchin_runs", "Runs that are not finished.", labels=["state"])
-    for state in ACTIVE:
+    for state in ("queued", "running", "waiting"):
         active.add_metric([state], totals.active[state])
     yield active
     yield _gauge(

@@ -31,7 +31,6 @@ from bot.storage.storage import Storage
 from pipeline.data.types import NoFixReason
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-REFRESH_SECONDS: Final = 10
 
 
 class Pages:
@@ -97,7 +96,7 @@ class Pages:
             is_operator=is_operator,
             query="" if is_operator or not key else f"?key={self._settings.page_key(run.id)}",
             comment_url=self._comment_url,
-            refresh=0 if run.status.final else REFRESH_SECONDS,
+            refresh=0 if run.status.final else 10,
         )
 
     async def render_live(self, storage: Storage, run: Run) -> str:

@@ -14,8 +14,6 @@ from bot.data.run import Run, RunStatus, now
 
 PER_PAGE: Final = 50
 DAYS: Final = 30
-WAITING: Final = "waiting"
-"""For what does not answer; such a run is queued by its record."""
 STATUS_WORDS: Final[Mapping[RunStatus, str]] = {
     RunStatus.FOLLOWED_UP: "followed up",
     RunStatus.SWAPPED: "edit replaced",
@@ -125,7 +123,7 @@ def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListin
 def state_of(run: Run) -> str:
     """The run's state in a person's words."""
     if run.status is RunStatus.QUEUED and run.not_before is not None:
-        return WAITING
+        return "waiting"  # for what does not answer; its record says queued
     return STATUS_WORDS.get(run.status, run.status.value)
 
 
@@ -204,7 +202,6 @@ def _parse_day(text: str) -> date | None:
 WIDTH: Final = 320
 HEIGHT: Final = 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 4, 10, 22
-_GAP: Final = 1.5
 
 
 class Bar(NamedTuple):
@@ -297,7 +294,7 @@ def _draw(
                 Bar(
                     round(x, 1),
                     round(floor, 1),
-                    round(step - _GAP, 1),
+                    round(step - 1.5, 1),
                     round(height, 1),
                     kind,
                     said,

@@ -35,8 +35,6 @@ _CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
 }
 """Which stages of the accounts belong to each stage of the page."""
 _STAGE_OF: Final = {call: stage for stage, calls in _CALLS.items() for call in calls}
-_MIN_WIDTH: Final = 0.6
-"""Percent: a shorter stage would not be seen."""
 
 
 class StageRow(NamedTuple):
@@ -97,8 +95,7 @@ def _place(rows: Sequence[StageRow]) -> list[StageRow]:
     """The rows with the places of their bars."""
     total = sum(max(row.seconds or 0.0, 0.0) for row in rows)
     widths = [
-        0.0 if row.seconds is None else max(_MIN_WIDTH, 100 * row.seconds / (total or 1.0))
-        for row in rows
+        0.0 if row.seconds is None else max(0.6, 100 * row.seconds / (total or 1.0)) for row in rows
     ]
     scale = 100 / (sum(widths) or 100.0)
     placed: list[StageRow] = []
@@ -112,9 +109,7 @@ def _place(rows: Sequence[StageRow]) -> list[StageRow]:
 LOAD_SECONDS: Final = 5.0
 """A store waits while Redis does not answer; a page does not."""
 MAX_FILES: Final = 60
-MAX_ATTEMPTS: Final = 12
 _LINE: Final = 700
-_RECORD: Final = re.compile(r"environment/[^/]+/record")
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -222,8 +217,8 @@ async def _load_context(store: RedisStore, end: Selection | NoFix | None) -> Con
 async def _load_environment(
     store: RedisStore, documents: Sequence[str]
 ) -> EnvironmentRecord | None:
-    names = [name for name in documents if _RECORD.fullmatch(name)] or [FAILED_KEY]
-    return await _load(store.load(names[-1], EnvironmentRecord))
+    found = [name for name in documents if re.fullmatch(r"environment/[^/]+/record", name)]
+    return await _load(store.load(found[-1] if found else FAILED_KEY, EnvironmentRecord))
 
 
 def _show_files(context: Context | None) -> FilesShown | None:
@@ -253,7 +248,7 @@ def _show_environment(record: EnvironmentRecord | None) -> EnvironmentShown | No
         summary=make_visible(health.summary()[:_LINE]) if health else "",
         python=make_visible(health.python[:60]) if health else "",
         command=make_visible(" ".join(health.command)[:300]) if health else "",
-        attempts=tuple(make_visible(line[:_LINE]) for line in record.lines()[:MAX_ATTEMPTS]),
+        attempts=tuple(make_visible(line[:_LINE]) for line in record.lines()[:12]),
     )
 
 

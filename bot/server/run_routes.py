@@ -65,9 +65,6 @@ def _is_same(given: str, wanted: str) -> bool:
 
 MAX_STREAMS: Final = 64
 """Open at one time in this process, so that webhooks find room; later pages reload instead."""
-LOOK_SECONDS: Final = 2.0
-STREAM_SECONDS: Final = 600.0
-"""A browser opens the next stream by itself."""
 QUIET_SECONDS: Final = 15.0
 """After so long a line without meaning keeps proxies from closing the stream."""
 
@@ -99,7 +96,8 @@ class LiveStreams:
 
     async def _follow(self, run_id: RunId, render: Render) -> AsyncGenerator[str]:
         """An event, or an empty text where nothing is new."""
-        ends_at, shown, spoke_at = time.monotonic() + STREAM_SECONDS, "", time.monotonic()
+        shown, spoke_at = "", time.monotonic()
+        ends_at = spoke_at + 600  # then the browser opens the next stream by itself
         while time.monotonic() < ends_at:
             event = ""
             try:
@@ -117,7 +115,7 @@ class LiveStreams:
             if event:
                 spoke_at = time.monotonic()
             yield event
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(2)
 
 
 def _format(name: str, data: str) -> str:
@@ -127,7 +125,6 @@ def _format(name: str, data: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-_RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
 LIVE_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _BUSY: Final = {"retry-after": "10"}
 
@@ -231,7 +228,7 @@ class RunRoutes:
         if not may_see_run(self._settings, request, run_id):
             return self._denial()
         missing = PlainTextResponse("There is no such run (any more).", 404)
-        if not _RUN_ID.fullmatch(run_id):
+        if not re.fullmatch(r"[0-9a-f]{32}", run_id):
             return missing
         try:
             return await self._storage.runs.get(run_id) or missing

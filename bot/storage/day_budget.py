@@ -66,8 +66,6 @@ for _, key in ipairs(KEYS) do
   end
 end
 """
-WAIT_SECONDS: Final = 0.5
-"""Between two looks whether a call in flight, perhaps another worker's, has given money back."""
 
 
 class _DayLimit(NamedTuple):
@@ -144,7 +142,7 @@ class DayBudget:
             if not others:
                 limit = self._limits[which - 1]
                 raise BudgetSpent(dollars, limit.dollars, limit.ceiling)
-            await asyncio.sleep(WAIT_SECONDS)
+            await asyncio.sleep(0.5)  # a call in flight may give money back
 
     async def settle(self, grant: Grant, dollars: float) -> None:
         """See `pipeline.budget.SharedBudget`."""

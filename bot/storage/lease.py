@@ -81,9 +81,6 @@ if redis.call('GET', KEYS[4]) == ARGV[4] then redis.call('DEL', KEYS[4]) end
 return 1
 """
 
-MAX_DURATIONS: Final = 20
-"""Of the latest runs: what the next are expected to take follows from them."""
-
 
 class Lease:
     """Proof that this worker has the run. Every function with an outside effect takes it."""
@@ -284,4 +281,5 @@ def _totals(run: Run) -> list[str | int]:
     started = run.started_at if answered else None
     took = f"{(ended - started).total_seconds():.1f}" if started else ""
     spent = f"{run.dollars:.6f}"
-    return [run.status.value, int(ended.timestamp()), took, spent, MAX_DURATIONS]
+    durations_kept = 20
+    return [run.status.value, int(ended.timestamp()), took, spent, durations_kept]

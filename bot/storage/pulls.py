@@ -30,8 +30,6 @@ return 1
 """
 MAX_ANSWERED: Final = 500
 _MEMBER: Final = re.compile(r"([^/]+)/([^#]+)#(\d+)@(\d+)")
-MAX_DUE: Final = 20
-"""Looked after in one turn of the sweep."""
 
 
 class PullRecords:
@@ -107,9 +105,7 @@ class PullRecords:
         time = (await self._redis.time())[0]
         members = cast(
             "list[bytes]",
-            await self._redis.zrangebyscore(
-                self._keys.pulls_due, "-inf", time, start=0, num=MAX_DUE
-            ),
+            await self._redis.zrangebyscore(self._keys.pulls_due, "-inf", time, start=0, num=20),
         )
         listed: list[tuple[RepoRef, int]] = []
         for member in members:

@@ -133,8 +133,6 @@ logger = logging.getLogger(__name__)
 
 VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
-CONFIRM_WITHIN: Final = timedelta(days=7)
-"""Asking again within this time confirms what the bot asked back."""
 
 
 class Runs:
@@ -422,4 +420,4 @@ def _awaits_confirmation(run: Run) -> bool:
     """Whether asking now is an answer to what the run asked back."""
     if run.status is not RunStatus.NEEDS_CONFIRMATION or run.finished_at is None:
         return False
-    return now() - run.finished_at < CONFIRM_WITHIN
+    return now() - run.finished_at < timedelta(days=7)

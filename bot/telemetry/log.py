@@ -31,8 +31,6 @@ from sandbox.observation import Event, Kind, observe
 
 logger = logging.getLogger(__name__)
 
-LOGGED: Final = (Kind.MODEL_CALL, Kind.GITHUB_CALL, Kind.EXECUTION)
-
 
 @contextmanager
 def log_calls(event: Event) -> Generator[None]:
@@ -40,7 +38,8 @@ def log_calls(event: Event) -> Generator[None]:
     try:
         yield
     finally:
-        if event.kind in LOGGED and logger.isEnabledFor(logging.DEBUG):
+        is_call = event.kind in (Kind.MODEL_CALL, Kind.GITHUB_CALL, Kind.EXECUTION)
+        if is_call and logger.isEnabledFor(logging.DEBUG):
             facts = " ".join(f"{name}={value}" for name, value in event.facts.items())
             end = f" error={event.error}" if event.error else ""
             logger.debug("%s: %s%s seconds=%.3f", event.kind, facts, end, event.seconds)
@@ -73,9 +72,6 @@ class Stages:
         self._bound.close()
 
 
-CHATTY_LOGGERS: Final = ("arq", "httpx", "httpx2")
-"""Libraries that log every call."""
-OUR_LOGGERS: Final = ("bot", "pipeline", "sandbox")
 CONTEXT: Final = ("run", "repository", "issue", "delivery", "stage", "status", "failure", "cause")
 """What may be bound, in the order of the text format."""
 REDACTED: Final = "[redacted]"
@@ -88,9 +84,9 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(build_formatter(settings.log_format, list_secrets(settings)))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for ours in OUR_LOGGERS:  # the libraries' debug records hold what is sent
+    for ours in ("bot", "pipeline", "sandbox"):  # the libraries' debug records hold what is sent
         logging.getLogger(ours).setLevel(settings.log_level.upper())
-    for chatty in CHATTY_LOGGERS:
+    for chatty in ("arq", "httpx", "httpx2"):  # they log every call
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
@@ -163,8 +159,6 @@ def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
 STALL_SECONDS: Final = 0.25
 _TICKS: Final = 5
 """How often the loop is pinged within `STALL_SECONDS`."""
-_FRAMES: Final = 12
-"""The innermost frames of a stack that are logged."""
 
 
 @asynccontextmanager
@@ -208,4 +202,4 @@ def _watch(
 
 def _render_stack(owner: int) -> str:
     frame = sys._current_frames().get(owner)  # pyright: ignore[reportPrivateUsage]
-    return "".join(traceback.format_stack(frame)[-_FRAMES:]) if frame else "(no stack)"
+    return "".join(traceback.format_stack(frame)[-12:]) if frame else "(no stack)"

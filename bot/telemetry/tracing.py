@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 OBSERVER: Final = "traces"
-FLUSH_MILLISECONDS: Final = 3000
-"""For so long an ending process may send what it has not sent yet."""
 
 
 @dataclass
@@ -58,7 +56,7 @@ def tracing(settings: LogSettings) -> Generator[None]:
         yield
     finally:
         remove_observer(OBSERVER)
-        provider.force_flush(FLUSH_MILLISECONDS)
+        provider.force_flush(3_000)
         provider.shutdown()
 
 
