@@ -14,7 +14,7 @@ from sandbox.environment.build_options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions
-from sandbox.limits import Limits
+from sandbox.program import Limits
 
 FIX_OWNER, SELECT_OWNER, GRADE_OWNER = "capuchin fix", "capuchin select", "capuchin evaluate"
 """Owners of the containers of commands on a local repository. Workers do not know these runs, and

@@ -27,7 +27,7 @@ from sandbox.docker.docker_client import translate_docker_errors
 from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from sandbox.tree import Archive, Tree
 
 DOCKERFILE_NAME = "capuchin.Dockerfile"

@@ -24,7 +24,7 @@ from sandbox.environment.build_options import INCOMING, BuildOptions
 from sandbox.environment.recipe import MAX_BYTES, Installation, parse_installation
 from sandbox.errors import SandboxUnavailable
 from sandbox.layout import CHECKOUT, ENVIRONMENT, SYSTEM_PYTHON, TREE, UID
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from sandbox.tree import Archive, Tree
 
 

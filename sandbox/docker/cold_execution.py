@@ -19,9 +19,8 @@ from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import STDERR, DeadlinePassed, Job, with_changes
 from sandbox.frozen import replace
-from sandbox.limits import Limits
 from sandbox.output import MarkedLines, Output
-from sandbox.program import Ending, Execution
+from sandbox.program import Ending, Execution, Limits
 
 log = logging.getLogger(__name__)
 

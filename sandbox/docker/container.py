@@ -23,7 +23,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.execution.jobs import DeadlinePassed
 from sandbox.guest.supervisor.mounts import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
 from sandbox.layout import CHECKOUT, LABEL_KIND, UID, USER
-from sandbox.limits import INODES, OPEN_FILES, Limits
+from sandbox.program import INODES, OPEN_FILES, Limits
 
 POLL_SECONDS: Final = 0.2
 """How long it may take until a stop from another thread is noticed."""

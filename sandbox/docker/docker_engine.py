@@ -44,8 +44,7 @@ from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmExecu
 from sandbox.execution.warm_worker import WarmContainer
 from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.limits import Limits
-from sandbox.program import Execution
+from sandbox.program import Execution, Limits
 
 
 @dataclass(frozen=True)
@@ -225,7 +224,7 @@ class DockerEngine:
                 job = dataclasses.replace(job, environment=environment)
             elif await self._execution_mode.is_warm(self._executions, warm_pool):
                 execution = WarmExecution(warm_pool, job, limits=limits)
-                return await warm_pool.scheduler.run(self._executions, execution)
+                return await warm_pool.run(self._executions, execution)
             daemon = await self._run_chore(lambda: self._daemon(run_id))
             limits = self._connection.limit_cpus(limits)
             return await run_stoppable(

@@ -16,7 +16,7 @@ from sandbox.execution.warm_worker import (
     WarmContainerDied,
     limits_message,
 )
-from sandbox.limits import Limits
+from sandbox.program import Limits
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,8 @@ from typing import Any
 from sandbox.execution.cancellation import SharedExecution
 from sandbox.execution.jobs import Job, check_verdict, to_command_run, wrap_script
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
-from sandbox.limits import Limits
 from sandbox.observation import Kind, observe
-from sandbox.program import CommandRun, Execution, OutputWatch, Program
+from sandbox.program import CommandRun, Execution, Limits, OutputWatch, Program
 
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 

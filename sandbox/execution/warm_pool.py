@@ -11,61 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from sandbox.errors import PatchRejected, SandboxUnavailable
-from sandbox.execution.cancellation import Stoppable, Stopped, run_stoppable, wait_or_stop
+from sandbox.execution.cancellation import Stopped, run_stoppable, wait_or_stop
 from sandbox.execution.jobs import Job, with_changes
 from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
 from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
-from sandbox.limits import Limits
 from sandbox.observation import LEVELS, Level
-from sandbox.program import Ending, Execution
-
-Work = TypeVar("Work", bound=Stoppable[Execution])
-
-
-class CostScheduler(Generic[Work]):
-    """Submits one task for each execution to a shared pool; a task runs the cheapest execution."""
-
-    def __init__(self, cost: Callable[[Work], int]) -> None:
-        """`cost` is called in the pool's thread; of equal costs, the longest waiting goes first."""
-        self._cost = cost
-        self._guard = threading.Lock()
-        self._waiting: list[tuple[Work, Future[Execution]]] = []
-
-    async def run(self, pool: ThreadPoolExecutor, work: Work) -> Execution:
-        """Raises as `work.run`; on cancellation stops `work` and waits for it."""
-        answer: Future[Execution] = Future()
-        with self._guard:
-            self._waiting.append((work, answer))
-        pool.submit(self._run_cheapest).add_done_callback(self._cancel_if_shut_down)
-        return await wait_or_stop(work, answer)
-
-    def _run_cheapest(self) -> None:
-        with self._guard:
-            # A cancelled execution leaves a task without work.
-            self._waiting = [pair for pair in self._waiting if not pair[1].cancelled()]
-            if not self._waiting:
-                return
-            pair = min(self._waiting, key=lambda pair: self._cost(pair[0]))
-            self._waiting.remove(pair)
-        work, answer = pair
-        if not answer.set_running_or_notify_cancel():
-            return
-        try:
-            answer.set_result(work.run())
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting coroutine
-            answer.set_exception(error)
-
-    def _cancel_if_shut_down(self, slot: Future[None]) -> None:
-        """Cancel all waiting executions when the pool is shut down: no thread will run them."""
-        if slot.cancelled():
-            with self._guard:
-                waiting, self._waiting = self._waiting, []
-            for _, answer in waiting:
-                answer.cancel()
-
+from sandbox.program import Ending, Execution, Limits
 
 GRACE_SECONDS = 180
 """How much longer than the program's own limit a container may take before it counts as dead."""
@@ -89,9 +43,44 @@ class WarmPool:
         self._idle: list[WarmContainer] = []
         self._tried_edits: set[tuple[str, ...]] = set()
         """The edits that some container has been asked to apply."""
-        self.scheduler: CostScheduler[WarmExecution] = CostScheduler(
-            lambda execution: self._cost(execution.edit)
-        )
+        self._waiting: list[tuple[WarmExecution, Future[Execution]]] = []
+
+    async def run(self, threads: ThreadPoolExecutor, execution: WarmExecution) -> Execution:
+        """Run `execution` in one of `threads`, when its turn has come.
+
+        A thread that is free takes the cheapest that waits; of those that cost the same, the one
+        that waits longest. On cancellation it is stopped, and its end waited for. Raises the errors
+        of `Sandbox.run`.
+        """
+        answer: Future[Execution] = Future()
+        with self._guard:
+            self._waiting.append((execution, answer))
+        threads.submit(self._run_cheapest).add_done_callback(self._cancel_if_shut_down)
+        return await wait_or_stop(execution, answer)
+
+    def _run_cheapest(self) -> None:
+        with self._guard:
+            # A cancelled execution leaves a task without work.
+            self._waiting = [pair for pair in self._waiting if not pair[1].cancelled()]
+            if not self._waiting:
+                return
+            pair = min(self._waiting, key=lambda pair: self._cost(pair[0].edit))
+            self._waiting.remove(pair)
+        execution, answer = pair
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(execution.run())
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting coroutine
+            answer.set_exception(error)
+
+    def _cancel_if_shut_down(self, slot: Future[None]) -> None:
+        """Cancel all waiting executions when the threads are shut down: none will run them."""
+        if slot.cancelled():
+            with self._guard:
+                waiting, self._waiting = self._waiting, []
+            for _, answer in waiting:
+                answer.cancel()
 
     def take(self, edit: tuple[str, ...], *, new: bool = False) -> WarmContainer:
         """A container for one execution, preferably one that has applied `edit` already; with
@@ -128,10 +117,9 @@ class WarmPool:
 
     def _cost(self, edit: tuple[str, ...]) -> int:
         """0: nothing to apply; 1: an edit that is new; 2: one that would be applied once more."""
-        with self._guard:
-            if not edit or any(edit in container.edits for container in self._idle):
-                return 0
-            return 2 if edit in self._tried_edits else 1
+        if not edit or any(edit in container.edits for container in self._idle):
+            return 0
+        return 2 if edit in self._tried_edits else 1
 
     def close(self) -> None:
         """Close the idle containers; a running execution closes its own."""

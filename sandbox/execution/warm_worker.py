@@ -11,7 +11,7 @@ from typing import Any, cast
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.jobs import STDOUT, DeadlinePassed, Stream
 from sandbox.layout import CHECKOUT, TREE
-from sandbox.limits import INODES, OPEN_FILES, Limits
+from sandbox.program import INODES, OPEN_FILES, Limits
 
 
 class WarmContainerDied(Exception):

@@ -151,7 +151,7 @@ class Cluster:
         kubernetes = self._import_client()
         # `stream` replaces the request method of its client while it connects: use an own client.
         with translate_cluster_errors("The pod of a sandbox could not be attached to"):
-            api = kubernetes.CoreV1Api(kubernetes.ApiClient(self._configuration()))
+            api = kubernetes.CoreV1Api(kubernetes.ApiClient(self._client().configuration))
             return PodStream(
                 cast(Any, stream).stream(
                     api.connect_get_namespaced_pod_attach,
@@ -228,10 +228,6 @@ class Cluster:
         except ImportError:
             raise SandboxUnavailable(MISSING) from None
         return client
-
-    def _configuration(self) -> Any:
-        self._client()
-        return self._api_client.configuration
 
     def _client(self) -> Any:
         with self._guard:

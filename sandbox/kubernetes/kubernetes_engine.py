@@ -23,8 +23,7 @@ from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limi
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.limits import Limits
-from sandbox.program import Execution
+from sandbox.program import Execution, Limits
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +119,7 @@ class KubernetesEngine:
         warm_pool = self._create_pool(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await warm_pool.scheduler.run(
+            return await warm_pool.run(
                 self._executions, WarmExecution(warm_pool, job, limits=limits)
             )
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sandbox.docker.container import OWN_MEMORY_MB, SUPERVISOR_CODE, seccomp_profile, warm_profile
 from sandbox.guest.supervisor.mounts import STATE
 from sandbox.layout import LABEL_OWNER, LABEL_RUN, UID
-from sandbox.limits import Limits
+from sandbox.program import Limits
 
 CONTAINER_NAME: Final = "lane"
 APP_LABEL: Final = "app.kubernetes.io/name"

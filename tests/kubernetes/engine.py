@@ -8,7 +8,7 @@ from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.environment.build_options import BuildOptions
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from tests.support.docker import OWNER
 
 NAMESPACE = "capuchin-sandboxes"

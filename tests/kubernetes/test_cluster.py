@@ -20,8 +20,7 @@ from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import REQUIRED_PERMISSIONS, KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.limits import Limits
-from sandbox.program import python_script
+from sandbox.program import Limits, python_script
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE
 from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, build_environment, make_tree

@@ -16,8 +16,7 @@ from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.environment.build_options import BuildOptions
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
-from sandbox.limits import Limits
-from sandbox.program import python_script
+from sandbox.program import Limits, python_script
 from tests.support.docker import (
     OWNER,
     OpenSandbox,

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import docker
 
 from sandbox.docker.base_image import recipe_files
 from sandbox.docker.docker_client import connect
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.docker.images import build_from_files
 from sandbox.environment.build_options import BuildOptions
 from tests.safety.mutations import PROTECTIONS, Protection
 from tests.support.docker import prepare_package_image
@@ -84,7 +83,9 @@ def image_without(
     context = {"Dockerfile": "\n".join(recipe).encode()}
     context |= {str(number): (folder / name).read_bytes() for number, name in enumerate(changed)}
     tag = f"capuchin/without:{folder.name.lower()}"
-    build(client, context, tag)
+    _, error = build_from_files(client, context, tag=tag, network_mode="none")
+    if error:
+        raise ValueError(f"The image without a protection did not build: {error}")
     try:
         yield tag
     finally:
@@ -98,22 +99,6 @@ def image_places() -> dict[str, str]:
         inside = name if name.startswith("sandbox/") else f"sandbox/guest/image/{name}"
         found[inside] = f"/opt/capuchin/{name}"
     return found
-
-
-def build(client: docker.APIClient, context: dict[str, bytes], tag: str) -> None:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as out:
-        for name, data in context.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o644
-            out.addfile(member, io.BytesIO(data))
-    archive.seek(0)
-    lines = client.build(
-        fileobj=archive, custom_context=True, tag=tag, network_mode="none", rm=True, decode=True
-    )
-    for line in cast(Iterator[dict[str, Any]], lines):
-        if "error" in line:
-            raise ValueError(f"The image without a protection did not build: {line['error']}")
 
 
 def who_noticed(protection: Protection, folder: Path, image: str) -> tuple[str, str]:

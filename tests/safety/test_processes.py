@@ -38,7 +38,7 @@ async def test_the_number_of_processes_has_an_end(
 async def test_daemons_that_hold_the_output_die_with_their_parent(
     sandbox: SandboxSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 60)  # if they live, not for ten minutes
+    monkeypatch.setattr("sandbox.program.WALL_MARGIN", 60)  # if they live, not for ten minutes
     run = await sandbox.run(
         python_script(
             """
@@ -91,8 +91,8 @@ async def test_the_host_ends_what_the_container_does_not(
     """Its clock is the last one: here it strikes before those in the container, which say so."""
     if mode == "warm":
         pytest.skip("the clock of a warm container is its supervisor's")
-    monkeypatch.setattr("sandbox.limits.WALL_FACTOR", 0)
-    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 2 - END_SECONDS)
+    monkeypatch.setattr("sandbox.program.WALL_FACTOR", 0)
+    monkeypatch.setattr("sandbox.program.WALL_MARGIN", 2 - END_SECONDS)
     run = await sandbox.run(python_script("while True: pass", seconds=20))
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 

@@ -35,8 +35,8 @@ async def test_endless_output_is_cut(
     sandbox: SandboxSession, mode: ConfiguredMode, stream: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without the limit of output, the host's clock would end it before its processor time does.
-    monkeypatch.setattr("sandbox.limits.WALL_FACTOR", 0)
-    monkeypatch.setattr("sandbox.limits.WALL_MARGIN", 60)
+    monkeypatch.setattr("sandbox.program.WALL_FACTOR", 0)
+    monkeypatch.setattr("sandbox.program.WALL_MARGIN", 60)
     flood = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
     run = await sandbox.run(python_script(flood, seconds=300 if mode == "cold" else 10))
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)

@@ -18,8 +18,7 @@ from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.warm_pool import ConfiguredMode
-from sandbox.limits import Limits
-from sandbox.program import Execution, python_script
+from sandbox.program import Execution, Limits, python_script
 
 EDITS = 20
 TESTS: Mapping[str, int] = {"warm": 8, "cold": 2}

@@ -27,7 +27,7 @@ from sandbox.environment.recipe import Attempt
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_RUN
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 

@@ -13,8 +13,7 @@ from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
-from sandbox.limits import Limits
-from sandbox.program import Ending, python_script
+from sandbox.program import Ending, Limits, python_script
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
 from tests.support.docker import OWNER, any_engine

@@ -21,8 +21,7 @@ from sandbox.execution import warm_pool
 from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
-from sandbox.limits import Limits
-from sandbox.program import SCRIPT_PATH, Ending, Execution, Program, python_script
+from sandbox.program import SCRIPT_PATH, Ending, Execution, Limits, Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the same tests again
 from tests.support.docker import (
     OWNER,

@@ -16,8 +16,7 @@ from sandbox.engine import EnvironmentRequest
 from sandbox.environment.build_options import BuildOptions
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.execution.warm_pool import ConfiguredMode
-from sandbox.limits import Limits
-from sandbox.program import Ending, Execution, python_script
+from sandbox.program import Ending, Execution, Limits, python_script
 from tests.support.docker import OWNER, PACKAGE, build_environment, containers_of, make_tree
 from tests.support.matrix import run_matrix
 from tests.support.remote_docker import docker_behind_ssh, docker_behind_tls, skip_without_sshd

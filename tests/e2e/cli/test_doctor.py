@@ -35,7 +35,7 @@ from sandbox.frozen import replace
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from sandbox.scratch import lock_folder
 from tests.e2e.harness import BotHarness
 from tests.support import own_docker_daemon

@@ -16,7 +16,7 @@ from bot.settings import Settings, find_unknown_variables
 from pipeline.lab.learning.trainer.train import RANK
 from pipeline.models.spec import look_up, parse_spec
 from sandbox.docker.container import Runtime, common_limits
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]

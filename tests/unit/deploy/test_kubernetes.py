@@ -17,7 +17,7 @@ from bot.settings import Settings, find_unknown_variables
 from sandbox.kubernetes.kubernetes_engine import REQUIRED_PERMISSIONS
 from sandbox.kubernetes.pod import SECCOMP_PROFILE, PodOptions, node_profile, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.limits import Limits
+from sandbox.program import Limits
 from tests.support.kubernetes_schemas import check_manifest
 
 FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"

@@ -12,8 +12,7 @@ from sandbox.docker import cold_execution
 from sandbox.docker.cold_execution import ColdExecution, ColdProtocol
 from sandbox.docker.container import Daemon, Runtime
 from sandbox.execution.jobs import Job
-from sandbox.limits import Limits
-from sandbox.program import Ending, Execution
+from sandbox.program import Ending, Execution, Limits
 
 KILLED = {"signal": 9, "limit": "idle", "seconds": 3.0124, "cpu_seconds": 0.04, "oom": 0}
 

@@ -10,8 +10,7 @@ from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import Job
 from sandbox.execution.warm_pool import WarmExecution, WarmPool
 from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied
-from sandbox.limits import Limits
-from sandbox.program import Ending
+from sandbox.program import Ending, Limits
 
 
 class NoStream:
