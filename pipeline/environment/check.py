@@ -65,11 +65,8 @@ def choose_sample(files: Iterable[File], most: int = MOST_FILES) -> tuple[str, .
 
 
 HEALTH_KEY: Final = "health"
-SAMPLE_SECONDS: Final = 60.0
-"""The time limit of one command's run of the sampled tests."""
 _OUTPUT: Final = 6000
 """Characters of the tests' output that are kept."""
-_LONGEST_ERROR: Final = 600
 
 
 class HealthCheck:
@@ -149,7 +146,7 @@ class HealthCheck:
         command: TestCommand,
         sample: Sequence[str],
     ) -> Health:
-        runner = TestRunner(command, sandbox=sandbox, store=store, seconds=SAMPLE_SECONDS)
+        runner = TestRunner(command, sandbox=sandbox, store=store, seconds=60)
         files = command.covers(sample)
         run = await runner.run("", RequestedTests(files=files or None))
         if run.problem and run.ended and (some := await find_startable(runner, files)):
@@ -177,7 +174,7 @@ def parse_imports(output: str, mark: str) -> Health:
             pythons=tuple(re.findall(r"3\.\d{1,2}", " ".join(map(str, told["pythons"]))))[:30],
             installed=tuple(str(one)[:120] for one in told["installed"]),
             packages=tuple(
-                ImportedPackage(name=str(one["name"]), error=str(one["error"])[:_LONGEST_ERROR])
+                ImportedPackage(name=str(one["name"]), error=str(one["error"])[:600])
                 for one in packages
             ),
         )

@@ -22,8 +22,6 @@ _TELLING: Final = re.compile(
     re.IGNORECASE,
 )
 """Distributions whose versions explain most; the rest follow in the order of their names."""
-WITHOUT_FACTS: Final = ("relevance", "ranking", "environment")
-"""Calls that run nothing, and the call that makes the environment."""
 
 
 class EnvironmentFacts(Frozen):
@@ -72,4 +70,5 @@ def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | Non
 def inform(model: Model, facts: EnvironmentFacts) -> InformedModel:
     """`model`, whose conversations begin with `facts` unless they run nothing."""
     text = render("shared/environment", environment=facts)
-    return InformedModel(model, text, without=WITHOUT_FACTS)
+    # The first two run nothing; the third makes the environment.
+    return InformedModel(model, text, without=("relevance", "ranking", "environment"))

@@ -14,15 +14,8 @@ from pydantic import Field
 from pipeline.codebase.text import agree, pluralize
 from sandbox.frozen import Frozen
 
-TOLERATED: Final = 0.1
-"""The share of sampled tests that may fail in an environment that is kept: of the measured ones,
-right environments had at most 3 %, wrong ones 10 % and more, with one exception at 4 %."""
-ENOUGH_TO_JUDGE: Final = 10
-"""With fewer tests, failing assertions reveal more about the code than about its environment."""
 OTHER: Final = "other"
 """The kind of failures that are of no known kind."""
-NOT_OF_THE_ENVIRONMENT: Final = ("assertion", "network", "display")
-"""Kinds of failures that another environment cannot fix."""
 
 
 class Grade(IntEnum):
@@ -40,7 +33,7 @@ class Grade(IntEnum):
 
 _WORKS: Final = {
     Grade.HEALTHY: "works",
-    Grade.UNTESTED: "imports; there are no tests to judge it by",
+    Grade.UNTESTED: "imports, but there are no tests to judge it by",
     Grade.USABLE: "works, but some tests fail in it without any edit",
     Grade.BROKEN: "does not work",
 }
@@ -80,7 +73,7 @@ class Health(Frozen):
     commonest: str = ""
     """The error with which most of those failures end. Untrusted."""
     alike: int = Field(default=0, ge=0)
-    """The number of failures that end with it."""
+    """How many failures end with it."""
     ended: bool = True
     """Whether the sampled tests ran to their end."""
     output: str = ""
@@ -102,7 +95,7 @@ class Health(Frozen):
     @property
     def failures_of_environment(self) -> int:
         """How many of the failures another environment may fix."""
-        others = sum(self.errors.get(kind, 0) for kind in NOT_OF_THE_ENVIRONMENT)
+        others = sum(self.errors.get(kind, 0) for kind in ("assertion", "network", "display"))
         return max(0, self.failed - others)
 
     @property
@@ -127,11 +120,14 @@ class Health(Frozen):
 
     def _is_tolerable(self) -> bool:
         sampled = self.passed + self.failed
-        if self.failures_of_environment > TOLERATED * sampled:
+        # Of the measured environments, right ones failed at most 3 %, wrong ones 10 % and more,
+        # with one exception at 4 %.
+        if self.failures_of_environment > 0.1 * sampled:
             return False
         # Many simultaneous assertion failures point to another version of something.
         apart = self.errors.get("network", 0) + self.errors.get("display", 0)
-        return sampled < ENOUGH_TO_JUDGE or 2 * (self.failed - apart) <= sampled
+        # With few tests, failing assertions reveal more about the code than about its environment.
+        return sampled < 10 or 2 * (self.failed - apart) <= sampled
 
     @property
     def rank(self) -> tuple[int, float, int]:
@@ -159,7 +155,7 @@ class Health(Frozen):
 
     def _describe_tests(self) -> str:
         if not self.command:
-            return self.problem or "The repository has no tests that could be found."
+            return self.problem or "No tests were found in the repository."
         if not self.passed and not self.failed:
             return self.problem or "No test could be run."
         sampled = self.passed + self.failed
@@ -167,7 +163,7 @@ class Health(Frozen):
         told = {kind: count for kind, count in self.errors.items() if count and kind != OTHER}
         kinds = ", ".join(f"{kind} {count}" for kind, count in told.items())
         why = f" ({kinds})" if kinds else ""
-        end = "" if self.ended else " They did not come to their end in time."
+        end = "" if self.ended else " They did not finish in time."
         if self.failed and self.commonest:
             most = "The most frequent error" if self.alike > 1 else "One of the errors"
             what = "The error" if self.failed == 1 else most
@@ -195,7 +191,6 @@ _ERROR_LINE: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
 LONGEST_ERROR: Final = 200
-_PYTEST_ASSERTION: Final = re.compile(r"^E {1,8}assert ", re.MULTILINE)
 KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     (
         "network",
@@ -251,7 +246,8 @@ def find_commonest_error(output: str) -> tuple[str, int]:
 def kind_of(block: str) -> str:
     """The kind of one failure."""
     lines = [match[0] for match in _ERROR_LINE.finditer(block)]
-    told = "\n".join([*lines[-6:], *(m[0] for m in _PYTEST_ASSERTION.finditer(block))])
+    asserts = re.findall(r"^E {1,8}assert ", block, re.MULTILINE)
+    told = "\n".join([*lines[-6:], *asserts])
     for kind, pattern in KINDS:
         if pattern.search(told or block):
             return kind

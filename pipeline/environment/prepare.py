@@ -255,7 +255,7 @@ class _Ladder:
         """The plan's attempts, after the one that served an earlier run with the same manifests."""
         ways = [_Way(one.name, one.summary, self._task.request, one) for one in plan]
         if remembered and remembered.setup:
-            words = "The commands that a model wrote for an earlier run"
+            words = "Commands that a model wrote for an earlier run"
             first = self._way_of_setup(
                 REMEMBERED_ATTEMPT, words, remembered.setup, remembered.python
             )
@@ -278,24 +278,22 @@ class _Ladder:
             attempt = way.attempt or (await plan_attempts(way.request))[0]
             image = await task.engine.prepare(way.request, attempt, on_progress=self._report)
         except EnvironmentFailed as error:
-            tried = replace(tried, problem=str(error), command=error.command, log=error.log[-_LOG:])
+            tried = replace(tried, problem=str(error), command=error.command, log=error.log[-8000:])
             if way.request.python != task.request.python:
                 tried = name_asker(tried, way.request.python)
         else:
             tried = replace(tried, image=image)
             if look:
-                self._report("Looking whether it imports and its tests run.")
+                self._report("Checking that the package imports and that its tests run.")
                 sandbox = await self._opener.open(image)
-                health = await self._check.check(sandbox, self._store_of(image))
+                store = open_image_store(task.store, image, task.image_store)
+                health = await self._check.check(sandbox, store)
                 summary = state_python(way.summary, health.python)
                 if names_day(summary):
                     found = await task.engine.read_installation(image)
                     summary = state_day(summary, found.as_of if found else "")
                 tried = replace(tried, health=health, summary=summary)
         return replace(tried, seconds=time.monotonic() - began)
-
-    def _store_of(self, image: str) -> Store:
-        return open_image_store(self._task.store, image, self._task.image_store)
 
     async def _add(self, record: EnvironmentRecord, tried: TriedAttempt) -> EnvironmentRecord:
         self._report(tried.line())
@@ -361,13 +359,13 @@ class _Ladder:
         record = replace(record, chosen=chosen, installation=found, finished=True)
         await self._save(record)
         if chosen + 1 < len(record.tried):  # the last line would suggest another
-            self._report(f"The best of these is used: {best.summary}")
+            self._report(f"Using the best of these: {best.summary}")
         if best.grade > Grade.BROKEN:
             await self._memory.save(best)
         elif best.health:
             self._report(
-                f"The environment {best.health.works}, and I found no better one; I go on and say "
-                "so to the model."
+                f"The environment {best.health.works}, and I found no better one. I will tell the "
+                "model and continue."
             )
         return record
 
@@ -377,7 +375,3 @@ class _Ladder:
     def _report(self, sentence: str) -> None:
         if self._task.on_progress:
             self._task.on_progress(Doing(sentence))
-
-
-_LOG: Final = 8000
-"""Characters of a failed step's log that are kept."""

@@ -18,17 +18,11 @@ MODEL_ATTEMPT: Final = "model"
 """The name of attempts whose commands a model wrote."""
 LADDER_SECONDS: Final = 1800.0
 """After this time of building and checking, no further attempt begins."""
-MANY_TESTS: Final = 200
-"""Of so many tests one in a hundred may fail, and no further attempt begins."""
 REMEMBERED_ATTEMPT: Final = "remembered"
 """The name of the attempt that served an earlier run of the repository."""
 
 NO_INDEX: Final = "The package index did not answer."
-_CHOOSE_PYTHON: Final = "choose_python"
-"""In the step that chooses the interpreter."""
 _HAS_PYTHONS: Final = re.compile(r"and the sandbox has (3\.\d{1,2}(?:, 3\.\d{1,2}){0,30})\.")
-_NEVER_ENDS: Final = "The build of the package itself does not end"
-"""The installer's own sentence."""
 _PYTHON: Final = re.compile(r"Python (3\.\d{1,2})(?: \(3\.\d{1,2} if it is not there\))?")
 """What an attempt's summary says before anybody knows which Pythons the sandbox has."""
 _DAY: Final = re.compile(
@@ -93,7 +87,7 @@ class TriedAttempt(Frozen):
     @property
     def lacks_python(self) -> bool:
         """Whether no Python could be had that the repository accepts."""
-        return not self.image and _CHOOSE_PYTHON in self.command
+        return not self.image and "choose_python" in self.command
 
     @property
     def pythons(self) -> tuple[str, ...]:
@@ -161,7 +155,7 @@ def name_asker(tried: TriedAttempt, python: str) -> TriedAttempt:
         return tried
     have = ", ".join(tried.pythons)
     there = f", and the sandbox has {have}" if have else ""
-    said = f"The model asked for Python {python}{there}. Python {python} could not be fetched."
+    said = f"The model asked for Python {python}{there}. Python {python} could not be downloaded."
     return replace(tried, problem=said, log=tried.log.replace(tried.problem, said))
 
 
@@ -198,8 +192,10 @@ def is_enough(record: EnvironmentRecord) -> bool:
     """Whether no further attempt is worth its time."""
     if sum(attempt.seconds for attempt in record.tried) > LADDER_SECONDS:
         return True
-    if any(attempt.problem.startswith(_NEVER_ENDS) for attempt in record.tried):
-        return True  # each further attempt would take as long
+    # The installer's own sentence; each further attempt would take as long.
+    never_ends = "The build of the package itself does not end"
+    if any(attempt.problem.startswith(never_ends) for attempt in record.tried):
+        return True
     grades = [attempt.grade for attempt in record.tried]
     unseen = any(attempt.image and attempt.health is None for attempt in record.tried)
     if unseen or max(grades, default=Grade.BROKEN) > Grade.USABLE:
@@ -211,8 +207,8 @@ def is_enough(record: EnvironmentRecord) -> bool:
 
 
 def _is_nearly_healthy(health: Health | None) -> bool:
-    """Whether so few of so many tests fail that they are likely to fail everywhere."""
-    if health is None or health.grade < Grade.USABLE or health.passed < MANY_TESTS:
+    """Whether so few of many tests fail that they are likely to fail everywhere."""
+    if health is None or health.grade < Grade.USABLE or health.passed < 200:
         return False
     return health.imports and 100 * health.failed <= health.passed
 
@@ -237,7 +233,7 @@ def explain_failure(record: EnvironmentRecord, submodules: Sequence[str] = ()) -
     if all(attempt.met_no_index for attempt in record.tried):
         several = len(record.tried) > 1
         what = f"None of {len(record.tried)} ways to install it worked." if several else message
-        message = f"{what} {NO_INDEX} Start again when it does."
+        message = f"{what} {NO_INDEX} Try again when it does."
     if submodules:
         several = agree(len(submodules), "a submodule, which is", "submodules, which are")
         message += f" The repository has {several} not fetched: {join_names(submodules[:5])}."

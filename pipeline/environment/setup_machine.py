@@ -25,14 +25,10 @@ from pipeline.state import ReplyKind, State
 from prompts.templates import render
 from prompts.text import shorten
 
-MOST_REPLIES: Final = 4
-"""Each costs a build of minutes."""
 MOST_COMMANDS: Final = 40
 LONGEST_COMMAND: Final = 2000
 MOST_PATHS: Final = 250
 MOST_FILES: Final = 14
-LONGEST_FILE: Final = 6000
-"""Characters shown of a file."""
 _RECIPES: Final = re.compile(
     r"\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|azure-pipelines\.yml"
     r"|appveyor\.yml|\.appveyor\.yml|\.circleci/config\.yml|\.readthedocs\.ya?ml|Makefile"
@@ -69,7 +65,9 @@ class EnvironmentMachine(Machine[EnvironmentState]):
         language: Language,
     ) -> None:
         """`question` comes from `render_question`."""
-        super().__init__(model, call="environment", attempts=min(attempts, MOST_REPLIES))
+        super().__init__(
+            model, call="environment", attempts=min(attempts, 4)
+        )  # each costs a build of minutes
         self._question = question
         self._build = build
         self._language = language
@@ -120,13 +118,13 @@ def parse_commands(body: str) -> tuple[str, ...] | Malformed:
     commands = [line.strip() for line in lines]
     commands = [line for line in commands if line and not line.startswith("#")]
     if not commands:
-        return Malformed("The <setup> block holds no command. Send all commands, or <give_up>.")
+        return Malformed("The <setup> block contains no command. Send all commands, or <give_up>.")
     if len(commands) > MOST_COMMANDS or any(len(line) > LONGEST_COMMAND for line in commands):
         return Malformed(
             f"Send at most {MOST_COMMANDS} commands of at most {LONGEST_COMMAND} characters."
         )
     if any(not char.isprintable() and char != "\t" for line in commands for char in line):
-        return Malformed("A command holds a character that cannot be printed. Send all again.")
+        return Malformed("A command contains an unprintable character. Send all blocks again.")
     return tuple(commands)
 
 
@@ -138,7 +136,7 @@ async def render_question(
     files: list[SourceFile] = []
     for path in choose_files(codebase)[:MOST_FILES]:
         if text := await codebase.read_text(path):
-            files.append(SourceFile(path=path, text=shorten(text, LONGEST_FILE), tokens=0))
+            files.append(SourceFile(path=path, text=shorten(text, 6000), tokens=0))
     paths = sorted(codebase.files, key=lambda path: (path.count("/"), path))
     return render(
         "environment/write",

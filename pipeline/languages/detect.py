@@ -55,7 +55,7 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
     locks = {lock for language in languages for lock in language.facts.locks}
     if unread := next((name for name in manifests.too_large if name in locks), ""):
         most, most_together = MAX_FILE_BYTES >> 20, MAX_ALL_BYTES >> 20
-        limit = f"{most} MB for a file, {most_together} MB for all that say what to install"
+        limit = f"{most} MB per file, {most_together} MB for all manifests together"
         first = replace(
             first, summary=f"{first.summary} {unread} is too large to be read ({limit})."
         )

@@ -1,4 +1,4 @@
-"""Reports of test runners -> outcomes by name: JUnit, console, SymPy.
+"""Turns reports of test runners into outcomes by name: JUnit, console output, SymPy's script.
 
 Parses line by line in linear time, because the output is untrusted.
 """
@@ -17,8 +17,6 @@ from defusedxml.ElementTree import iterparse
 from pipeline.languages.test_names import stable_name
 
 MOST_TESTS = 200_000
-MOST_DEPTH = 50
-"""Nesting depth of elements; suites in suites take four or five."""
 
 
 @dataclass
@@ -68,19 +66,19 @@ def _read_cases(document: bytes, found: Outcomes, most: int) -> None:
     for event, element in events:
         if event == "start":
             path.append(element)
-            if len(path) > MOST_DEPTH:
+            if len(path) > 50:  # suites in suites take four or five
                 raise ValueError("nested too deeply")
             continue
         path.pop()
         if element.tag == "testcase" and len(found.seconds) < most:
-            _junit_add(found, element, kinds.pop(element, set()))
+            _add_case(found, element, kinds.pop(element, set()))
         if path:
             if path[-1].tag == "testcase":
                 kinds.setdefault(path[-1], set()).add(element.tag)
             path[-1].remove(element)
 
 
-def _junit_add(found: Outcomes, case: Element, kinds: set[str]) -> None:
+def _add_case(found: Outcomes, case: Element, kinds: set[str]) -> None:
     place = case.get("classname") or case.get("file") or ""
     name = stable_name("::".join(filter(None, (place, case.get("name", "")))))
     if name and "skipped" in kinds:
@@ -108,8 +106,7 @@ _PYTEST_ENDS = {
 _RAN = re.compile(r"^Ran (\d{1,9}) tests? in ", re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?:OK|FAILED) \(([^()\n]{1,200})\)$", re.MULTILINE)
 _NO_RESULT = re.compile(r"\b(?:skipped|expected failures)=(\d{1,9})\b")
-_RUNNER_END_SUMMARY = "short test summary info"
-_MOST_QUOTED = 300
+_PYTEST_SUMMARY = "short test summary info"
 
 
 def explain_end(kind: str, code: int | None, output: str, recorded: Outcomes) -> str:
@@ -125,15 +122,15 @@ def explain_end(kind: str, code: int | None, output: str, recorded: Outcomes) ->
         return ""
     if kind in ("labels", "unittest") and code is not None and not _RAN.search(output):
         if not recorded.passed and not recorded.failed:
-            return f"The test runner ended before it ran a test: {_last_words(output)}"
-        return f"The test runner broke down before its end: {_last_words(output)}"
+            return f"The test runner stopped before running any test: {_last_words(output)}"
+        return f"The test runner crashed before it finished: {_last_words(output)}"
     return ""
 
 
 def is_whole(output: str, counted: int) -> bool:
     """Whether unittest's own count equals the number of tests parsed from its output; pytest's
     summary is compared when it is parsed."""
-    if _RUNNER_END_SUMMARY in output:
+    if _PYTEST_SUMMARY in output:
         return True
     ran = _RAN.findall(output)
     last = _LAST_LINE.findall(output[-2000:])[-1:]
@@ -146,12 +143,11 @@ def _last_words(output: str) -> str:
     lines = [line.strip() for line in output.split("\n") if line.strip(" =-_")]
     errors = [line for line in lines if re.match(r"(?:E  |ERROR|INTERNALERROR>\s+\w*Error)", line)]
     chosen = (errors or lines)[-1:] or ["it printed nothing"]
-    return chosen[0][:_MOST_QUOTED]
+    return chosen[0][:300]
 
 
-_LINE = 1000
+_LONGEST_LINE = 1000
 """Characters read of a line: no name is longer, but a program's output may be."""
-_HEADER = "short test summary info"
 _KINDS = frozenset({"PASSED", "FAILED", "ERROR", "XPASS", "XFAIL"})
 _COUNT = re.compile(r"\b(\d+) passed\b")
 _NAME = re.compile(r"^\w+ \([\w.<>]+\)")
@@ -167,8 +163,8 @@ def parse_console_output(output: str) -> tuple[set[str], set[str]]:
     """
     passed: set[str] = set()
     failed: set[str] = set()
-    output = "\n".join(line[:_LINE] for line in output.split("\n"))
-    _, header, summary = output.rpartition(_HEADER)
+    output = "\n".join(line[:_LONGEST_LINE] for line in output.split("\n"))
+    _, header, summary = output.rpartition(_PYTEST_SUMMARY)
     if header:
         rows = list(_list_pytest_rows(summary))
         ok = [name for kind, name in rows if kind == "PASSED"]
@@ -226,7 +222,6 @@ _SKIPPED = ("f", "s", "w")
 that mends it makes it an unexpected pass, and must not appear to break it."""
 _ENDS = frozenset(("ok", *_FAILED, *_SKIPPED))
 _SUMMARY = re.compile(r"tests finished: (\d{1,9}) passed")
-_SYMPY_OUTPUT_LINE = 1000
 
 
 def parse_sympy_output(output: str, *, cut: bool = False, hung: bool = False) -> Outcomes:
@@ -243,7 +238,7 @@ def parse_sympy_output(output: str, *, cut: bool = False, hung: bool = False) ->
     if not cut and (len(counts) != 1 or "======" not in output):
         return found
     for name, end in _list_ends(output, hung):
-        _add(found, name, end)
+        _add_sympy_test(found, name, end)
     passed = len(found.passed)
     found.passed -= found.failed
     return found if cut or passed >= int(counts[0]) else Outcomes()
@@ -253,7 +248,7 @@ def _list_ends(output: str, hung: bool) -> Iterator[tuple[str, str]]:
     """Each test with the word for its outcome; a file that cannot be imported counts as one."""
     path = name = ""
     for line in output.split("\n"):
-        words = line[:_SYMPY_OUTPUT_LINE].split()
+        words = line[:_LONGEST_LINE].split()
         if not words:
             continue
         if match := _FILE.match(words[0]):
@@ -271,7 +266,7 @@ def _list_ends(output: str, hung: bool) -> Iterator[tuple[str, str]]:
         yield name, "T"
 
 
-def _add(found: Outcomes, name: str, end: str) -> None:
+def _add_sympy_test(found: Outcomes, name: str, end: str) -> None:
     if end in _SKIPPED:
         found.skipped.add(name)
         return

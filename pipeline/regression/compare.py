@@ -21,11 +21,9 @@ from pipeline.store import SHARED, load_or_run
 from sandbox.frozen import Frozen, replace
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
-"""The name under which a forged result is reported, in place of a test's."""
-LONGEST_SECONDS: Final = 60.0
-"""Of the tests in a file that is made to fail."""
+"""Reported in place of a test's name when results are forged."""
 ENOUGH_TESTS: Final = 20
-"""Which pass with an edit and lie in one file: to make more of them fail shows no more."""
+"""In one file, and passing with an edit: making more of them fail shows no more."""
 
 
 class ControlRun(Frozen):
@@ -33,8 +31,8 @@ class ControlRun(Frozen):
 
     failed: int = 0
     passed: int = 0
-    told: bool = True
-    """Whether the run ended by itself; else it shows nothing."""
+    ended: bool = True
+    """Whether the run ended by itself; otherwise it shows nothing."""
     own_failed: tuple[str, ...] = ()
     """The repository's own tests that were made to fail, and did."""
     own_passed: tuple[str, ...] = ()
@@ -69,7 +67,7 @@ class ControlTests:
         after = await self._load_or_run(beside, own, diff)
         if set(before.own_failed) & set(after.own_passed):
             return True
-        return after.told and (after.passed > 0 or after.failed < before.failed)
+        return after.ended and (after.passed > 0 or after.failed < before.failed)
 
     async def _load_or_run(self, beside: str, own: str, diff: str) -> ControlRun:
         parts = "\0".join([*self._runner.command.argv, beside, own, diff])
@@ -94,7 +92,7 @@ class ControlTests:
         return ControlRun(
             failed=sum(nonce in test for test in run.suite.failed),
             passed=sum(nonce in test for test in run.suite.passed),
-            told=run.suite.execution.exit_code is not None,
+            ended=run.suite.execution.exit_code is not None,
             own_failed=tuple(name for name in run.suite.failed if name in mine),
             own_passed=tuple(name for name in run.suite.passed if name in mine),
         )
@@ -110,20 +108,13 @@ def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[s
     cut_short = {base.files.get(name, "") for name in base.unfinished}
     unfit = {*list_paths(diff), *cut_short, ""}
     counts = Counter(base.files.get(name, "") for name in sorted(names))
-    fit = [
-        path
-        for path, _ in counts.most_common()
-        if path not in unfit and seconds[path] <= LONGEST_SECONDS
-    ]
+    fit = [path for path, _ in counts.most_common() if path not in unfit and seconds[path] <= 60]
     enough = [path for path in fit if counts[path] >= min(ENOUGH_TESTS, counts[fit[0]])]
     return [*sorted(enough, key=lambda path: seconds[path]), *fit[len(enough) :]]
 
 
 REPEATS = 2
 """The maximum of further runs, both with and without the edit."""
-HUNG_SECONDS = 10.0
-HUNG_FACTOR = 10.0
-"""A test hangs if it ran so long, and so many times as long as without the edit, with no end."""
 MOST_REPEATED = 2000
 """More broken tests than this are not due to chance; they do not run again."""
 
@@ -168,25 +159,18 @@ async def compare_runs(
             counted.add(CONTROL)
     return SuiteReport(
         command=runner.command.argv,
-        before=SuiteRun(
-            execution=base.suite.execution,
+        before=replace(
+            base.suite,
             passed=tuple(sorted(counted)),
             failed=tuple(name for name in base.suite.failed if name in seen),
-            offline=base.suite.offline,
             errors=tuple(name for name in base.suite.errors if name in seen),
             skipped=tuple(name for name in base.suite.skipped if name in seen),
-            raised=base.suite.raised,
-            cut=base.suite.cut,
         ),
-        after=SuiteRun(
-            execution=after.suite.execution,
+        after=replace(
+            after.suite,
             passed=tuple(sorted(passed)),
             failed=tuple(sorted(failed)),
-            offline=after.suite.offline,
             errors=tuple(name for name in after.suite.errors if name in failed),
-            skipped=after.suite.skipped,
-            raised=after.suite.raised,
-            cut=after.suite.cut,
         ),
         failing=tuple(name for name in base.suite.failed if name not in seen | flaky),
         flaky=found.flaky,
@@ -238,8 +222,8 @@ def merge_runs(base: TestRun, more: TestRun) -> TestRun:
         ran.setdefault(place, []).extend(number + shift for number in numbers)
     failed = {*base.suite.failed, *more.suite.failed}
     passed = {*base.suite.passed, *more.suite.passed} - failed
-    suite = SuiteRun(
-        execution=base.suite.execution,
+    suite = replace(
+        base.suite,
         passed=tuple(sorted(passed)),
         failed=tuple(sorted(failed)),
         offline=tuple(sorted({*base.suite.offline, *more.suite.offline})),
@@ -247,7 +231,8 @@ def merge_runs(base: TestRun, more: TestRun) -> TestRun:
         skipped=tuple(sorted({*base.suite.skipped, *more.suite.skipped} - passed - failed)),
         raised={**base.suite.raised, **more.suite.raised},
     )
-    counts = {"ran": _count_results(suite), "skipped": len(suite.skipped)}
+    results = {*suite.passed, *suite.failed, *suite.offline, *suite.skipped}
+    counts = {"ran": len(results), "skipped": len(suite.skipped)}
     cut = base.suite.cut and replace(base.suite.cut, **counts)
     return replace(
         base,
@@ -260,12 +245,8 @@ def merge_runs(base: TestRun, more: TestRun) -> TestRun:
     )
 
 
-def _count_results(suite: SuiteRun) -> int:
-    return len({*suite.passed, *suite.failed, *suite.offline, *suite.skipped})
-
-
-def choose_told(names: Collection[str], base: TestRun, after: TestRun) -> tuple[str, ...]:
-    """Those of `names` on which the run `after` tells something: all, unless its time ran out.
+def keep_measured(names: Collection[str], base: TestRun, after: TestRun) -> tuple[str, ...]:
+    """Those of `names` that have a result in the run `after`: all, unless its time ran out.
 
     The test that ran when the time was over has no result, unless it hangs; where the start of all
     tests hangs, none passes.
@@ -287,7 +268,8 @@ def choose_told(names: Collection[str], base: TestRun, after: TestRun) -> tuple[
 
 
 def _is_endless(seconds: float, usual: float) -> bool:
-    return seconds >= max(HUNG_SECONDS, HUNG_FACTOR * usual)
+    """Whether a test that ran for `seconds` hangs, by its usual time without an edit."""
+    return seconds >= max(10.0, 10 * usual)
 
 
 async def confirm_broken(
@@ -312,7 +294,7 @@ async def confirm_broken(
     for attempt in range(1, repeats + 1):
         again = await runner.run("", wanted, attempt)
         # A test that the time did not allow again is not flaky.
-        flaky |= set(choose_told(left, base, again)) - set(again.suite.passed)
+        flaky |= set(keep_measured(left, base, again)) - set(again.suite.passed)
         left -= flaky
         if not left:
             break

@@ -22,7 +22,7 @@ from pipeline.languages.conventions import COMMON_STEMS, is_test
 from pipeline.languages.registry import language_of, read_test_files, scan_codebase
 from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import choose_told, compare_runs
+from pipeline.regression.compare import compare_runs, keep_measured
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.resources import Workspace
@@ -33,20 +33,14 @@ MOST_FILES = 12
 MOST_BYTES = 400_000
 """The total characters of their texts: a long file has many tests. The nearest is always
 included."""
-HISTORY_COMMITS = 300
 HISTORY_SECONDS = 20.0
-_MOST_CHANGED = 30
-"""Files in a commit; a larger commit is no evidence."""
 _NAMED = 4.0
 _IMPORTS = {1: 3.0, 2: 1.5, 3: 0.75, 4: 0.4}
 _HISTORY = 3.0
 _WORDS = 4.0
-_FOLDER = 1.0
 _CHANGED = 10.0
 Keep = Callable[[Sequence[str]], Sequence[str]]
 _DEFINITION = re.compile(r"(\s*)(?:async\s+def|def|class)\s+(\w+)")
-_MOST_AROUND = 10
-"""Of the functions and classes around a line, the innermost."""
 _COMMON_STARTS = {word[:5] for word in COMMON_STEMS | {"test", "tests", "src"}} | {""}
 
 
@@ -76,10 +70,8 @@ class NearFiles:
         self.scan = CodeScan()
 
     async def find(self, diff: str, keep: Keep = tuple) -> list[str]:
-        """Find the test files near `diff`, nearest first, without those that it removes.
-
-        Of all that are near, only those that `keep` returns are chosen from.
-        """
+        """Find the test files near `diff`, nearest first, without those that it removes and those
+        that `keep` drops."""
         texts = await self._load()
         files = await asyncio.to_thread(parse_diff, diff)
         changed = list(dict.fromkeys(p for file in files for p in (file.old, file.new) if p))
@@ -111,7 +103,7 @@ class NearFiles:
         if not self._codebase.commit or not paths:
             return {}
         options = (
-            f"-n{HISTORY_COMMITS}",
+            "-n300",
             "--format=%x01",
             "--name-only",
             "--no-renames",
@@ -153,7 +145,7 @@ def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
     found: defaultdict[str, float] = defaultdict(float)
     for commit in log.split("\x01"):
         names = [name for name in commit.split("\n") if name]
-        if 1 < len(names) <= _MOST_CHANGED:
+        if 1 < len(names) <= 30:  # a larger commit is no evidence
             for name in names:
                 if name not in own:
                     found[name] += 1 / math.sqrt(len(names))
@@ -161,7 +153,8 @@ def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
 
 
 def enclosing_names(lines: Sequence[str], places: Iterable[int]) -> dict[int, list[str]]:
-    """By line of `places`, counted from 1: the functions and classes around it, innermost first.
+    """By line of `places`, counted from 1: the functions and classes around it, innermost first,
+    at most ten.
 
     It reads each line once, however many places there are.
     """
@@ -176,7 +169,7 @@ def enclosing_names(lines: Sequence[str], places: Iterable[int]) -> dict[int, li
                     open_ones.pop()
                 open_ones.append((indent, match[2]))
         at = place
-        names = (name for _, name in open_ones[: -_MOST_AROUND - 1 : -1])
+        names = (name for _, name in open_ones[:-11:-1])
         found[place] = [name for name in names if len(name) > 2 and not name.startswith("__")]
     return found
 
@@ -238,7 +231,7 @@ def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float
         names = {f"test_{stem}", f"{stem}_test", f"test{stem}"}
         for test in tests:
             shared = sum(rarity[word] for word in ours & words[test])
-            score = _NAMED if stems[test] in names else _FOLDER * shared
+            score = _NAMED if stems[test] in names else shared
             scores[test] = max(scores[test], score)
     return scores
 
@@ -345,7 +338,7 @@ class NearbyTests:
         asked = wanted if base.ended else replace(wanted, tests=names)
         after = await runner.run(diff, asked)
         new = None if base.ended else await self._run_new_tests(runner, diff)
-        names = choose_told(names, base, after)
+        names = keep_measured(names, base, after)
         if after.suite.execution.exit_code is None and not base.ended:
             # Without the edit the run was cut off, too: only tests that began count.
             names = tuple(name for name in names if name in after.files)
@@ -356,10 +349,10 @@ class NearbyTests:
         )
         if new:
             report = replace(report, after=_add_run(report.after, new))
-        many, told = len(wanted.files or ()), len({base.files.get(name) for name in names})
+        many, measured = len(wanted.files or ()), len({base.files.get(name) for name in names})
         files = "the test file" if many == 1 else f"the {many} test files"
-        if not base.ended and told < many:  # its time did not allow the others
-            files = f"{told} of {files}"
+        if not base.ended and measured < many:
+            files = f"{measured} of {files}"
         which = "those" if base.ended else "as many as the time allowed"
         return replace(report, chosen=f"{which} in {files} nearest to the edit")
 

@@ -10,7 +10,6 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from importlib import resources
 
 from pipeline.codebase.isolated import IsolatedFailure, call_isolated
@@ -33,22 +32,16 @@ from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
 from sandbox.program import NO_ENV, Execution, OutputWatch, Program, repeat_environment
 
-
-@cache
-def read_wrapper_source() -> str:
-    return (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")
-
-
+WRAPPER_SOURCE = (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for the records, in the second half of the output, after the printed text."""
 GRACE_SECONDS = 20.0
 """The wrapper's own time on top of the command: its start, and sending the records."""
 RUN_TIME = "run time"
 """The limit of an execution that the time of the whole run cut short."""
-NOT_WHOLE = "The results that it printed are not whole: it ended early, or part of them is missing."
-FORGED = "The tests printed results of their own, or ended the program that reports theirs."
-TOO_MUCH = "The tests sent more than can be read."
-_MOST_OUTPUT = 16_000
+INCOMPLETE = "The printed results are incomplete: the run ended early, or part of them is missing."
+FORGED = "The tests printed forged results, or stopped the program that reports them."
+TOO_MUCH = "The tests produced more results than can be read."
 _SMALL_OUTPUT = 64 * 1024
 """Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
 start."""
@@ -190,7 +183,7 @@ class TestRunner:
         text = base64.b64encode(packed).decode("ascii")
         pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
         # Isolated mode: a file `signal.py` of the repository must not replace the wrapper's module.
-        return ("python", "-I", "-c", read_wrapper_source(), *pieces)
+        return ("python", "-I", "-c", WRAPPER_SOURCE, *pieces)
 
 
 async def parse_untrusted_execution(
@@ -297,13 +290,13 @@ def _outcomes(
     if command.kind == "files":
         limit = sent.execution.limit
         printed = parse_sympy_output(output, cut=bool(limit), hung=limit == "idle")
-        return printed, "" if printed.passed or printed.failed else NOT_WHOLE
+        return printed, "" if printed.passed or printed.failed else INCOMPLETE
     found = parse_junit(sent.documents)
     if found.passed or found.failed:
         return found, ""
     passed, failed = parse_console_output(output)
     if (passed or failed) and not is_whole(output, len(passed | failed)):
-        return Outcomes(), NOT_WHOLE
+        return Outcomes(), INCOMPLETE
     return Outcomes(passed - failed, failed), ""
 
 
@@ -316,7 +309,7 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 
 def _trim(execution: Execution) -> Execution:
     """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
-    return replace(execution, output=shorten(execution.output, _MOST_OUTPUT))
+    return replace(execution, output=shorten(execution.output, 16_000))
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
+from pipeline.codebase.unified_diff import Hunk, parse_diff
 from pipeline.regression.results import TestRun
 
 
@@ -33,7 +33,7 @@ def find_touched(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) 
         if path is None:
             continue
         spans = functions.get(path)
-        for first, last in _changes(file):
+        for first, last in (region for hunk in file.hunks for region in _regions(hunk)):
             span = _innermost_function(spans or (), first, last)
             if span is not None:
                 inside.add(f"{path}:{span[0]}")
@@ -44,11 +44,6 @@ def find_touched(diff: str, functions: Mapping[str, Sequence[tuple[int, int]]]) 
     names = {name for file in parsed for name in (file.old, file.new) if name}
     gone = {file.old for file in parsed if file.old and file.old != file.new}
     return TouchedCode(frozenset(names), frozenset(gone), frozenset(inside), frozenset(outside))
-
-
-def _changes(file: FileDiff) -> Iterator[tuple[int, int]]:
-    for hunk in file.hunks:
-        yield from _regions(hunk)
 
 
 def _regions(hunk: Hunk) -> Iterator[tuple[int, int]]:

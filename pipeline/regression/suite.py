@@ -18,7 +18,13 @@ from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.registry import is_runnable, scan_codebase
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import NO_COMMAND, RequestedTests, find_commands
-from pipeline.regression.compare import REPEATS, choose_told, compare_runs, join_reports, merge_runs
+from pipeline.regression.compare import (
+    REPEATS,
+    compare_runs,
+    join_reports,
+    keep_measured,
+    merge_runs,
+)
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -41,9 +47,6 @@ REPORT_SECONDS = 10.0
 """Between two reports of how far a run is."""
 QUICK_SECONDS = 120.0
 """Tests that appear broken run again whatever time is left, if that takes less."""
-NO_MORE_TIME = "the time for this run allowed no more"
-NO_RESULT = "A time limit ended the run with the edit before a test had a result."
-OUT_OF_TIME = "those that the time allowed with the edit"
 
 
 class RegressionSuite:
@@ -62,11 +65,6 @@ class RegressionSuite:
         self.problem = ""
         """Why the suite has no result for any edit, in a sentence; may quote the configuration."""
 
-    async def find_broken(self, diff: str) -> tuple[str, ...] | None:
-        """Names of tests that pass without `diff` and not with it; None if they could not run."""
-        report = await self.compare(diff)
-        return report.broken if report else None
-
     async def compare_all(self, diffs: Sequence[str]) -> list[SuiteReport | None]:
         """Compare every one of `diffs`, in their order, a few concurrently.
 
@@ -81,7 +79,7 @@ class RegressionSuite:
         no tests, or all fail without it (`problem` says which).
 
         Apparently broken tests run again (`pipeline.regression.compare`), unless the time ran out
-        with `diff`. In that case, only tests with a result count (`choose_told`).
+        with `diff`. In that case, only tests with a result count (`keep_measured`).
 
         The tests near the edit come first (`NearbyTests`); if one of them breaks, or all tests
         would exceed a time limit, no others run. What the time of the run cuts short says so.
@@ -100,7 +98,7 @@ class RegressionSuite:
         if left >= LEAST_SECONDS and not (near and self._known is None and whole_seconds > left):
             return await self._compare_whole(diff, near)
         self.problem = self.problem or reasons.NO_TIME
-        return replace(near, chosen=f"{near.chosen}; {NO_MORE_TIME}") if near else None
+        return replace(near, chosen=f"{near.chosen}; there was no time for more") if near else None
 
     async def load_near(self, diff: str) -> SuiteReport | None:
         """The saved comparison of the tests near `diff`; runs nothing."""
@@ -149,12 +147,16 @@ class RegressionSuite:
             return near
         left = max(LEAST_SECONDS, self._time_left())
         after = await runner.run(diff, _request_for(choice, base), wall=left)
-        names = choose_told(choice.tests, base, after)
+        names = keep_measured(choice.tests, base, after)
         if not names:
             if near is None:
-                self.problem = self.problem or NO_RESULT
+                self.problem = self.problem or (
+                    "The run with the edit reached its time limit before any test had a result."
+                )
             return near
-        words = choice.description if len(names) == len(choice.tests) else OUT_OF_TIME
+        words = choice.description
+        if len(names) < len(choice.tests):
+            words = "those that could run in time with the edit"
         repeats = self._count_repeats(base, after, set(names) - set(after.suite.passed))
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
@@ -287,13 +289,13 @@ def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
 def _explain_no_pass(command: TestCommand, base: TestRun) -> str:
     name = f"`{' '.join(command.argv)[:300]}`"
     if base.problem and base.suite.execution.exit_code is None and not command.can_choose:
-        return f"Of {name} no part can be run, and the whole did not come to its end."
+        return f"{name} cannot be run in part, and the full run did not finish."
     if base.problem:
-        return f"The command {name} tells nothing on the code as it is. {base.problem}"
+        return f"{name} gives no result on the unmodified code. {base.problem}"
     failed, offline = len(base.suite.failed), len(base.suite.offline)
-    how = f"{failed} fail" if failed else "none could be told apart"
+    how = f"{failed} fail" if failed else "no single test could be distinguished"
     if offline and not failed:
         how = f"{offline} need a network, a display or a service, which the sandbox does not have"
     if base.suite.execution.exit_code is None:
-        how = f"it ended by {base.suite.execution.ending.value}"
-    return f"No test passes on the code as it is with the command {name}: {how}."
+        how = f"it ended with {base.suite.execution.ending.value}"
+    return f"With {name}, no test passes on the unmodified code: {how}."

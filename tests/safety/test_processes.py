@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from pipeline.regression.runner import read_wrapper_source
+from pipeline.regression.runner import WRAPPER_SOURCE
 from sandbox.docker.cold_execution import END_SECONDS
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
@@ -200,5 +200,5 @@ async def test_tests_cannot_open_the_memory_of_what_reports_their_results(
         "wanted": {"tests": None},
     }
     packed = base64.b64encode(zlib.compress(json.dumps(request).encode())).decode()
-    run = await sandbox.run(Program(("python", "-I", "-c", read_wrapper_source(), packed)))
+    run = await sandbox.run(Program(("python", "-I", "-c", WRAPPER_SOURCE, packed)))
     assert run.output.split()[0] == "refused"

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from pipeline.languages.manifests import parse_ini, parse_toml, strings, table
@@ -21,8 +22,6 @@ CONDITION = re.compile(r"((?:[!\w{}.-]++|\s*+,\s*+)++):(?!//)\s*(\S.*)$")
 MOST_LINES = 2000
 """Lines of one setting, with those of the settings that it refers to."""
 MOST_DEPTH = 5
-MOST_LINE = 2000
-"""Characters of a line that is read."""
 REFERENCE = re.compile(r"\{\[([^\]]+)\](\w+)\}")
 NOT_TESTS = re.compile(
     r"lint|doc|flake|mypy|typ(e|ing)|pre-?commit|style|isort|black|build|package|release|coverage"
@@ -40,14 +39,11 @@ class Routine:
     """Arguments of `pip install`, a command each, paths relative to the root."""
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    """The commands it runs, as lines, with tox's substitutions unexpanded."""
     environments: tuple[str, ...] = ()
     """The environments that tox runs by default, with braces expanded: `py38`, `py39-django`."""
 
 
 NO_ROUTINE = Routine()
-NO_TABLE: Mapping[str, Any] = {}
 
 
 def tox_routine(texts: Mapping[str, str], minor: int | None = None) -> Routine:
@@ -104,7 +100,6 @@ def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Rout
         installs=tuple(requirement(line) for line in lines("deps")),
         extras=tuple(split_words(lines("extras"))),
         groups=tuple(split_words(lines("dependency_groups"))),
-        commands=tuple(lines("commands")),
         environments=tuple(expand_environments(listed)),
     )
 
@@ -126,7 +121,7 @@ def select_lines(
     settings they refer to."""
     kept: list[str] = []
     for line in value.splitlines()[:MOST_LINES]:
-        text = line[:MOST_LINE].split(" #")[0].strip()
+        text = line[:_LONGEST_LINE].split(" #")[0].strip()
         match = CONDITION.match(text)
         if match:
             conditions = [one for part in expand_environments(match[1]) for one in part.split(",")]
@@ -156,9 +151,7 @@ def holds(condition: str, factors: frozenset[str]) -> bool:
 def routine_from_toml(native: Mapping[str, Any]) -> Routine:
     base = table(native, "env_run_base")
     named = [table(native, "env", name) for name in TEST_ENVIRONMENTS]
-    merged = {**base, **(next(filter(None, named), None) or NO_TABLE)}
-    commands = merged.get("commands")
-    rows = map(strings, cast(list[Any], commands)) if isinstance(commands, list) else ()
+    merged = {**base, **next(filter(None, named), {})}
     return Routine(
         installs=tuple(
             requirement(line)
@@ -166,7 +159,6 @@ def routine_from_toml(native: Mapping[str, Any]) -> Routine:
         ),
         extras=tuple(strings(merged.get("extras"))),
         groups=tuple(strings(merged.get("dependency_groups"))),
-        commands=tuple(" ".join(row) for row in rows if row),
         environments=tuple(expand_environments(",".join(strings(native.get("env_list"))))),
     )
 
@@ -218,7 +210,7 @@ def expand_brace(listed: str) -> Iterator[str]:
 
 
 def nox_routine(texts: Mapping[str, str]) -> Routine:
-    """Read what the test session of `noxfile.py` installs and runs, as far as it is literal.
+    """Read what the test session of `noxfile.py` installs, as far as it is literal.
 
     Calls whose arguments are computed are left out.
     """
@@ -231,10 +223,7 @@ def nox_routine(texts: Mapping[str, str]) -> Routine:
     if chosen is None:
         return NO_ROUTINE
     calls = [call for node in ast.walk(chosen) for call in parse_call(node)]
-    return Routine(
-        installs=tuple(arguments for name, arguments in calls if name == "install"),
-        commands=tuple(" ".join(arguments) for name, arguments in calls if name == "run"),
-    )
+    return Routine(installs=tuple(arguments for name, arguments in calls if name == "install"))
 
 
 def parse_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -265,8 +254,7 @@ _OTHER_WORK = re.compile(
 )
 _PYTHON = re.compile(r"py(?:thon|py)?\d?(?:\.?\d+)?")
 _TEST_NAMES = ("py3", "py", "test", "tests", "unit", "pytest", "unittest")
-_MOST_LINE = 4000
-_MOST_ENVIRONMENTS = 200
+_LONGEST_LINE = 4000
 
 
 def tox_lines(ini: str, pyproject: str) -> Iterator[str]:
@@ -276,18 +264,11 @@ def tox_lines(ini: str, pyproject: str) -> Iterator[str]:
     https://tox.wiki/en/latest/config.html
     """
     yield from _ini_lines(ini)
-    tox: Any = parse_toml(pyproject)
-    for key in ("tool", "tox"):
-        tox = cast(dict[str, Any], tox).get(key) if isinstance(tox, dict) else None
-    if not isinstance(tox, dict):
-        return
-    table = cast(dict[str, Any], tox)
-    yield from _ini_lines(str(table.get("legacy_tox_ini", "")))
-    base: Any = table.get("env_run_base")
-    commands: Any = cast(dict[str, Any], base).get("commands") if isinstance(base, dict) else None
+    native = table(parse_toml(pyproject), "tool", "tox")
+    yield from _ini_lines(str(native.get("legacy_tox_ini", "")))
+    commands = table(native, "env_run_base").get("commands")
     for line in cast(list[Any], commands) if isinstance(commands, list) else []:
-        words = cast(list[Any], line) if isinstance(line, list) else []
-        yield shlex.join(word for word in words if isinstance(word, str))
+        yield shlex.join(strings(line))
 
 
 def nox_lines(script: str) -> Iterator[str]:
@@ -305,7 +286,7 @@ def _ini_lines(ini: str) -> Iterator[str]:
         if commands.strip():
             factors = frozenset(environment.split("-"))
             for line in commands.replace("\\\n", " ").splitlines():
-                if kept := _applicable_part(line[:_MOST_LINE].strip(), factors):
+                if kept := _applicable_part(line[:_LONGEST_LINE].strip(), factors):
                     yield kept
             return
 
@@ -313,25 +294,14 @@ def _ini_lines(ini: str) -> Iterator[str]:
 def _choose_environment(parser: ConfigParser) -> str:
     """Choose the environment that tests a Python and has the fewest other factors."""
     listed = parser.get("tox", "envlist", fallback="") or parser.get("tox", "env_list", fallback="")
-    names = [name for name in _expand(listed[:_MOST_LINE]) if not _OTHER_WORK.search(name)]
+    names = [name for name in _expand(listed[:_LONGEST_LINE]) if not _OTHER_WORK.search(name)]
     tested = [n for n in names if _PYTHON.fullmatch(n.split("-")[0]) or n in _TEST_NAMES]
     tested = [name for name in tested if not name.startswith("py2")] or tested
     return min(tested, key=lambda name: name.count("-"), default="")
 
 
 def _expand(listed: str) -> Iterator[str]:
-    """Expand `py{38,39}-{a,b}` into its four names."""
-    count = 0
-    for name in re.findall(r"(?:[^\s,{}]|\{[^{}]*\})+", listed):
-        names = [""]
-        for part in re.split(r"(\{[^{}]*\})", name)[:9]:
-            choices = part[1:-1].split(",") if part.startswith("{") else [part]
-            names = [head + choice.strip() for head in names for choice in choices][:64]
-        for one in names:
-            count += 1
-            if count > _MOST_ENVIRONMENTS:
-                return
-            yield one.strip("-")
+    return (name.strip("-") for name in islice(expand_environments(listed), 200))
 
 
 def _applicable_part(line: str, factors: frozenset[str]) -> str:

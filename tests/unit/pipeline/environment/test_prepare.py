@@ -191,7 +191,7 @@ async def test_a_model_learns_at_once_which_pythons_are_too_old(
     said = [m.text for m in case.model.conversations["environment"] if m.role == "user"]
     too_old = "Python 2 and Python 3 before 3.6 cannot be had here."
     assert too_old in said[0], "before it asks for one"
-    assert f"{too_old} Send all blocks again with a newer <python>" in said[-1]
+    assert too_old in said[-1]
 
 
 async def test_an_environment_in_which_some_tests_pass_is_not_said_to_do_nothing(
@@ -315,7 +315,7 @@ async def test_no_model_is_asked_while_the_index_is_out_of_reach(tmp_path: Path,
         await case.prepare({})
     told = "The package index did not answer."
     assert str(refusal.value) == (
-        f"None of 2 ways to install it worked. {told} Start again when it does."
+        f"None of 2 ways to install it worked. {told} Try again when it does."
     )
     assert case.said[1] == f"Attempt one: not installed: {told}"
     assert refusal.value.log == log

@@ -31,10 +31,8 @@ def test_the_model_that_asked_for_a_python_is_named_where_it_cannot_be_had() -> 
         problem=sentence, log=f"error: unreachable\n{sentence}\n",
     )  # fmt: skip
     named = name_asker(tried, "3.8")
-    assert named.problem == (
-        "The model asked for Python 3.8, and the sandbox has 3.9, 3.11. Python 3.8 could not be "
-        "fetched."
-    )
+    assert "3.9, 3.11" in named.problem
+    assert named.problem.startswith("The model asked for Python 3.8")
     assert (named.log, named.pythons) == (
         f"error: unreachable\n{named.problem}\n", ("3.9", "3.11"),
     )  # fmt: skip

@@ -97,7 +97,7 @@ def test_the_maintainers_word_is_the_only_attempt(tmp_path: Path) -> None:
 def test_a_lock_file_that_is_too_large_is_reported_and_not_read(tmp_path: Path) -> None:
     files = {"pyproject.toml": "[project]\nname='x'\n", "a.py": "", "poetry.lock": "x" * 9_000_000}
     plan = make_plan(make_tree(tmp_path, files))
-    limit = "8 MB for a file, 32 MB for all that say what to install"
+    limit = "8 MB per file, 32 MB for all manifests together"
     assert f"poetry.lock is too large to be read ({limit})." in plan[0].summary
     assert "lock" not in [attempt.name for attempt in plan]
 

@@ -11,7 +11,7 @@ from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.edits.patches import create_patch
 from pipeline.generation.editing import describe_near_tests
 from pipeline.reasons import describe_cut
-from pipeline.regression.compare import choose_told, list_quick_files
+from pipeline.regression.compare import keep_measured, list_quick_files
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.regression.results import TestRun
 from sandbox.frozen import replace
@@ -63,21 +63,21 @@ def cut_run(*begun: str, seconds: float = 9, **unfinished: float) -> TestRun:
 
 def test_only_a_test_that_ended_or_hangs_tells_something() -> None:
     names = BASE.suite.passed
-    assert choose_told(names, BASE, BASE) == names
-    assert choose_told(names, BASE, cut_run("a", "b", b=0.3)) == ("a",)
-    assert choose_told(names, BASE, cut_run("a", "b", b=12)) == ("a", "b")
-    assert choose_told(names, BASE, cut_run("a", "c", c=12)) == ("a",)  # it takes long anyway
+    assert keep_measured(names, BASE, BASE) == names
+    assert keep_measured(names, BASE, cut_run("a", "b", b=0.3)) == ("a",)
+    assert keep_measured(names, BASE, cut_run("a", "b", b=12)) == ("a", "b")
+    assert keep_measured(names, BASE, cut_run("a", "c", c=12)) == ("a",)  # it takes long anyway
 
 
 def test_a_start_that_takes_little_longer_than_usual_breaks_no_test() -> None:
-    assert choose_told(BASE.suite.passed, BASE, cut_run(seconds=9)) == ()
-    assert choose_told(BASE.suite.passed, BASE, cut_run(seconds=60)) == BASE.suite.passed
+    assert keep_measured(BASE.suite.passed, BASE, cut_run(seconds=9)) == ()
+    assert keep_measured(BASE.suite.passed, BASE, cut_run(seconds=60)) == BASE.suite.passed
 
 
 def test_a_command_of_which_no_test_can_be_told_is_judged_by_the_time_it_takes() -> None:
     base = replace(BASE, start=0.0)  # it took 9 seconds
-    assert choose_told(("make test",), base, cut_run(seconds=60)) == ()
-    assert choose_told(("make test",), base, cut_run(seconds=95)) == ("make test",)
+    assert keep_measured(("make test",), base, cut_run(seconds=60)) == ()
+    assert keep_measured(("make test",), base, cut_run(seconds=95)) == ("make test",)
 
 
 @pytest.mark.slow

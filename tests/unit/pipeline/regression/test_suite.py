@@ -49,6 +49,11 @@ def suite_of(shop: Shop, *command: str, seconds: float = 100, near: float = 0) -
     return RegressionSuite(shop.workspace(options))
 
 
+async def find_broken(suite: RegressionSuite, diff: str) -> tuple[str, ...] | None:
+    report = await suite.compare(diff)
+    return report.broken if report else None
+
+
 async def compared(shop: Shop, diff: str, *command: str) -> SuiteReport:
     report = await suite_of(shop, *command).compare(diff)
     assert report is not None
@@ -68,7 +73,7 @@ def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
 @pytest.mark.slow
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    assert await suite_of(shop).find_broken(BREAKING) == ("tests/test_till.py::test_count",)
+    assert await find_broken(suite_of(shop), BREAKING) == ("tests/test_till.py::test_count",)
     runs = len(shop.sandbox.runs)
     harmless, breaking = await suite_of(shop).compare_all([HARMLESS, BREAKING])
     assert harmless is not None
@@ -297,26 +302,25 @@ async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
 async def test_a_suite_that_passes_nothing_gives_no_result(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_a.py": "def test_a():\n    assert False\n"})
     suite = suite_of(shop)
-    assert await suite.find_broken(BREAKING) is None
-    assert suite.problem.startswith("No test passes on the code as it is with the command")
-    assert suite.problem.endswith("1 fail.")
+    assert await find_broken(suite, BREAKING) is None
+    assert suite.problem.endswith(": 1 fail.")
 
 
 async def test_a_repository_without_tests_is_told_what_to_do(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}))
-    assert await suite.find_broken(BREAKING) is None
+    assert await find_broken(suite, BREAKING) is None
     assert "set `test` in .github/capuchin.yml" in suite.problem
 
 
 async def test_a_command_that_is_not_there_is_no_failed_test(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}), "nowhere", "--at-all")
-    assert await suite.find_broken(BREAKING) is None
+    assert await find_broken(suite, BREAKING) is None
     assert "`nowhere --at-all`" in suite.problem
 
 
 async def test_a_command_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}), "sleep", "60", seconds=0.5)
-    assert await suite.find_broken(BREAKING) is None
+    assert await find_broken(suite, BREAKING) is None
     assert suite.problem.endswith("it ended by timeout.")
 
 
@@ -461,7 +465,7 @@ async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_pa
     shop = await opened(tmp_path, tests)
     workspace = shop.workspace(Options(nearby_seconds=0))
     suite = RegressionSuite(dataclasses.replace(workspace, clock=LateClock(log)))
-    assert await suite.find_broken(HARMLESS) == ()
+    assert await find_broken(suite, HARMLESS) == ()
 
 
 @pytest.mark.slow
@@ -557,7 +561,7 @@ async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_pat
     report = await suite.compare(DIFF.format("__import__('time').sleep(600)"))
     assert report is not None
     assert report.broken == ("tests/test_till.py::test_count",)
-    assert report.chosen == "those that the time allowed with the edit"
+    assert "in time" in report.chosen
 
 
 @pytest.mark.slow
@@ -566,10 +570,8 @@ async def test_a_command_without_parts_that_never_ends_gives_no_result(tmp_path:
     suite = suite_of(
         await opened(tmp_path, {}, **{"talk.py": talk}), "python", "talk.py", seconds=2
     )
-    assert await suite.find_broken(BREAKING) is None
-    assert suite.problem == (
-        "Of `python talk.py` no part can be run, and the whole did not come to its end."
-    )
+    assert await find_broken(suite, BREAKING) is None
+    assert "`python talk.py` cannot be run in part" in suite.problem
 
 
 def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
@@ -590,7 +592,7 @@ async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_withou
         store = SharingStore(DirStore(tmp_path / issue), shared)
         suite = RegressionSuite(shop.workspace(Options(test_command=PYTEST), store))
         before = len(shop.sandbox.runs)
-        assert await suite.find_broken(BREAKING)
+        assert await find_broken(suite, BREAKING)
         runs.append(sum(not diffs for _, diffs in shop.sandbox.runs[before:]))
     without_edit = len(list((tmp_path / "environment").rglob("*.json")))
     assert without_edit > 0
@@ -700,7 +702,7 @@ async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_pa
     assert (report.broken, len(report.before.passed)) == ((), 2)
     assert report.chosen == "those in the test file nearest to the edit"
     assert len(shop.sandbox.runs) == 4
-    assert await suite_of(shop, seconds=5, near=20).find_broken(BREAKING) == (
+    assert await find_broken(suite_of(shop, seconds=5, near=20), BREAKING) == (
         "tests/test_till.py::test_count",
     )
 
