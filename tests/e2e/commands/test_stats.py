@@ -143,7 +143,7 @@ async def test_the_last_month_is_summed_up_once_where_it_is_wanted(start_bot: St
         month = last_month(now()).name
         assert issue.title == f"Summary of {month}"
         assert month in (issue.body or "")
-        assert (issue.body or "").count("\n- 1 ") == 2
+        assert (issue.body or "").count("\n- 1 ") == 3
         assert " : 1\n```" in (issue.body or "")
         assert summaries(bot, other) == []
         await bot.redis.delete(bot.storage.keys.turn("summaries"))
