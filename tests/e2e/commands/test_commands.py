@@ -126,7 +126,7 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: Bot
     issue = await bot.report_issue(repo)
     await bot.comment(issue, "/capuchin status")
     await bot.settle()
-    assert "I have not worked on this issue" in bot.comments_of(issue)[0]
+    assert "$" not in bot.comments_of(issue)[0]
     bot.runner.go_on.clear()
     async with bot.working():
         await bot.comment(issue, "/capuchin fix")
@@ -170,7 +170,6 @@ async def test_a_second_command_waits_for_the_run_and_does_not_disturb_it(bot: B
         await bot.until(lambda: bot.runner.waiting)
         comment = await bot.comment(issue, "/capuchin fix")
         await bot.until(lambda: len(bot.comments_of(issue)) == 2)
-        assert "I will start on this when that run has ended" in bot.comments_of(issue)[1]
         assert (reactions_of(comment), repo.pulls) == (["eyes"], [])
         bot.runner.go_on.set()
     run = await bot.run_of(issue)
@@ -254,8 +253,7 @@ async def test_a_command_on_a_line_of_a_diff_is_answered_in_the_conversation(
     await bot.hub.wait_until_delivered()
     await bot.settle()
     said = sorted(bot.comments_of(pull))
-    assert "Start a comment with one of these" in said[1]
-    assert said[0].startswith("I did not open this pull request")
+    assert ["`/capuchin help`" in text for text in said] in ([False, True], [True, False])
     assert [[one.content for one in made.reactions] for made in review.comments] == [["+1"]] * 2
 
 

@@ -23,10 +23,10 @@ UNDER_WAY = (
     RecordedAnswer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
 )
 WORDS = {
-    "label": "I stopped because the label was removed",
-    "close": "I stopped because the issue was closed",
-    "command": "I stopped as requested",
-    "disabled": "I stopped because the label `capuchin:disabled` was added",
+    "label": "label",
+    "close": "closed",
+    "command": "requested",
+    "disabled": "`capuchin:disabled`",
 }
 
 

