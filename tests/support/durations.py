@@ -83,5 +83,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    store = config.getoption("store_durations") and not hasattr(config, "workerinput")
+    store = bool(config.getoption("store_durations")) and not hasattr(config, "workerinput")
     config.pluginmanager.register(Durations(FILE, store=store))
