@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.safe_text import block, code, details, prose
+from bot.comments.render import render
+from bot.safe_text import code
 from bot.settings import Settings, list_redis_hosts
-from pipeline.codebase.text import agree, pluralize
-from pipeline.data.code_places import Context, Findings, Located, SearchRecord, ShownFile
+from pipeline.data.code_places import Context, Findings, SearchRecord, ShownFile
 from pipeline.data.types import Account
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt
 from pipeline.models.spec import UNKNOWN_HOST, is_own
@@ -19,45 +19,9 @@ from pipeline.models.spec import UNKNOWN_HOST, is_own
 
 def render_search(record: SearchRecord) -> str:
     """A folded section: each answer that the edits started from, with its scores and places."""
-    drawn = pluralize(record.width, "answer")
-    sentences = [
-        f"Each stage of the search drew {drawn}; the edits started from "
-        f"{pluralize(len(record.located), 'answer')} in turn.",
-        *(prose(note, 400) for note in record.notes),
-    ]
-    parts = [" ".join(sentences)]
-    if record.located:
-        rows = [
-            row
-            for number, located in enumerate(record.located, 1)
-            for row in _render_rows(number, located)
-        ]
-        parts.append("\n".join(["| answer | place | why | score |", "|--:|---|---|--:|", *rows]))
-    places = sum(len(located.places) for located in record.located)
-    return details(f"Search: {pluralize(places, 'place')} named", "\n\n".join(parts))
-
-
-def _render_rows(number: int, located: Located) -> list[str]:
-    """A row for each place; for each file, where no lines were named."""
-    if not located.places:
-        score = _render_score(located.files_score)
-        return [
-            f"| {number} | {code(file.path)} | {_to_cell(file.why)} | {score} |"
-            for file in located.files
-        ]
-    score = _render_score(located.places_score)
-    return [
-        f"| {number} | {code(f'{place.path}:{place.lines}')} | {_to_cell(place.why)} | {score} |"
-        for place in located.places
-    ]
-
-
-def _render_score(score: float | None) -> str:
-    return "" if score is None else f"{score:.2f}"
-
-
-def _to_cell(text: str) -> str:
-    return prose(" ".join(text.split()).replace("|", "¦"), 200)
+    return render(
+        "search", record=record, places=sum(len(located.places) for located in record.located)
+    )
 
 
 _STAGES = ("embedding", "relevance", "ranking")
@@ -76,12 +40,6 @@ _UNLISTED_REASONS = {
     "were listed",
     "words": "less in common with the issue than those that were listed",
 }
-
-_EXPLORED = (
-    "A sample that explores is shown those of these files for which there is room, the most useful "
-    "first, and the paths of the others; it reads by commands what it needs, which is not counted "
-    "here."
-)
 
 
 class ContextReport(BaseModel):
@@ -144,58 +102,20 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
     found = context.findings
     if found is None:
         return ""
-    explored = any(account.stage == "exploring" for account in accounts)
-    sentences = [
-        _METHOD_SENTENCES[found.way],
-        f"{'Chosen for the model:' if explored else 'The model was shown'} "
-        f"{_count_tokens(found):,} of {found.read_tokens:,} tokens, "
-        f"{found.compression:.1f} times fewer. Cost: ${_sum_dollars(accounts):.4f} at list prices"
-        + (f", {seconds:.0f} s." if seconds else "."),
-    ]
-    if explored:
-        sentences.append(_EXPLORED)
-    if found.unknown:
-        sentences.append(
-            f"The scout gave no readable verdict on {pluralize(found.unknown, 'file')}: "
-            "ranked last."
-        )
-    if unneeded := set(context.dropped) & set(context.unneeded):
-        sentences.append(
-            f"The solver model left {pluralize(len(unneeded), 'file')} out of its ranking as not "
-            "needed."
-        )
-    if found.listed and found.files > found.listed:
-        number = found.files - found.listed
-        sentences.append(
-            f"{pluralize(number, 'file')} {agree(number, 'was', 'were')} not listed for the "
-            f"ranking: {_UNLISTED_REASONS[found.way]}."
-        )
-    if found.invented:
-        sentences.append(
-            f"Removed from the rankings: {pluralize(found.invented, 'nonexistent path')}."
-        )
-    if found.meaning:
-        sentences.append(prose(found.meaning, 300))
-    sentences += [prose(sentence, 300) for sentence in context.not_read]
-    how = "chosen for" if explored else "shown to"
-    title = f"Files: {len(found.shown)} of {found.files:,} {how} the model"
-    section = details(title, f"{' '.join(sentences)}\n\n{_render_table(found)}")
-    return f"{section}\n\n{render_search(context.search)}" if context.search else section
-
-
-def _render_table(found: Findings) -> str:
-    """Why a file was chosen only where a model read it: words in common tell nothing."""
-    told = found.way != "words"
-    rows = (
-        ["| file | tokens | why |", "|---|--:|---|"] if told else ["| file | tokens |", "|---|--:|"]
+    return render(
+        "context",
+        context=context,
+        found=found,
+        explored=any(account.stage == "exploring" for account in accounts),
+        how=_METHOD_SENTENCES,
+        why_unlisted=_UNLISTED_REASONS,
+        tokens=_count_tokens(found),
+        dollars=_sum_dollars(accounts),
+        seconds=seconds,
+        unneeded=len(set(context.dropped) & set(context.unneeded)),
+        most_rows=_MAX_ROWS,
+        search=render_search(context.search) if context.search else "",
     )
-    for file in found.shown[:_MAX_ROWS]:
-        name = code(file.path) + (" (in parts)" if file.partial else "")
-        row = f"| {name} | {file.tokens:,} |"
-        why = prose(" ".join(file.why.split()).replace("|", "¦"), 200)
-        rows.append(f"{row} {why} |" if told else row)
-    left = len(found.shown) - _MAX_ROWS
-    return "\n".join(rows) + (f"\n\nAnd {left} more." if left > 0 else "")
 
 
 def _count_tokens(found: Findings) -> int:
@@ -207,7 +127,6 @@ def _sum_dollars(accounts: Sequence[Account]) -> float:
 
 
 MOST_LINES: Final = 12
-_LINE: Final = 700
 
 
 class AttemptReport(BaseModel):
@@ -305,36 +224,9 @@ def _build_attempt(attempt: TriedAttempt) -> AttemptReport:
 
 def render_environment(record: EnvironmentRecord) -> str:
     """The section of `report.md` on the environment; empty where nobody looked at it."""
-    best, health, installed = record.best, record.health, record.installation
-    if best is None or health is None:
+    if record.best is None or record.health is None:
         return ""
-    parts = [f"## Environment\n\nThe environment {health.works}. {prose(health.summary(), _LINE)}"]
-    if health.command:
-        parts.append(f"The repository's tests are run with {code(' '.join(health.command), 300)}.")
-    if installed and installed.left_out:
-        lacking = [
-            f"- {code(one.requirement, 200)}: {prose(one.reason, _LINE)}"
-            for one in installed.left_out[:MOST_LINES]
-        ]
-        more = len(installed.left_out) - len(lacking)
-        lacking += [f"- and {more} more"] if more else []
-        parts.append("What the tests ask for and could not be installed:\n\n" + "\n".join(lacking))
-    lines = [
-        f"- {prose(_describe_used(attempt) if attempt is best else attempt.line(), _LINE)}"
-        for attempt in record.tried[:MOST_LINES]
-    ]
-    if len(lines) > 1:
-        parts.append("What was tried:\n\n" + "\n".join(lines))
-    if best.setup:
-        parts.append("Commands that a model wrote:\n\n" + block("\n".join(best.setup), 4000, "sh"))
-    if record.given_up:
-        parts.append(f"The model gave up: {prose(record.given_up, _LINE)}")
-    return "\n\n".join(parts)
-
-
-def _describe_used(attempt: TriedAttempt) -> str:
-    """The line of the attempt that is in use, whose health stands above."""
-    return f"{attempt.summary.rstrip('. ')}: this is the environment that was used."
+    return render("environment", record=record, most_lines=MOST_LINES)
 
 
 CLUSTER: Final = "kubernetes"

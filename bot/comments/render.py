@@ -1,0 +1,50 @@
+"""Renders long texts from `templates/NAME.md.j2`, where untrusted values pass a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from bot.safe_text import block, code, prose
+from pipeline.codebase.text import agree, pluralize
+
+
+def render(name: str, **values: object) -> str:
+    """The text of the template `name`, without line breaks at its ends.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a missing value.
+    """
+    return _environment().get_template(f"{name}.md.j2").render(values).strip("\n")
+
+
+def to_cell(text: str) -> str:
+    """Untrusted text as a cell of a table."""
+    return prose(" ".join(text.split()).replace("|", "¦"), 200)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701  Markdown: each untrusted value passes one of these filters
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., str]] = {
+        "code": code,
+        "prose": prose,
+        "block": block,
+        "cell": to_cell,
+        "count": pluralize,
+        "agree": agree,
+        "thousands": "{:,}".format,
+        "percent": "{:.0%}".format,
+        "dollars": "${:.2f}".format,
+    }
+    environment.filters.update(filters)
+    return environment
