@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentence
+from bot.comments.render import render
 from bot.comments.status import (
     omissions_note,
     render_checklist,
@@ -19,7 +20,7 @@ from bot.comments.vote_table import render_vote_table
 from bot.data.progress import Progress
 from bot.data.run import QueuePosition, Run, RunStatus
 from bot.repo_config.model import LayerProblem
-from bot.safe_text import block, code, details, prose
+from bot.safe_text import code, details, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption
@@ -164,33 +165,11 @@ def invalid_config(found: LayerProblem) -> str:
 def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None) -> str:
     """The status comment after a dry run; `earlier`: the dollars that the middle half of the
     repository's latest fixes took."""
-    listed = "\n".join(f"- {code(path)}" for path in plan.files[:MAX_PLAN_FILES])
-    more = len(plan.files) - MAX_PLAN_FILES
-    rest = f"\n- and {more} more" if more > 0 else ""
-    parts = [
-        "This is how I would start. It was a dry run: I did not open a pull request.",
-        f"**Where I would look**\n\n{listed}{rest}",
-    ]
-    if plan.script is None or plan.run is None:
-        parts.append("**No reproduction**: I could not write a script that runs.")
-    else:
-        what = (
-            "This script fails because of the issue"
-            if plan.reproduced
-            else "This is my best script, but it does not reproduce the issue"
-        )
-        body = (
-            f"{block(plan.script.text, 8_000, 'python')}\n\n"
-            f"Output:\n\n{block(plan.run.output, 4_000)}"
-        )
-        parts.append(f"**{what}.**\n\n{details('The script and its output', body)}")
-    if plan.estimate.dollars:
-        parts.append(
-            f"**A fix** would cost about ${plan.estimate.dollars:.2f} at list prices"
-            f"{assumption(plan.estimate)}, ${plan.estimate.most:.2f} at most."
-        )
-    if earlier:
-        parts.append(
-            f"Half of the latest fixes here cost between ${earlier[0]:.2f} and ${earlier[1]:.2f}."
-        )
-    return render_status(run, "\n\n".join(parts))
+    text = render(
+        "plan",
+        plan=plan,
+        most_files=MAX_PLAN_FILES,
+        assumption=assumption(plan.estimate),
+        earlier=earlier,
+    )
+    return render_status(run, text)
