@@ -54,18 +54,18 @@ CONVERSATIONS: Final = frozenset({CommentLocation.ISSUE, CommentLocation.PULL})
 
 VERBS: Final[Mapping[str, Verb]] = {
     "fix": Verb(
-        "Work on this issue; on a pull request of mine: do what this comment says.",
+        "Fix this issue. On one of my pull requests: do what this comment says.",
         fix,
         words="[anyway]",
         places=EVERYWHERE,
     ),
-    "retry": Verb("Work on it again, from the start.", start_command(Mode.FIX), words="[anyway]"),
+    "retry": Verb("Start again from the beginning.", start_command(Mode.FIX), words="[anyway]"),
     "plan": Verb(
-        "A dry run: where I would look, a reproduction test, what a fix would cost.",
+        "Dry run: show where I would look, a reproduction test, and what a fix would cost.",
         start_command(Mode.PLAN),
     ),
     "judge": Verb(
-        "Compare pull requests that others opened for this issue; I push nothing.",
+        "Compare pull requests that others opened for this issue. I push nothing.",
         judge,
         words="#12 #34",
     ),
@@ -75,22 +75,22 @@ VERBS: Final[Mapping[str, Verb]] = {
         words="B",
         places=CONVERSATIONS,
     ),
-    "stop": Verb("Stop working on it, now.", stop, places=CONVERSATIONS),
-    "status": Verb("How it stands.", show_status, places=CONVERSATIONS),
-    "explain": Verb("Why the latest run ended as it did.", explain, places=CONVERSATIONS),
+    "stop": Verb("Stop working on this now.", stop, places=CONVERSATIONS),
+    "status": Verb("Show what I am doing.", show_status, places=CONVERSATIONS),
+    "explain": Verb("Explain why the latest run ended as it did.", explain, places=CONVERSATIONS),
     "stats": Verb(
-        "What came of my work in this repository: merged, closed, reverted, at what cost.",
+        "Show what became of my work in this repository: merged, closed, reverted, and the cost.",
         show_stats,
         words="[days]",
         places=EVERYWHERE,
     ),
     "config": Verb(
-        "The settings that are in force here; `propose`: a pull request with a file of them.",
+        "Show the settings in force here. `propose`: open a pull request with a settings file.",
         show_config,
         words="[propose]",
         places=EVERYWHERE,
     ),
-    "help": Verb("This list.", show_help, places=EVERYWHERE),
+    "help": Verb("Show this list.", show_help, places=EVERYWHERE),
 }
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from bot.data.run import Mode, RepoRef, now
 from bot.errors import RunFailed, Unprocessable, translate_errors
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
-from bot.outcomes import find_changed, find_pulls, load_decided_edits, render_curve
+from bot.outcomes import find_changed, find_pulls, load_decided_edits
 from bot.queue.consumer import RetryLater
 from bot.repo_config.model import LayerProblem
 from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
@@ -40,7 +40,9 @@ async def show_stats(ctx: CommandContext) -> RetryLater | None:
         period = "in the last 24 hours" if days == 1 else f"in the last {pluralize(days, 'day')}"
         history = ctx.queue.storage.history
         text = statistics.render_stats(await load_stats(ctx.repo, history, period, since))
-        text += render_curve(await load_decided_edits(ctx.repo, history))
+        decided = await load_decided_edits(ctx.repo, history)
+        curve = statistics.render_curve([(edit.confidence, edit.right) for edit in decided])
+        text += f"\n\n{curve}" if curve else ""
     await ctx.reply(text)
     return None
 

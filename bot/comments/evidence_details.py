@@ -28,10 +28,10 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         problem = evidence.suite_problem
         if problem:
             return (
-                "This repository's own tests tell nothing about the change: I could not run them. "
+                "I could not run this repository's own tests, so they say nothing about the change. "
                 + prose(problem, 500)
             )
-        return "None of this repository's own tests has to do with the change."
+        return "None of this repository's own tests is related to the change."
     runs = {"before": suite.before, "after": suite.after}
     counts = {title: _count_outcomes(run) for title, run in runs.items()}
     cut = describe_cut(suite)
@@ -182,7 +182,7 @@ def render_further(
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
-        parts.append(details(f"Script{which} that told the best edits apart: {ends}", text))
+        parts.append(details(f"Script{which} that distinguishes the best edits: {ends}", text))
     if len(further) > MAX_SCRIPTS:
         parts.append(f"And {pluralize(len(further) - MAX_SCRIPTS, 'further script')}.")
     return "\n\n".join(parts)
@@ -224,4 +224,4 @@ def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[
 def _describe_base(run: Execution) -> str:
     if run.exit_code in (0, 2):
         return f"On the original code it {'passes' if run.passed else 'fails'}."
-    return "On the original code it comes to no verdict."
+    return "On the original code it reaches no verdict."

@@ -48,7 +48,7 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "the run reached a spending limit before I was sure. Raise `budget` in "
         "`.github/capuchin.yml`, or wait until the daily limit resets (00:00 UTC), then {again}."
     ),
-    "out of time": "its time was over. Raise `minutes` in `.github/capuchin.yml`, then {again}.",
+    "out of time": "the run reached its time limit. Raise `minutes` in `.github/capuchin.yml`, then {again}.",
     "already fixed": (
         "this looks fixed already. Do you still see it in a version that has the commit below? If "
         "so, add a script that fails there, then {again}; if not, please close the issue."
@@ -59,7 +59,7 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
     ),
     "unclear wish": (
         "this asks for something new without saying what exactly should happen. Add an example: "
-        "what is called or entered, and what should come of it, then {again}."
+        "what is called or entered, and what should happen, then {again}."
     ),
     "not this repository": (
         "its cause seems to lie outside this repository. If it does lie here, add a short script "
@@ -105,7 +105,7 @@ _LOG_CHARACTERS = 3000
 def waiting_sentence(reason: Failure) -> str:
     """Which service a run waits for, as a sentence."""
     if reason is Failure.WRITES_SPENT:
-        return "The run waits because I wrote too often in this repository within an hour."
+        return "The run is waiting because I reached my hourly limit of writes in this repository."
     model, sandbox = "the language model", "the sandbox that runs the tests"
     what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
     return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
@@ -125,7 +125,7 @@ def _other_format(detail: str) -> str:
 def _too_large(detail: str) -> str:
     """`detail` is what there is too much of, as a sentence."""
     what = prose(" ".join(detail.split()), 200)
-    return f"the repository is larger than any that I work on. {what}".rstrip()
+    return f"the repository is too large for me to work on. {what}".rstrip()
 
 
 def _install_failure(detail: str) -> str:
@@ -173,7 +173,7 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
         f"Please {LABEL_AGAIN} later."
     ),
     Failure.GITHUB_UNAVAILABLE: f"GitHub did not respond for a long time. {_LATER}",
-    Failure.WRITES_SPENT: f"I had to write too often in this repository. {_LATER}",
+    Failure.WRITES_SPENT: f"I reached my limit of writes in this repository. {_LATER}",
     Failure.PUBLISH_REFUSED: (
         "I found a fix, but this repository's rules did not let me open a pull request for it. "
         f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."

@@ -75,7 +75,7 @@ def help_text(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
     return (
         f"Start a comment with one of these commands.\n\n{rows}\n\n"
         f"The label {code(label)} does the same as `fix`; {code(label + ':auto')} skips the "
-        "question whether somebody already works on the issue, and opens the pull request "
+        "check whether somebody already works on the issue, and opens the pull request "
         f"ready for review; {code(label + ':dry-run')} does the same as `plan`. "
         "Remove the label or close the issue to stop me."
     )
@@ -95,7 +95,7 @@ def render_writes_spent(most: int, at: str) -> str:
     """The notice that an hour's writes to a repository are spent; `at` is when they go on."""
     return (
         f"I have written {pluralize(most, 'time')} in this repository within an hour, which is my "
-        f"limit. Nothing is lost: I continue by myself at {at}."
+        f"limit. Nothing is lost: I will continue at {at}."
     )
 
 

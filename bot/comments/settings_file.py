@@ -67,7 +67,7 @@ def check_summary(found: Mapping[str, Sequence[ConfigProblem]]) -> str:
         parts.append(f"{code(path)} {'has errors:' if lines else 'is valid.'}")
         parts += ["\n".join(lines)] if lines else []
     if any(found.values()):
-        parts.append("I do not start any work while a file with errors is on the default branch.")
+        parts.append("I start no work while a file with errors is on the default branch.")
     return "\n\n".join(parts)
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from bot.comments.render import render
 from bot.data.run import RunStatus
 from bot.safe_text import MARKER_PREFIX
+from pipeline.selection.scoring.confidence import (
+    MIN_OUTCOMES,
+    fit_recalibration,
+    undo_recalibration,
+)
+from sandbox.frozen import replace
 
+_RANGES: Final = 5
+"""Of equal width, from 0 to 1: of 30 edits, more would hold too few each."""
 MIN_FOR_RATE: Final = 10
 """The smallest number of which a rate is shown."""
 
@@ -115,3 +124,44 @@ def render_summary(stats: Stats, marker: str) -> str:
         "`monthly_summary: true`. Close this issue whenever you like.</sub>"
     )
     return f"{render_stats(stats)}\n\n{note}\n\n{marker}\n"
+
+
+class _Range(NamedTuple):
+    """The edits whose stated probability lies between `low` and that of the next range."""
+
+    low: float
+    edits: Sequence[tuple[float, float]]
+
+    @property
+    def count(self) -> int:
+        return len(self.edits)
+
+    @property
+    def stated(self) -> float:
+        return fmean(confidence for confidence, _ in self.edits)
+
+    @property
+    def right(self) -> float:
+        return fmean(right for _, right in self.edits)
+
+
+def render_curve(decided: Sequence[tuple[float, float]]) -> str:
+    """How sure the bot was and how often it was right, as a table and a picture that GitHub draws.
+
+    `decided` holds for each edit the stated probability and how far it was right, from 0 to 1.
+    Empty with too few edits.
+    """
+    found = fit_recalibration(decided)
+    if found is None:
+        return ""
+    groups: dict[int, list[tuple[float, float]]] = {}
+    for edit in decided:
+        groups.setdefault(min(int(edit[0] * _RANGES), _RANGES - 1), []).append(edit)
+    ranges = [_Range(number / _RANGES, groups[number]) for number in sorted(groups)]
+    return render(
+        "curve",
+        outcomes=found.outcomes,
+        least=MIN_OUTCOMES,
+        half=undo_recalibration(0.5, replace(found, shift=-found.shift)),
+        ranges=ranges,
+    )

@@ -187,7 +187,7 @@ def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = replace(selection.evidence, suite=None)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=alone), ())
-    assert "None of this repository's own tests has to do with the change." in body
+    assert "None of this repository's own tests is related to the change." in body
     assert "I ran none of the repository's own tests." in body
 
 

@@ -325,8 +325,8 @@ INNER = {
     "start_words", "describe_wait",
     # These appear in a terminal, an editor or the README.
     "render_config_lines",
-    # A file with a test of its own.
-    "render_file", "proposal_marker", "fill_template",
+    # Those with tests of their own.
+    "render_curve", "render_file", "proposal_marker", "fill_template",
 }  # fmt: skip
 """Functions whose results are only parts of other texts."""
 
