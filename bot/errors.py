@@ -177,8 +177,6 @@ class GitHubMisconfigured(GitHubError):
     """GitHub rejects the App's id or private key."""
 
 
-_LOG_CHARACTERS = 2000
-_CAUSE_CHARACTERS = 300
 DEFAULT_RETRY_SECONDS = 30.0
 """The pause before the next try when an error names none."""
 
@@ -231,14 +229,14 @@ def translate_errors() -> Generator[None, None, None]:
 def environment_detail(error: EnvironmentFailed) -> str:
     """A line with the command, a line with the error, then the end of the log."""
     command, sentence = (" ".join(text.split()) for text in (error.command, str(error)))
-    return f"{command}\n{sentence}\n{error.log[-_LOG_CHARACTERS:].strip()}"
+    return f"{command}\n{sentence}\n{error.log[-2000:].strip()}"
 
 
 def describe_cause(error: BaseException) -> str:
     """The class and the first words of what is behind `error`, on one line, for the log."""
     cause = error.__cause__ or error
     text = " ".join(str(cause).split())
-    return f"{type(cause).__name__}: {text[:_CAUSE_CHARACTERS]}" if text else type(cause).__name__
+    return f"{type(cause).__name__}: {text[:300]}" if text else type(cause).__name__
 
 
 def _failure_for(table: dict[type[Exception], Failure], error: Exception) -> Failure:

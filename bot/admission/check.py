@@ -19,7 +19,6 @@ from bot.git.commits import BRANCH_PREFIX
 from bot.github.repository import Repository
 from bot.repo_config.model import LayerProblem, Quota, RepoConfig
 from bot.settings import Settings
-from bot.storage.keys import DAY
 from bot.storage.quota import QuotaCounter, Refusals
 from bot.webhooks.labels import LabelSet
 
@@ -46,9 +45,6 @@ def _stricter(one: int, other: int) -> int:
     return min(one, other) if one and other else one or other
 
 
-_REPEAT_AFTER: Final = timedelta(seconds=DAY)
-
-
 async def refuse(
     refusals: Refusals,
     repo: Repository,
@@ -72,7 +68,7 @@ async def refuse(
     text = refusal_reply(login, refusal, deferred=deferred)
     marker = refusal_marker(login)
     try:
-        await repo.issues.comment_once(issue, marker, text, since=now() - _REPEAT_AFTER)
+        await repo.issues.comment_once(issue, marker, text, since=now() - timedelta(days=1))
     except (Forbidden, NotFound):  # locked or gone: refuse elsewhere instead
         await refusals.release(repo.ref, login)
         raise

@@ -18,8 +18,6 @@ from bot.visible_text import strip_invisible, visible_text
 from pipeline.data.types import Issue
 from sandbox.frozen import replace
 
-MAX_BODY_CHARACTERS = 60_000
-MAX_COMMENT_CHARACTERS = 10_000
 MAX_COMMENTS = 50
 """The latest comments that are kept."""
 MAX_DISCUSSION_CHARACTERS = 60_000
@@ -63,7 +61,7 @@ def build_issue(
         if comment.author.lower() == own_login.lower():
             continue
         if text := visible_text(comment.body or ""):
-            lines.insert(0, f"{comment.author}: {_truncate(text, MAX_COMMENT_CHARACTERS)}")
+            lines.insert(0, f"{comment.author}: {_truncate(text, 10_000)}")
         if len(lines) == MAX_COMMENTS or sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
             break
     while sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
@@ -72,7 +70,7 @@ def build_issue(
         repository=repository,
         number=issue.number,
         title=strip_invisible(issue.title),
-        body=_truncate(visible_text(issue.body or ""), MAX_BODY_CHARACTERS),
+        body=_truncate(visible_text(issue.body or ""), 60_000),
         discussion=tuple(lines),
     )
 

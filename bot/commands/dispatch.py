@@ -14,7 +14,6 @@ from bot.admission.trust import is_trusted
 from bot.commands.command import CommandContext, Verb
 from bot.commands.report import show_stats
 from bot.commands.verbs import (
-    RETRY_SECONDS,
     explain,
     fix,
     is_stopped_since,
@@ -39,7 +38,7 @@ from bot.data.request import (
 from bot.data.run import CommentLocation, Mode
 from bot.errors import Forbidden, NotFound, RunFailed, TryLater, translate_errors
 from bot.followup.feedback import WRITERS, acknowledge_comment
-from bot.followup.schedule import schedule_follow_up
+from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.github.repository_api import Reaction

@@ -25,7 +25,6 @@ from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
 
-DEFAULT_DAYS: Final = 90
 MAX_READ: Final = 20
 """How many merged pull requests have their commits read: the latest."""
 
@@ -50,7 +49,7 @@ async def show_stats(ctx: CommandContext) -> RetryLater | None:
 def _parse_days(ctx: CommandContext) -> int | None:
     command = ctx.request.command
     if not command.words:
-        return DEFAULT_DAYS
+        return 90
     days = command.numbers[0] if command.numbers else 0
     return days if 1 <= days <= HISTORY_DAYS else None
 

@@ -1,4 +1,4 @@
-"""All verbs but `stats`: run, stop, judge, use, why, config.
+"""All verbs except `stats`.
 
 Every effect is find-or-create, because the command may run again.
 """
@@ -9,14 +9,14 @@ import re
 from typing import Any, Final
 
 from bot.commands.command import CommandContext, CommandHandler
-from bot.comments import candidates as candidates_module
+from bot.comments import candidates as candidate_texts
 from bot.comments import replies, settings_file
 from bot.comments.settings_file import render_config
 from bot.data.github_facts import PullRequestFacts
 from bot.data.request import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
 from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason
 from bot.errors import Forbidden, NotFound, Unprocessable
-from bot.followup.schedule import schedule_follow_up
+from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.git.commits import detect_commit_style
 from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
@@ -33,9 +33,6 @@ from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.selection.verdict import rank_result, to_rank
 from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
 from sandbox.frozen import replace
-
-RETRY_SECONDS = 0.5
-"""The pause between two looks whether the run that a command waits for has ended."""
 
 
 def start_command(mode: Mode) -> CommandHandler:
@@ -139,7 +136,7 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
     """Start a run that compares pull requests."""
     count = len(set(ctx.request.command.numbers))
     if not 1 <= count <= MAX_PULLS:
-        await ctx.reply(candidates_module.which_pulls(ctx.settings.app_name, MAX_PULLS))
+        await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, MAX_PULLS))
         return None
     return await start_command(Mode.JUDGE)(ctx)
 
@@ -149,18 +146,18 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     request, queue = ctx.request, ctx.queue
     source, candidates = await _find_candidates(ctx)
     if source is None:
-        await ctx.reply(candidates_module.nothing_to_use())
+        await ctx.reply(candidate_texts.nothing_to_use())
         return None
     if candidates is None:
-        await ctx.reply(candidates_module.candidates_expired(source.pull_request))
+        await ctx.reply(candidate_texts.candidates_expired(source.pull_request))
         return None
     name, command = ctx.settings.app_name, request.command
     rank = None if command.letter is None else to_rank(command.letter)
     if rank is None and command.numbers:
-        await ctx.reply(candidates_module.letters_instead(name, candidates))
+        await ctx.reply(candidate_texts.letters_instead(name, candidates))
         return None
     if rank is None or rank >= len(rank_result(candidates.result)):
-        await ctx.reply(candidates_module.which_candidate(name, candidates))
+        await ctx.reply(candidate_texts.which_candidate(name, candidates))
         return None
     result = await queue.runs.create(
         request.repo,
@@ -179,7 +176,7 @@ async def use(ctx: CommandContext) -> RetryLater | None:
     if result.outcome is StartOutcome.CREATED:
         await queue.nudges.send(result.run_id, 0, Mode.USE.lane)
         if request.location is CommentLocation.PULL:
-            await ctx.reply(candidates_module.answer_on_issue(source.issue))
+            await ctx.reply(candidate_texts.answer_on_issue(source.issue))
     return await wait_for_run(ctx, result.outcome)
 
 
@@ -193,12 +190,12 @@ async def list_edits(ctx: CommandContext) -> str:
         return ""
     if candidates.pull is not None and len(rank_result(candidates.result)) < 2:
         return ""
-    return candidates_module.candidates_reply(ctx.settings.app_name, candidates)
+    return candidate_texts.candidates_reply(ctx.settings.app_name, candidates)
 
 
 async def _find_candidates(
     ctx: CommandContext,
-) -> tuple[Run | None, candidates_module.PullCandidates | None]:
+) -> tuple[Run | None, candidate_texts.PullCandidates | None]:
     """The run whose edits are to be used, and these; no edits where they have expired.
 
     A run that ended without a fix and kept no edit gives way to the one before it.
@@ -215,18 +212,18 @@ async def _find_candidates(
 
 async def _load_candidates(
     ctx: CommandContext, source: Run
-) -> candidates_module.PullCandidates | None:
+) -> candidate_texts.PullCandidates | None:
     """The edits of `source`; None when they have expired."""
     store = ctx.queue.storage.checkpoints(source.id)
     result = await load_end(store)
     if isinstance(result, NoFix) and result.edits is not None:
-        return candidates_module.PullCandidates(result, None, None)
+        return candidate_texts.PullCandidates(result, None, None)
     if not isinstance(result, Selection) or source.pull_request is None:
         return None
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     pull = await ctx.repo.pulls.get(source.pull_request)
     state = contents.state_at(pull.head_sha) if pull else None
-    return candidates_module.PullCandidates(
+    return candidate_texts.PullCandidates(
         result, source.pull_request, state.candidate if state else None
     )
 

@@ -20,6 +20,7 @@ from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
 
 MAX_LISTED: Final = 20
+"""Edits in a list; tables hold all."""
 _LOG_CHARACTERS: Final = 4000
 _OUTCOMES: Final[dict[TestOutcome | None, str]] = {
     "passes": "",
@@ -57,20 +58,16 @@ def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
 
 def which_candidate(name: str, candidates: PullCandidates) -> str:
     """To `use` without the number of an existing edit."""
-    return f"Please name one of my edits by its letter. {_listing(name, candidates)}"
+    return f"Please name one of my edits by its letter. {candidates_reply(name, candidates)}"
 
 
 def letters_instead(name: str, candidates: PullCandidates) -> str:
     """To `use` with a number."""
-    return f"My edits have letters, not numbers. {_listing(name, candidates)}"
+    return f"My edits have letters, not numbers. {candidates_reply(name, candidates)}"
 
 
 def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
-    return _listing(name, candidates)
-
-
-def _listing(name: str, candidates: PullCandidates) -> str:
     count = len(rank_result(candidates.result))
     if candidates.pull is None:
         return (
@@ -176,9 +173,6 @@ def _fails_reproduction(name: str, letter: str, test: Reproduction) -> str:
     )
 
 
-VERDICT_MAX_LISTED: Final = 20
-"""The ranking lists at most this many edits; the table holds all."""
-_MAX_NOTES: Final = 10
 _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
     "no source files": "There is no Python code here, and I can only run Python tests.",
@@ -190,13 +184,21 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "out of budget": "The spending limit was reached before a test was written.",
     "out of time": "The time limit was reached before a test was written.",
 }
-
-
-_SCRIPT_CHARACTERS: Final = 4000
 _LIMIT: Final = (
     "Tests share a process with the edit they judge. I run controls that must fail, but an edit "
     "written to deceive both can: read it before you merge it."
 )
+
+
+PULL_PROBLEMS: Final = {
+    "missing": "There is no pull request with this number here.",
+    "closed": "It is closed.",
+    "merged": "It is already merged.",
+    "unrelated": "It has no history in common with the default branch.",
+    "commits gone": "Its commits no longer exist.",
+    "unreadable": "git could not read it.",
+}
+"""Why a pull request cannot be compared."""
 
 
 def render_verdict(chosen: Outcome[Choice]) -> str:
@@ -207,7 +209,7 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
         _abstention_sentence(no) if no else _choice_sentence(judged),
         _tests_sentence(judged, choice.written),
     ]
-    parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:_MAX_NOTES]))
+    parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:10]))
     if not no:
         parts.append(_ranking(judged))
     table, standings = judged.table, judged.verdict.standings
@@ -218,7 +220,7 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
         shown = render_vote_table(table, taken, standings, order=judged.verdict.order)
         parts.append(details("Edits × tests", shown))
         further, order = judged.verdict.further, judged.verdict.order
-        parts.append(render_further(further, table, order, _SCRIPT_CHARACTERS))
+        parts.append(render_further(further, table, order, _LOG_CHARACTERS))
     parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]
     return "\n\n".join(filter(None, parts))
 
@@ -268,7 +270,7 @@ def _tests_sentence(judged: Judgement, written: int) -> str:
 def _ranking(judged: Judgement) -> str:
     order = judged.verdict.order
     called = name_edits(judged.table, order)
-    names = [called[c] for c in order[:VERDICT_MAX_LISTED]]
+    names = [called[c] for c in order[:MAX_LISTED]]
     if len(names) < 2:
         return ""
     rows = "\n".join(f"{place}. {code(name, 80)}" for place, name in enumerate(names, 1))

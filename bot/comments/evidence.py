@@ -166,7 +166,6 @@ _KINDS: Final[Mapping[Rung, str]] = {
     "script file": "is new: it is the script that reproduces the issue, and no test runner runs it",
     "none": "",
 }
-_ERROR_CHARACTERS = 200
 
 
 def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
@@ -262,7 +261,7 @@ def failure_words(run: Execution) -> str:
 
 def _error(run: Execution) -> str:
     error = find_error(run.output)
-    return code(error, _ERROR_CHARACTERS) if error else ending_words(run)
+    return code(error, 200) if error else ending_words(run)
 
 
 def _counts(run: Execution) -> str:

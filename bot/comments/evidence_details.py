@@ -28,8 +28,8 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         problem = evidence.suite_problem
         if problem:
             return (
-                "I could not run this repository's own tests, so they say nothing about the change. "
-                + prose(problem, 500)
+                "I could not run this repository's own tests, so they say nothing about the "
+                f"change. {prose(problem, 500)}"
             )
         return "None of this repository's own tests is related to the change."
     runs = {"before": suite.before, "after": suite.after}

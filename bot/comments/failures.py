@@ -48,7 +48,9 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "the run reached a spending limit before I was sure. Raise `budget` in "
         "`.github/capuchin.yml`, or wait until the daily limit resets (00:00 UTC), then {again}."
     ),
-    "out of time": "the run reached its time limit. Raise `minutes` in `.github/capuchin.yml`, then {again}.",
+    "out of time": (
+        "the run reached its time limit. Raise `minutes` in `.github/capuchin.yml`, then {again}."
+    ),
     "already fixed": (
         "this looks fixed already. Do you still see it in a version that has the commit below? If "
         "so, add a script that fails there, then {again}; if not, please close the issue."
@@ -99,9 +101,6 @@ def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
     return _NO_FIX_REASONS[reason].format(again=again)
 
 
-_LOG_CHARACTERS = 3000
-
-
 def waiting_sentence(reason: Failure) -> str:
     """Which service a run waits for, as a sentence."""
     if reason is Failure.WRITES_SPENT:
@@ -138,7 +137,7 @@ def _install_failure(detail: str) -> str:
         f"how in `.github/capuchin.yml`, then {LABEL_AGAIN}."
     )
     if log.strip():
-        text += "\n\n" + details("The end of the log", block(log, _LOG_CHARACTERS))
+        text += "\n\n" + details("The end of the log", block(log, 3000))
     return text
 
 

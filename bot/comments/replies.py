@@ -25,9 +25,6 @@ from pipeline.codebase.text import pluralize
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan, assumption
 
-MAX_PLAN_FILES = 15
-MAX_REASONS = 8
-
 
 def reply_marker(request_id: str) -> str:
     """Identifies the reply to one command; invisible on GitHub."""
@@ -125,7 +122,7 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
             parts += _selection_sections(result)
         case NoFix():
             parts.append(f"There was no fix: {no_fix_reason(result.reason)}")
-            parts += [f"- {prose(sentence, 600)}" for sentence in result.details[:MAX_REASONS]]
+            parts += [f"- {prose(sentence, 600)}" for sentence in result.details[:8]]
         case None:
             if run.failure is not None:
                 parts.append(f"Reason: {failure_reason(run.failure, run.detail)}")
@@ -168,7 +165,7 @@ def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None
     text = render(
         "plan",
         plan=plan,
-        most_files=MAX_PLAN_FILES,
+        most_files=15,
         assumption=assumption(plan.estimate),
         earlier=earlier,
     )

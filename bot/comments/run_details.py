@@ -25,8 +25,6 @@ def render_search(record: SearchRecord) -> str:
 
 
 _STAGES = ("embedding", "relevance", "ranking")
-_MAX_ROWS = 40
-"""Rows of the table; further files are only counted."""
 _METHOD_SENTENCES = {
     "scout": "The scout read every source file.",
     "words, then scout": "The scout read the source files that share the most words with the "
@@ -113,7 +111,7 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
         dollars=_sum_dollars(accounts),
         seconds=seconds,
         unneeded=len(set(context.dropped) & set(context.unneeded)),
-        most_rows=_MAX_ROWS,
+        most_rows=40,
         search=render_search(context.search) if context.search else "",
     )
 
@@ -124,9 +122,6 @@ def _count_tokens(found: Findings) -> int:
 
 def _sum_dollars(accounts: Sequence[Account]) -> float:
     return sum(account.dollars for account in accounts if account.stage in _STAGES)
-
-
-MOST_LINES: Final = 12
 
 
 class AttemptReport(BaseModel):
@@ -226,7 +221,7 @@ def render_environment(record: EnvironmentRecord) -> str:
     """The section of `report.md` on the environment; empty where nobody looked at it."""
     if record.best is None or record.health is None:
         return ""
-    return render("environment", record=record, most_lines=MOST_LINES)
+    return render("environment", record=record, most_lines=12)
 
 
 CLUSTER: Final = "kubernetes"

@@ -88,7 +88,6 @@ def _paths_sentence() -> str:
 
 
 PATH: Final = CONFIG_PATHS[0]
-_WIDTH: Final = 98
 
 
 def render_file(public_url: str, working: WorkingAttempt | None = None) -> str:
@@ -136,7 +135,7 @@ def _setup_lines(working: WorkingAttempt) -> list[str]:
 def _comment_lines(root: dict[str, Any], key: str, *, nested: bool) -> list[str]:
     indent = "# " if not nested else "#   # "
     return ([] if nested else [""]) + textwrap.wrap(
-        key_description(root, key), _WIDTH, initial_indent=indent, subsequent_indent=indent
+        key_description(root, key), 98, initial_indent=indent, subsequent_indent=indent
     )
 
 

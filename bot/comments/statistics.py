@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -126,7 +127,8 @@ def render_summary(stats: Stats, marker: str) -> str:
     return f"{render_stats(stats)}\n\n{note}\n\n{marker}\n"
 
 
-class _Range(NamedTuple):
+@dataclass(frozen=True)
+class _Range:
     """The edits whose stated probability lies between `low` and that of the next range."""
 
     low: float

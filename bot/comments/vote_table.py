@@ -20,7 +20,6 @@ MAX_DIFFS = 10
 EDIT_CHARACTERS = 40_000
 """Of all diffs of one comment together."""
 MAX_EDITS = 20
-_SHORTEST = 400
 _WIDER_TEST = (
     "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
     "❌ there does not show that another edit is wrong."
@@ -220,7 +219,7 @@ def render_edits(edits: JudgedEdits, command: str = "") -> str:
     `command` is the beginning of the comment that opens one of them, such as `/capuchin use`.
     """
     shown = edits.order[:MAX_EDITS]
-    characters = max(_SHORTEST, EDIT_CHARACTERS // max(1, len(shown)))
+    characters = max(400, EDIT_CHARACTERS // max(1, len(shown)))
     best = details("A: the edit I would have proposed", _render_edit(edits, 0, characters))
     others = [
         details(f"Edit {to_letter(at)}", _render_edit(edits, at, characters))

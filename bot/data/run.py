@@ -8,9 +8,8 @@ from typing import Final, Literal, NamedTuple, NewType
 
 from pydantic import Field
 
-from pipeline.data.types import CommitSha as CommitSha
-from sandbox.frozen import Frozen as Frozen
-from sandbox.frozen import replace as replace
+from pipeline.data.types import CommitSha
+from sandbox.frozen import Frozen
 
 RunId = NewType("RunId", str)
 """The id of a run: 32 hexadecimal digits, or `cli-…` on the command line."""

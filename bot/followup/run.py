@@ -91,7 +91,6 @@ async def _delete_own_branch(ctx: PullRun) -> None:
 
 NO_CHECKS_GRACE: Final = timedelta(hours=1)
 """A head without any check after this time gets none."""
-PASSING: Final = frozenset({"success", "neutral", "skipped"})
 
 
 async def mark_ready(ctx: PullRun) -> PullRun:
@@ -121,7 +120,10 @@ def is_green(
         return waited >= NO_CHECKS_GRACE
     if any(status.state != "success" for status in statuses):
         return False
-    return all(check.status == "completed" and check.conclusion in PASSING for check in checks)
+    return all(
+        check.status == "completed" and check.conclusion in ("success", "neutral", "skipped")
+        for check in checks
+    )
 
 
 logger = logging.getLogger(__name__)

@@ -75,7 +75,7 @@ def _today() -> str:
 
 
 RETRY_SECONDS = 0.5
-"""The pause between two looks whether the current run has ended."""
+"""How soon a request is tried again that waits for the current run to end."""
 
 
 async def schedule_follow_up(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from bot.comments.settings_file import check_summary, check_title
 from bot.data.request import ConfigCheckRequest
@@ -13,8 +12,6 @@ from bot.github.app import GitHubApp
 from bot.github.checks import Annotation, CompletedCheck
 from bot.github.repository import Repository
 from bot.repo_config.model import CONFIG_PATHS, ConfigProblem, RepoConfig, parse_or_list_problems
-
-NAME: Final = CHECK_NAME
 
 
 async def check_config(request: ConfigCheckRequest, github: GitHubApp) -> None:
@@ -47,7 +44,7 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
     notes = [_annotation(path, each) for path, some in found.items() for each in some]
     await repo.checks.complete(
         CompletedCheck(
-            name=NAME,
+            name=CHECK_NAME,
             head_sha=request.head,
             external_id=request.id,
             conclusion="failure" if notes else "success",

@@ -34,7 +34,6 @@ from sandbox.frozen import replace
 
 MAX_BRANCH_NAMES = 20
 """How many names are tried when the branch of an earlier run is still there."""
-PLAIN_STYLE: Final = CommitStyle()
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Publication:
     draft: bool = True
     ready_when_green: bool = False
     """A draft only until the repository's own checks pass."""
-    commit_style: CommitStyle = PLAIN_STYLE
+    commit_style: CommitStyle = field(default_factory=CommitStyle)
     template: str | None = None
     """The repository's own template for the description."""
     labels: tuple[str, ...] = ()

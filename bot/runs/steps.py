@@ -6,10 +6,9 @@ The contents of a pull request are untrusted data; only the sandbox applies and 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
 
 from bot.comments import followup
-from bot.comments.candidates import render_pull_verdict
+from bot.comments.candidates import PULL_PROBLEMS, render_pull_verdict
 from bot.comments.status import (
     pull_marker,
     render_no_fix,
@@ -157,14 +156,6 @@ async def _report_opened(repo: Repository, lease: Lease, settings: Settings, *, 
     return await StatusComment(repo, lease, settings).finish(run, text)
 
 
-NONE: Final = "There is no pull request of this number here."
-CLOSED: Final = "It is closed."
-MERGED: Final = "It is merged already."
-UNRELATED: Final = "It has no history in common with the default branch."
-GONE: Final = "Its commits are no longer there."
-BROKEN: Final = "git could not read it."
-
-
 async def judge_pulls(ctx: IssueRun, issue: Issue) -> Run:
     """Compare the pull requests; returns the run's final record, already reported.
 
@@ -194,24 +185,24 @@ async def _load_edit(ctx: IssueRun, number: int) -> ExternalEdit:
     """The changes of a pull request since it left the default branch, or why they are unknown."""
     facts = await ctx.repo.pulls.get(number)
     if facts is None:
-        return ExternalEdit(f"#{number}", b"", NONE)
+        return ExternalEdit(f"#{number}", b"", PULL_PROBLEMS["missing"])
     name = f"#{number} by {facts.author}"
     if facts.state != "open":
-        return ExternalEdit(name, b"", MERGED if facts.merged_at else CLOSED)
+        return ExternalEdit(name, b"", PULL_PROBLEMS["merged" if facts.merged_at else "closed"])
     try:
         return await _fetch_edit(ctx, facts, name)
     except RepositoryGone:
-        return ExternalEdit(name, b"", GONE)
+        return ExternalEdit(name, b"", PULL_PROBLEMS["commits gone"])
     except CodebaseTooLarge as error:
         return ExternalEdit(name, b"", str(error))
     except GitFailed:
-        return ExternalEdit(name, b"", BROKEN)
+        return ExternalEdit(name, b"", PULL_PROBLEMS["unreadable"])
 
 
 async def _fetch_edit(ctx: IssueRun, facts: PullRequestFacts, name: str) -> ExternalEdit:
     forked = await ctx.repo.pulls.find_fork_point(ctx.checkout.base, facts.head_sha)
     if forked is None:
-        return ExternalEdit(name, b"", UNRELATED)
+        return ExternalEdit(name, b"", PULL_PROBLEMS["unrelated"])
     await ctx.fetch(forked)
     place = await ctx.fetch(facts.head_sha)
     return await diff_commits(place.git_dir, forked, facts.head_sha, name)

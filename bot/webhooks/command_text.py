@@ -13,7 +13,6 @@ from typing import Final
 
 from bot.data.request import Command
 
-MAX_VERB_CHARACTERS: Final = 40
 SIMILARITY_CUTOFF: Final = 0.6
 """How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
 
@@ -33,7 +32,7 @@ def parse_command(text: str, name: str) -> Command | None:
     if found is None:
         return None
     words = (found["rest"] or "").split()
-    verb = words[0].rstrip(".,!:;?").lower()[:MAX_VERB_CHARACTERS] if words else ""
+    verb = words[0].rstrip(".,!:;?").lower()[:40] if words else ""
     verb = SYNONYMS.get(verb, verb)
     return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
 

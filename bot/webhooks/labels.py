@@ -10,7 +10,6 @@ from bot.data.run import Mode, Run
 from bot.settings import Settings
 
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
-OPT_OUT_SUFFIX: Final = ":disabled"
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class LabelSet:
     @property
     def opt_out(self) -> str:
         """The label that keeps the bot away from an issue or from one of its pull requests."""
-        return self.base + OPT_OUT_SUFFIX
+        return self.base + ":disabled"
 
     def mode_of(self, label: str) -> Mode | None:
         """The mode that `label` requests; None if it requests no run."""

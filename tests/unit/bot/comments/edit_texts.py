@@ -12,7 +12,6 @@ from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
 from bot.data.run import Login, Mode, SkippedComments
 from bot.errors import SwapRefused
-from bot.runs import steps as judge
 from pipeline.data.code_places import Context, Findings, ShownFile
 from pipeline.data.suite_reports import FurtherScript, Standing, SuiteReport, SuiteRun
 from pipeline.data.types import Candidate, NoFix, Patch, RejectedEdit, Selection, VoteTable
@@ -45,8 +44,8 @@ TABLE = replace(
     CHOSEN.evidence.votes,
     candidates=(foreign(0, "#12 by bob"), foreign(1, "#34 by carol")),
     rejected=(
-        RejectedEdit(name="#56 by dan", why=judge.CLOSED),
-        RejectedEdit(name="#99", why=judge.NONE),
+        RejectedEdit(name="#56 by dan", why=candidates.PULL_PROBLEMS["closed"]),
+        RejectedEdit(name="#99", why=candidates.PULL_PROBLEMS["missing"]),
     ),
 )
 STANDINGS = tuple(
@@ -94,16 +93,7 @@ VERDICTS: Mapping[str, str] = {
     "why none": "\n".join(
         candidates.abstention_reason(NoFix(reason=reason)) for reason in NO_FIX_REASONS
     ),
-    "why one is not looked at": "\n".join(
-        (
-            judge.NONE,
-            judge.CLOSED,
-            judge.MERGED,
-            judge.UNRELATED,
-            judge.GONE,
-            judge.BROKEN,
-        )
-    ),
+    "why one is not looked at": "\n".join(candidates.PULL_PROBLEMS.values()),
 }
 
 PROOF = CHOSEN.evidence.reproduction
