@@ -68,10 +68,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """How much a cleanup removed."""
+    """How much a cleanup removed; pods count as containers."""
 
     containers: int = 0
-    """Or pods."""
     image_bytes: int = 0
 
     def __add__(self, other: CleanupResult) -> CleanupResult:

@@ -37,7 +37,6 @@ class Event:
     kind: Kind
     facts: dict[str, str | int | float] = field(default_factory=dict[str, str | int | float])
     seconds: float = 0.0
-    """How long it took."""
     error: str = ""
     """The class of the exception that ended it; empty: none."""
 

@@ -61,7 +61,7 @@ class Execution(Frozen):
     output: str
     """Standard output and error interleaved, decoded as UTF-8 with replacement, the middle cut."""
     seconds: float
-    """Of wall time."""
+    """Wall time."""
     ending: Ending = Ending.EXIT
     limit: str = ""
     """Which limit a TIMEOUT met: `processor time`, `idle` (it did nothing), `wall time`; empty

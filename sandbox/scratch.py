@@ -1,4 +1,7 @@
-"""Temporary folders: recognised by name, and in use as long as a lock is held."""
+"""Temporary folders, recognised by name and in use while a lock is held.
+
+The lock is of the folder itself: a lock file in it would be among the files of its user.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from typing import Final
 PREFIX: Final = "capuchin-"
 PROCESS_FILE: Final = "process"
 """A file in such a folder: the id of a process that was started with a path below it."""
-YOUNG_SECONDS: Final = 60
-"""A younger folder may not be locked yet."""
 
 
 @contextmanager
@@ -41,8 +42,11 @@ def lock_folder(folder: Path) -> int:
     return handle
 
 
-def remove_stale(folders: Iterable[Path], *, young_seconds: float = YOUNG_SECONDS) -> int:
-    """Remove our folders in `folders` that belong to this user and no process holds; how many."""
+def remove_stale(folders: Iterable[Path], *, young_seconds: float = 60) -> int:
+    """Remove our folders in `folders` that belong to this user and no process holds; how many.
+
+    One that is younger than `young_seconds` may not be locked yet.
+    """
     found = {path for folder in folders for path in folder.glob(f"{PREFIX}*")}
     return sum(_remove_if_stale(path, young_seconds) for path in sorted(found))
 

@@ -19,8 +19,7 @@ class Archive:
         file.flush()
         self._handle = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._handle)
-        self.size = os.fstat(self._handle).st_size
-        """Bytes."""
+        self.size_bytes = os.fstat(self._handle).st_size
 
     def open(self) -> io.BufferedReader:
         """A reader with a position of its own, at the start; several may read at the same time."""
@@ -53,7 +52,7 @@ class _ArchiveReader(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._archive.size}
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._archive.size_bytes}
         self._position = start[whence] + offset
         return self._position
 

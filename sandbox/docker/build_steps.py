@@ -1,8 +1,4 @@
-"""The shell lines of a build, what goes in, what is read back, its disk limit.
-
-Not every storage driver has a limit of its own, so a build that writes many files fast gets some
-way past this one. A single file is stopped at once (`RLIMIT_FSIZE`, `create_build_container`).
-"""
+"""The shell lines of a build, the files that go in, the record read back, and the disk limit."""
 
 from __future__ import annotations
 
@@ -26,50 +22,6 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.layout import CHECKOUT, ENVIRONMENT, SYSTEM_PYTHON, TREE, UID
 from sandbox.program import Limits
 from sandbox.tree import Archive, Tree
-
-
-def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
-    """The files that a build needs, and the tree as `tree.tar`: the unprivileged user unpacks it
-    in the container, so that no path can escape."""
-    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
-
-        def add(name: str, size: int, data: IO[bytes]) -> None:
-            member = tarfile.TarInfo(name)
-            member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
-            archive.addfile(member, data)
-
-        if tree:
-            with tree.tar.open() as tar:
-                add("tree.tar", tree.tar.size, tar)
-        for name, data in files.items():
-            add(name, len(data), io.BytesIO(data))
-        archive.close()
-        return Archive(file)
-
-
-RECORD: Final = f"{ENVIRONMENT}/capuchin-installation.json"
-MAX_RECORD_BYTES: Final = MAX_BYTES + 64 * 1024
-
-
-def read_record(client: docker.APIClient, container: str) -> Installation | None:
-    """What the installer recorded in a container; the repository's code may have written there."""
-    try:
-        chunks, _ = client.get_archive(container, RECORD)
-    except NotFound:
-        return None
-    data = bytearray()
-    for chunk in cast(Iterator[bytes], chunks):
-        data += chunk
-        if len(data) > MAX_RECORD_BYTES:
-            return None
-    try:
-        with tarfile.open(fileobj=io.BytesIO(bytes(data))) as archive:
-            member = archive.next()
-            source = archive.extractfile(member) if member and member.isreg() else None
-            return parse_installation(source.read()) if source else None
-    except (tarfile.TarError, OSError):
-        return None
-
 
 LAYOUT = "8"
 """Raised when images are built in another way, so that old images are not found as new ones."""
@@ -126,6 +78,52 @@ SPEAKING_STEPS = {
 }
 """Our own programs, each with the exit code for a failure that its last line of output explains."""
 MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
+MEASURE_SECONDS: Final = 2.0
+MEASURE_SHARE: Final = 0.05
+"""The share of the time that measuring may take: the daemon counts every file."""
+
+
+def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
+    """The files that a build needs, and the tree as `tree.tar`: the unprivileged user unpacks it
+    in the container, so that no path can escape."""
+    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=file, mode="w") as archive:
+
+        def add(name: str, size: int, data: IO[bytes]) -> None:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.uid, member.gid = size, 0o600, UID, UID
+            archive.addfile(member, data)
+
+        if tree:
+            with tree.tar.open() as tar:
+                add("tree.tar", tree.tar.size_bytes, tar)
+        for name, data in files.items():
+            add(name, len(data), io.BytesIO(data))
+        archive.close()
+        return Archive(file)
+
+
+RECORD: Final = f"{ENVIRONMENT}/capuchin-installation.json"
+MAX_RECORD_BYTES: Final = MAX_BYTES + 64 * 1024
+
+
+def read_record(client: docker.APIClient, container: str) -> Installation | None:
+    """What the installer recorded in a container; the repository's code may have written there."""
+    try:
+        chunks, _ = client.get_archive(container, RECORD)
+    except NotFound:
+        return None
+    data = bytearray()
+    for chunk in cast(Iterator[bytes], chunks):
+        data += chunk
+        if len(data) > MAX_RECORD_BYTES:
+            return None
+    try:
+        with tarfile.open(fileobj=io.BytesIO(bytes(data))) as archive:
+            member = archive.next()
+            source = archive.extractfile(member) if member and member.isreg() else None
+            return parse_installation(source.read()) if source else None
+    except (tarfile.TarError, OSError):
+        return None
 
 
 def explain_failure(
@@ -169,13 +167,12 @@ def image_name(kind: str, key: str) -> str:
     return f"capuchin/{kind}:{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
-MEASURE_SECONDS: Final = 2.0
-MEASURE_SHARE: Final = 0.05
-"""The share of the time that measuring may take: the daemon counts every file."""
-
-
 class BuildDisk:
-    """The sum of what the containers of one build have written."""
+    """The sum of what the containers of one build have written.
+
+    Not every storage driver has a limit of its own, so a build that writes many files fast gets
+    some way past this one. A single file is stopped at once (`create_build_container`).
+    """
 
     def __init__(self, client: docker.APIClient, *, max_mb: int) -> None:
         self.is_over = False

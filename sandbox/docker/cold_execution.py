@@ -28,6 +28,10 @@ READY_SECONDS = 120
 """Longest time for the copy of the tree and the diffs, before the program's own clock starts."""
 STATUS_BYTES = 256 * 1024
 """How much process 1 may write; where it captures the changes of the program, it may write more."""
+SIGKILL_EXIT_CODE = 137
+"""Exit code of a container whose process 1 got SIGKILL."""
+END_SECONDS = 30
+"""How long a container whose output has ended may take to be gone."""
 
 
 class ProtocolError(SandboxUnavailable):
@@ -135,12 +139,6 @@ def parse_object(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-SIGKILL_EXIT_CODE = 137
-"""Exit code of a container whose process 1 got SIGKILL."""
-END_SECONDS = 30
-"""How long a container whose output has ended may take to be gone."""
 
 
 class ContainerKilled(Exception):

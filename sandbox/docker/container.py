@@ -28,6 +28,40 @@ from sandbox.program import INODES, OPEN_FILES, Limits
 POLL_SECONDS: Final = 0.2
 """How long it may take until a stop from another thread is noticed."""
 CHUNK: Final = 64 * 1024
+SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
+ULIMITS: Final = (
+    Ulimit(name="core", soft=0, hard=0),
+    Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
+)
+HIDDEN_PATHS: Final = {
+    "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
+    "ReadonlyPaths": list(READ_ONLY),
+}
+"""A cold container hides what a warm execution does not see either."""
+GVISOR: Final = "runsc"
+THREADS_EACH, THREADS_OF_GVISOR = 4, 256
+"""How many threads of the host gVisor needs for one process in it, and for itself."""
+HOSTNAME: Final = "sandbox"
+NO_NETWORK: Final[Mapping[str, Any]] = {
+    "network_mode": "none",
+    "extra_hosts": {HOSTNAME: "127.0.0.1"},
+    "dns": ["127.0.0.1"],
+    "dns_search": ["."],
+}
+"""Only the loopback. Tests start servers under the names of this machine, so Docker shall write
+/etc/hosts; that it writes the host's name servers and domains into /etc/resolv.conf is prevented.
+Process 1 of a warm container mounts an /etc/hosts by itself: without any network of its own, Docker
+starts a container sooner."""
+OWN_PROCESSES: Final = 8
+"""Processes for process 1 and its helpers, in addition to those of the program under test."""
+OWN_MEMORY_MB: Final = 32
+"""Memory for process 1 of a warm container, in addition to that of the program under test."""
+CPU_SHARES: Final = 256
+"""Of the processors, where they are wanted by all; Docker gives 1,024 to any other container."""
+SUPERVISOR_CODE: Final = (
+    "import sys; sys.path.insert(0, '/opt/capuchin'); "
+    "from sandbox.guest.supervisor.serve import main; main()"
+)
 
 
 class AttachedStream:
@@ -109,42 +143,6 @@ class AttachedStream:
     def _is_decrypted(self) -> bool:
         """Whether decrypted bytes wait in this process, where `select` does not see them."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
-
-
-SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
-ULIMITS: Final = (
-    Ulimit(name="core", soft=0, hard=0),
-    Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
-)
-HIDDEN_PATHS: Final = {
-    "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
-    "ReadonlyPaths": list(READ_ONLY),
-}
-"""A cold container hides what a warm execution does not see either."""
-GVISOR: Final = "runsc"
-THREADS_EACH, THREADS_OF_GVISOR = 4, 256
-"""How many threads of the host gVisor needs for one process in it, and for itself."""
-HOSTNAME: Final = "sandbox"
-NO_NETWORK: Final[Mapping[str, Any]] = {
-    "network_mode": "none",
-    "extra_hosts": {HOSTNAME: "127.0.0.1"},
-    "dns": ["127.0.0.1"],
-    "dns_search": ["."],
-}
-"""Only the loopback. Tests start servers under the names of this machine, so Docker shall write
-/etc/hosts; that it writes the host's name servers and domains into /etc/resolv.conf is prevented.
-Process 1 of a warm container mounts an /etc/hosts by itself: without any network of its own, Docker
-starts a container sooner."""
-OWN_PROCESSES: Final = 8
-"""Processes for process 1 and its helpers, in addition to those of the program under test."""
-OWN_MEMORY_MB: Final = 32
-"""Memory for process 1 of a warm container, in addition to that of the program under test."""
-CPU_SHARES: Final = 256
-"""Of the processors, where they are wanted by all; Docker gives 1,024 to any other container."""
-SUPERVISOR_CODE: Final = (
-    "import sys; sys.path.insert(0, '/opt/capuchin'); "
-    "from sandbox.guest.supervisor.serve import main; main()"
-)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,17 @@ LABEL_MAKER: Final = "capuchin.maker"
 """On every image except the base: the installation that made it; only that one removes it."""
 LABEL_OWN_DOCKERFILE: Final = "capuchin.own"
 """On images built on a repository's own Dockerfile: not even their Python is ours."""
+SSH_OPTIONS: Final = (
+    "BatchMode=yes",  # there is no one to type a password
+    "ExitOnForwardFailure=yes",
+    "StreamLocalBindUnlink=yes",
+    "ServerAliveInterval=15",
+    "ServerAliveCountMax=4",
+    "ControlMaster=no",
+    "ControlPath=none",
+)
+TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
+"""As Docker's own client expects them in DOCKER_CERT_PATH."""
 
 
 class DockerClient(docker.APIClient):
@@ -141,17 +152,6 @@ def error_cause(error: Exception) -> str:
     return text[:500]
 
 
-SSH_OPTIONS: Final = (
-    "BatchMode=yes",  # there is no one to type a password
-    "ExitOnForwardFailure=yes",
-    "StreamLocalBindUnlink=yes",
-    "ServerAliveInterval=15",
-    "ServerAliveCountMax=4",
-    "ControlMaster=no",
-    "ControlPath=none",
-)
-
-
 class SshTunnel:
     """One `ssh` process, started by the constructor and ended by `close`. Blocking.
 
@@ -243,10 +243,6 @@ def _port(parts: SplitResult) -> int | None:
         return parts.port
     except ValueError:
         raise SandboxUnavailable("the port in the address is not a number.") from None
-
-
-TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
-"""As Docker's own client expects them in DOCKER_CERT_PATH."""
 
 
 class DockerAddress:

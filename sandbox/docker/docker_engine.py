@@ -55,7 +55,6 @@ class DockerOptions:
     """The installation, where several share a daemon: each removes its own containers only."""
     address: DockerAddress = field(default_factory=DockerAddress)
     limits: Limits = field(default_factory=Limits)
-    """Of one execution."""
     parallel: int = 2
     """How many executions, and how many builds, run at once."""
     mode: ConfiguredMode = "auto"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -31,15 +32,19 @@ EXCLUDED_PATHS = (
     "./var/log/*",
 )
 RECIPE = (SUITE, PACKAGES, EXCLUDED_PATHS)
-"""What the image depends on."""
-BOOTSTRAP_SECONDS = 900
 BUILD_FOLDER = "/var/tmp"  # noqa: S108 - mmdebstrap makes device files, which many a /tmp forbids
 SEARCH_PATH = os.pathsep.join([os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"])
-NO_BASE_MESSAGE = (
-    "No registry answers and the base image cannot be built here: {reason}. Install mmdebstrap "
-    "(`apt-get install mmdebstrap debian-archive-keyring`) and run this as root or with "
-    "passwordless sudo, or load an image with Python 3.11 and git as {root}."
-)
+
+
+class NoBaseImage(SandboxUnavailable):
+    """The base image can be neither pulled nor built here; says what to do."""
+
+    def __init__(self, reason: str, tag: str) -> None:
+        super().__init__(
+            f"No registry answers and the base image cannot be built here: {reason}. Install "
+            "mmdebstrap (`apt-get install mmdebstrap debian-archive-keyring`) and run this as root "
+            f"or with passwordless sudo, or load an image with Python 3.11 and git as {tag}."
+        )
 
 
 def import_rootfs(
@@ -50,91 +55,62 @@ def import_rootfs(
     Raises:
         SandboxUnavailable: mmdebstrap is missing, not permitted or failed; says what to do.
     """
-    root_command = root_command_prefix(tag)
+    as_root = root_command_prefix(tag)
     with scratch_folder("rootfs", Path(BUILD_FOLDER)) as place:
-        target = place / "root"
+        target, archive = place / "root", place / "root.tar"
         on_progress(f"Building a Debian {SUITE} root with mmdebstrap from {debian_mirror()}.")
         try:
-            run_mmdebstrap(root_command, target, tag)
+            run_mmdebstrap(as_root, target, tag)
             on_progress("Importing it into Docker.")
-            archive = place / "root.tar"
-            pack_root(root_command, target, archive)
+            excludes = [f"--exclude={pattern}" for pattern in EXCLUDED_PATHS]
+            pack = ["tar", "-C", str(target), "--numeric-owner", *excludes, "-cf", "-", "."]
+            with archive.open("wb") as out:
+                subprocess.run([*as_root, *pack], check=True, stdout=out, stderr=subprocess.PIPE)
             with translate_docker_errors("Docker did not import the root file system"):
                 repository, _, version = tag.partition(":")
                 client.import_image_from_file(str(archive), repository=repository, tag=version)
+        except subprocess.CalledProcessError as error:
+            words = error.stderr.decode(errors="replace").strip()[-300:]
+            raise SandboxUnavailable(
+                f"The root file system could not be packed: {words}"
+            ) from error
         finally:
-            subprocess.run(
-                [*root_command, "rm", "-rf", "--one-file-system", str(target)], check=False
-            )
+            subprocess.run([*as_root, "rm", "-rf", "--one-file-system", str(target)], check=False)
 
 
 def root_command_prefix(tag: str, *, path: str = SEARCH_PATH) -> list[str]:
     """The prefix that makes a command run as root: nothing, or `sudo -n`."""
     if not shutil.which("mmdebstrap", path=path):
-        raise SandboxUnavailable(
-            NO_BASE_MESSAGE.format(reason="mmdebstrap is not installed", root=tag)
-        )
+        raise NoBaseImage("mmdebstrap is not installed", tag)
     if os.geteuid() == 0:
         return []
-    sudo = shutil.which("sudo")
-    if (
-        sudo
-        and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
-    ):
-        return [sudo, "-n"]
-    raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason="mmdebstrap needs root", root=tag))
+    sudo = [shutil.which("sudo") or "", "-n"]
+    if sudo[0] and not subprocess.run([*sudo, "true"], check=False, capture_output=True).returncode:
+        return sudo
+    raise NoBaseImage("mmdebstrap needs root", tag)
 
 
-def run_mmdebstrap(root_command: list[str], target: Path, tag: str) -> None:
+def run_mmdebstrap(as_root: list[str], target: Path, tag: str) -> None:
     program = shutil.which("mmdebstrap", path=SEARCH_PATH) or "mmdebstrap"
-    include = f"--include={','.join(PACKAGES)}"
-    argv = [
-        *root_command,
-        program,
-        "--mode=root",
-        "--variant=minbase",
-        include,
-        SUITE,
-        str(target),
-        debian_mirror(),
-    ]
+    options = ["--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
+    argv = [*as_root, program, *options, SUITE, str(target), debian_mirror()]
     try:
-        done = subprocess.run(argv, check=False, capture_output=True, timeout=BOOTSTRAP_SECONDS)
+        done = subprocess.run(argv, check=False, capture_output=True, timeout=900)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(NO_BASE_MESSAGE.format(reason=str(error), root=tag)) from error
+        raise NoBaseImage(str(error), tag) from error
     if done.returncode:
         tail = " ".join(done.stderr.decode(errors="replace").split())[-300:]
-        raise SandboxUnavailable(
-            NO_BASE_MESSAGE.format(reason=f"mmdebstrap failed ({tail})", root=tag)
-        )
-
-
-def pack_root(root_command: list[str], target: Path, archive: Path) -> None:
-    excludes = [f"--exclude={pattern}" for pattern in EXCLUDED_PATHS]
-    argv = [*root_command, "tar", "-C", str(target), "--numeric-owner", *excludes, "-cf", "-", "."]
-    with archive.open("wb") as out:
-        done = subprocess.run(argv, check=False, stdout=out, stderr=subprocess.PIPE)
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip()
-        raise SandboxUnavailable(f"The root file system could not be packed: {words[-300:]}")
+        raise NoBaseImage(f"mmdebstrap failed ({tail})", tag)
 
 
 def debian_mirror(apt: Path = Path("/etc/apt")) -> str:
     """The Debian mirror of the host's own apt, else the default one."""
-    files = [apt / "sources.list", *sorted(apt.glob("sources.list.d/*"))]
-    for file in files:
+    for file in (apt / "sources.list", *sorted(apt.glob("sources.list.d/*"))):
         if file.is_file() and file.suffix in {".list", ".sources"}:
-            for url in source_urls(file.read_text(errors="replace")):
-                if url.rstrip("/").endswith("/debian"):
-                    return url
+            # One line, `deb [OPTIONS] URL …`, or the format of deb822.
+            lines = [line.split() for line in file.read_text(errors="replace").splitlines()]
+            for words in lines:
+                for word in words[1:] if words[:1] in (["deb"], ["URIs:"]) else ():
+                    if re.fullmatch(r"https?://\S+/debian/?", word):
+                        return word
     return DEFAULT_MIRROR
-
-
-def source_urls(sources: str) -> list[str]:
-    """The addresses in an apt source list, in either of its two formats."""
-    found: list[str] = []
-    for line in sources.splitlines():
-        words = line.split()
-        if words and words[0] in {"deb", "URIs:"}:
-            found += [word for word in words[1:] if word.startswith(("http://", "https://"))]
-    return found

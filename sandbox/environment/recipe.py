@@ -70,7 +70,6 @@ class Installation(Frozen):
     """The installer's record. The repository's code ran beside it: its contents are claims."""
 
     attempt: Text = ""
-    """The name of the attempt."""
     python: Text = ""
     """The version of the environment's Python, `3.N.P`."""
     as_of: Text = ""
@@ -82,7 +81,6 @@ class Installation(Frozen):
     distributions: tuple[Text, ...] = Field(default=(), max_length=5000)
     """All installed distributions, `name==version`, sorted."""
     commands: tuple[Text, ...] = Field(default=(), max_length=500)
-    """The installer's commands, in order."""
     left_out: tuple[LeftOut, ...] = Field(default=(), max_length=500)
     later: dict[str, str] = Field(default={}, max_length=500)
     """Packages for which newer files counted as well, each with its day."""

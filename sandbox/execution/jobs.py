@@ -1,6 +1,6 @@
-"""One job for a container: bytes out, bytes back, its verdict.
+"""One job for a container, the stream it is sent over, and what its answer means.
 
-The script runs inside a wrapper that knows a nonce and prints it behind the script's own verdict.
+A script runs inside a wrapper that knows a nonce and prints it behind the script's own verdict.
 Code under test that ends the interpreter (`os._exit`, an exit handler that does) does not print
 it. The wrapper and that code share a process: code that searches the process for the nonce finds
 it. This wall is against cheap forgeries, not against those.
@@ -27,6 +27,10 @@ from sandbox.program import SCRIPT_PATH, Change, CommandRun, Ending, Execution, 
 
 STDOUT: Final = 1
 STDERR: Final = 2
+NONCE_PATH: Final = SCRIPT_PATH.rpartition("/")[0] + "/nonce"
+NO_VERDICT: Final = (
+    "[The process ended with exit code 0 before the script came to its verdict. It does not count.]"
+)
 
 
 class DeadlinePassed(Exception):
@@ -65,7 +69,6 @@ class Job:
     capture: bool = False
     """Whether to report what the program changed in the checkout."""
     may_wait: bool = False
-    """See `Program.may_wait`."""
     watch: OutputWatch | None = None
     """Its `report` may be called from any thread."""
 
@@ -127,12 +130,6 @@ def _to_change(path: str, mode: str | None, content: str | None, was_there: bool
         return Change(path=path, was_there=was_there)
     data = base64.b64decode(content, validate=True)
     return Change(path=path, content=data, mode=mode or "100644", was_there=was_there)
-
-
-NONCE_PATH: Final = SCRIPT_PATH.rpartition("/")[0] + "/nonce"
-NO_VERDICT: Final = (
-    "[The process ended with exit code 0 before the script came to its verdict. It does not count.]"
-)
 
 
 def wrap_script(program: Program) -> tuple[Program, str]:

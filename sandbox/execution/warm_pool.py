@@ -1,4 +1,5 @@
-"""The warm containers of one open sandbox, whose turn it is, and whether this host can have them.
+"""The warm containers of one open sandbox, the order of executions in them, and the probe that
+finds out whether this host supports them.
 
 Blocking: runs in threads.
 """
@@ -31,6 +32,34 @@ the checkout. An execution that fails with it runs again on a full copy. A progr
 error is not noticed: the kernel refuses an overlay that moves folders (`redirect_dir`) in a user
 namespace, and to observe renames from outside, every rename would have to wait for us (seccomp's
 notifications)."""
+ConfiguredMode = Literal["auto", "warm", "cold"]
+
+PROBE_EDIT = """\
+--- /dev/null
++++ b/capuchin-probe/one.py
+@@ -0,0 +1 @@
++ONE = 1
+"""
+PROBE_PROGRAM = """
+import os, shutil
+assert os.getuid() == 10001 and os.getpid() == 2
+assert sorted(os.listdir("capuchin-probe")) == ["one.py"]
+shutil.rmtree("capuchin-probe")
+os.mkdir("capuchin-probe")
+assert os.listdir("capuchin-probe") == []  # needs extended attributes in a tmpfs
+os.rename("capuchin-probe", "renamed")
+assert set(os.listdir("/proc/self/fd")) == {"0", "1", "2", "3"}
+assert not os.path.exists("/opt/capuchin/entry.py")
+for line in open("/proc/self/status"):
+    name, _, value = line.partition(":")
+    assert name not in ("CapPrm", "CapEff", "CapBnd") or int(value, 16) == 0
+    assert name != "NoNewPrivs" or int(value) == 1
+    assert name != "Seccomp_filters" or int(value) >= 1
+try:
+    os.stat("/proc/1/fd/0")
+except OSError:
+    print("isolated")
+"""
 
 
 class WarmPool:
@@ -264,36 +293,6 @@ def edit_name(diffs: Sequence[str]) -> str:
         data = diff.encode("utf-8", "surrogateescape")
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
-
-
-ConfiguredMode = Literal["auto", "warm", "cold"]
-
-PROBE_EDIT = """\
---- /dev/null
-+++ b/capuchin-probe/one.py
-@@ -0,0 +1 @@
-+ONE = 1
-"""
-PROBE_PROGRAM = """
-import os, shutil
-assert os.getuid() == 10001 and os.getpid() == 2
-assert sorted(os.listdir("capuchin-probe")) == ["one.py"]
-shutil.rmtree("capuchin-probe")
-os.mkdir("capuchin-probe")
-assert os.listdir("capuchin-probe") == []  # needs extended attributes in a tmpfs
-os.rename("capuchin-probe", "renamed")
-assert set(os.listdir("/proc/self/fd")) == {"0", "1", "2", "3"}
-assert not os.path.exists("/opt/capuchin/entry.py")
-for line in open("/proc/self/status"):
-    name, _, value = line.partition(":")
-    assert name not in ("CapPrm", "CapEff", "CapBnd") or int(value, 16) == 0
-    assert name != "NoNewPrivs" or int(value) == 1
-    assert name != "Seccomp_filters" or int(value) >= 1
-try:
-    os.stat("/proc/1/fd/0")
-except OSError:
-    print("isolated")
-"""
 
 
 class ExecutionMode:

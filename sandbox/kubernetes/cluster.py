@@ -1,4 +1,4 @@
-"""The pods of one namespace.
+"""The pods of one namespace, and their attached streams.
 
 The SDK has no types; its answers are checked where they are used.
 """
@@ -22,6 +22,29 @@ from sandbox.kubernetes.pod import CONTAINER_NAME, GRACE_SECONDS
 
 MESSAGE_BYTES: Final = 32 * 1024
 """Bytes per message: kubelets refuse much larger ones."""
+log = logging.getLogger(__name__)
+
+RUNNING_SECONDS: Final = 300
+"""How long a pod may take to start: perhaps a node must be started or an image pulled."""
+GONE_SECONDS: Final = 30
+CALL_SECONDS: Final = 30
+PERMANENT_REASONS: Final = {
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+}
+"""Reasons of a waiting pod that do not go away by themselves."""
+PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
+PULL_SECONDS: Final = 60
+"""How long a pull may keep failing: registries fail for moments."""
+NO_PERMISSION: Final = re.compile(r'cannot \S+ resource "')
+"""How a cluster says that a role is missing. It refuses (403) for other reasons too, such as a full
+quota."""
+MISSING: Final = (
+    "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
+)
 
 
 class PodStream:
@@ -57,31 +80,6 @@ class PodStream:
         self._socket.close()
         # If the other side closed first, `close` alone leaves the connection open.
         self._socket.sock.shutdown()
-
-
-log = logging.getLogger(__name__)
-
-RUNNING_SECONDS: Final = 300
-"""How long a pod may take to start: perhaps a node must be started or an image pulled."""
-GONE_SECONDS: Final = 30
-CALL_SECONDS: Final = 30
-PERMANENT_REASONS: Final = {
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-}
-"""Reasons of a waiting pod that do not go away by themselves."""
-PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
-PULL_SECONDS: Final = 60
-"""How long a pull may keep failing: registries fail for moments."""
-NO_PERMISSION: Final = re.compile(r'cannot \S+ resource "')
-"""How a cluster says that a role is missing. It refuses (403) for other reasons too, such as a full
-quota."""
-MISSING: Final = (
-    "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
-)
 
 
 class Cluster:

@@ -1,6 +1,7 @@
-"""The pod of a warm container; `python -m` prints its seccomp profile for a node.
+"""The pod of a warm container.
 
-`python -m sandbox.kubernetes.pod` prints it; `deploy/kubernetes/lane.json` holds it.
+`python -m sandbox.kubernetes.pod` prints its seccomp profile, which `deploy/kubernetes/lane.json`
+holds for the nodes.
 """
 
 from __future__ import annotations

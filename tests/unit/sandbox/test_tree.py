@@ -27,7 +27,7 @@ def test_an_archive_is_read_by_several_at_once_from_any_place() -> None:
         assert other.read() == b"0123456789"
         assert one.seek(-2, os.SEEK_END) == 8
         assert one.read() == b"89"
-    assert archive.size == 10
+    assert archive.size_bytes == 10
 
 
 def test_a_tree_is_not_held_in_memory(tmp_path: Path) -> None:
