@@ -43,8 +43,8 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 """Where a command registers itself."""
 
 MAX_PORT: Final = 65535
-FAILED: Final = 1
-USAGE: Final = 2
+FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
+"""The exit codes; `FIXED` is also that of any other success."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,11 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import yaml
 
-from bot.cli import Subparsers
+from bot.cli import FAILED, FIXED, USAGE, Subparsers
 from bot.comments.settings_file import render_config_lines
 from bot.repo_config.model import (
     CONFIG_PATHS,
@@ -26,26 +25,25 @@ from bot.repo_config.model import (
 )
 from bot.safe_text import printable
 
-DONE: Final = 0
-INVALID: Final = 1
-USAGE: Final = 2
-
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     config = subparsers.add_parser("config")
     actions = config.add_subparsers(metavar="ACTION", required=True)
     where = " or ".join(CONFIG_PATHS)
-    check = actions.add_parser("check", help="say whether files are valid, and where they are not")
+    check = actions.add_parser("check", help="check files, and report where they are not valid")
     check.add_argument("files", nargs="*", type=Path, metavar="FILE", help=f"default: {where}")
     check.add_argument("--json", action="store_true", help="one JSON document")
     check.set_defaults(run=_check)
-    show = actions.add_parser("show", help="print every setting as it would be used")
+    show = actions.add_parser("show", help="print every setting with its effective value")
     show.add_argument("file", nargs="?", type=Path, metavar="FILE", help=f"default: {where}")
     show.add_argument(
-        "--defaults", type=Path, metavar="FILE", help="the file of the organisation's .github"
+        "--defaults",
+        type=Path,
+        metavar="FILE",
+        help="the organisation's settings file",
     )
-    show.add_argument("--explain", action="store_true", help="say which file each value is from")
+    show.add_argument("--explain", action="store_true", help="also print the source of each value")
     show.add_argument("--json", action="store_true", help="one JSON document")
     show.set_defaults(run=_show)
     actions.add_parser("schema", help="print the JSON Schema").set_defaults(run=_print_schema)
@@ -64,8 +62,8 @@ def _check(args: argparse.Namespace) -> int:
     for name, each in problems.items():
         verdict = f"{name}: valid." if name else "No file: the defaults apply."
         for line in [_format_problem(name, one) for one in each] or [verdict]:
-            _print_sentence(line, DONE)
-    return INVALID if any(problems.values()) else DONE
+            _print_sentence(line, FIXED)
+    return FAILED if any(problems.values()) else FIXED
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -77,8 +75,8 @@ def _show(args: argparse.Namespace) -> int:
     if isinstance(found, LayerProblem):
         all_found = parse_or_list_problems(dict(sources)[found.source] or "")
         for problem in all_found if isinstance(all_found, list) else [found.problem]:
-            _print_sentence(_format_problem(found.source, problem), INVALID)
-        return INVALID
+            _print_sentence(_format_problem(found.source, problem), FAILED)
+        return FAILED
     if args.explain:
         rows = list_settings(found)
         if args.json:
@@ -90,13 +88,13 @@ def _show(args: argparse.Namespace) -> int:
         _print_json(found.config.model_dump(mode="json"))
     else:
         sys.stdout.write(yaml.safe_dump(found.config.model_dump(mode="json"), sort_keys=False))
-    return DONE
+    return FIXED
 
 
 def _print_schema(args: argparse.Namespace) -> int:
     del args
     _print_json(json_schema())
-    return DONE
+    return FIXED
 
 
 def _read_file(file: Path | None) -> tuple[str, str | None]:

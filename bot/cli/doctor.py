@@ -1,4 +1,4 @@
-"""`capuchin doctor`: checks that everything Capuchin needs exists and works."""
+"""`capuchin doctor`: checks that everything Capuchin needs is there and works."""
 
 from __future__ import annotations
 

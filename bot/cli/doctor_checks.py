@@ -1,4 +1,4 @@
-"""What doctor checks of this machine and Redis; `doctor --clean`."""
+"""The checks of `capuchin doctor` on this machine and Redis, and `doctor --clean`."""
 
 from __future__ import annotations
 
@@ -83,16 +83,12 @@ def _find_stale_mirrors(data: Path) -> Iterator[Path]:
                 yield folder
 
 
-MIN_PYTHON: Final = (3, 11)
-REDIS_SECONDS: Final = 5.0
 MIN_FREE_BYTES: Final = 5 << 30
-"""Of disk: below it a clone or a mirror of a large repository may not fit."""
+"""With less disk space, a clone or a mirror of a large repository may not fit."""
 
 
 async def check_python(_settings: Settings) -> str:
     """Python's version."""
-    if sys.version_info < MIN_PYTHON:
-        raise CheckFailed(sys.version.split()[0], "Install Python 3.11 or newer.")
     return sys.version.split()[0]
 
 
@@ -120,7 +116,7 @@ async def check_disk(settings: Settings) -> str:
     place = settings.data_dir.absolute()
     while not place.exists():
         place = place.parent
-    free = await asyncio.to_thread(_free_bytes, place)
+    free = (await asyncio.to_thread(shutil.disk_usage, place)).free
     if free < MIN_FREE_BYTES:
         raise CheckFailed(
             f"{free >> 20} MiB are free at {place}",
@@ -129,12 +125,8 @@ async def check_disk(settings: Settings) -> str:
     return f"{free >> 30} GiB are free at {place}"
 
 
-def _free_bytes(place: Path) -> int:
-    return shutil.disk_usage(place).free
-
-
 async def check_redis(settings: Settings) -> str:
-    """Whether Redis answers and keeps what it is given."""
+    """Whether Redis answers and persists data."""
     try:
         async with _open_storage(settings) as storage:
             version = await storage.get_version()
@@ -150,7 +142,7 @@ async def check_redis(settings: Settings) -> str:
 
 
 async def check_workers(settings: Settings) -> str:
-    """Which workers live. None is no failure: doctor often runs before they are started."""
+    """The running workers. None is not a failure: doctor often runs before they are started."""
     try:
         async with _open_storage(settings) as storage:
             living = await storage.workers.list_living()
@@ -178,12 +170,12 @@ async def check_archive(settings: Settings) -> str:
 
 
 def _open_storage(settings: Settings) -> Storage:
-    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS)
+    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=5)
 
 
 TIMEOUT_SECONDS: Final = 20
 MODEL_SECONDS: Final = 60
-"""A model that is loaded on its first question takes its time."""
+"""Longer, because some servers load a model at its first request."""
 
 Check = Callable[[Settings], Awaitable[str]]
 """What it found. Raises CheckFailed."""
@@ -244,27 +236,20 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
 
 
 def _optional_models(settings: Settings) -> dict[str, Check]:
-    """The checks of the models that need not be set."""
-    checks: dict[str, Check] = {
-        "scout_model": partial(doctor_services.check_chat, field="scout_model"),
-        "embedding_model": doctor_services.check_embedder,
-        "orm_model": partial(doctor_services.check_reward, field="orm_model"),
-        "orm_reference": partial(doctor_services.check_reward, field="orm_reference"),
-        "prm_model": doctor_services.check_process_reward,
-    }
-    names = {
-        "scout_model": "scout",
-        "embedding_model": "embedding model",
-        "orm_model": "reward model",
-        "orm_reference": "reference model",
-        "prm_model": "process reward model",
-    }
-    return {names[field]: check for field, check in checks.items() if getattr(settings, field)}
+    """The checks of the optional models that are configured."""
+    checks: dict[str, tuple[str, Check]] = {
+        "scout_model": ("scout", partial(doctor_services.check_chat, field="scout_model")),
+        "embedding_model": ("embedding model", doctor_services.check_embedder),
+        "orm_model": ("reward model", partial(doctor_services.check_reward, field="orm_model")),
+        "orm_reference": (
+            "reference model", partial(doctor_services.check_reward, field="orm_reference"),
+        ),
+        "prm_model": ("process reward model", doctor_services.check_process_reward),
+    }  # fmt: skip
+    return {name: check for field, (name, check) in checks.items() if getattr(settings, field)}
 
 
 async def _check_docker(settings: Settings) -> str:
-    from bot.runner.sandbox import build_engine
-
     engine = build_engine(settings)
     try:
         return await engine.check()

@@ -1,19 +1,17 @@
-"""What doctor checks of GitHub and of the models."""
+"""The checks of `capuchin doctor` on GitHub and on the models."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
-import urllib.error
-import urllib.request
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from email.utils import parsedate_to_datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
+
+import httpx
 
 from bot.data.run import RepoRef, now
 from bot.errors import BotError, GitHubError
@@ -54,7 +52,7 @@ class HealthCheck(Frozen):
 
 
 class CheckFailed(BotError):
-    """What was found, and what to do."""
+    """Something does not work: what was found, and what to do."""
 
     def __init__(self, found: str, mend: str) -> None:
         super().__init__(found)
@@ -62,12 +60,24 @@ class CheckFailed(BotError):
         self.mend = mend
 
 
-SET_APP: Final = "Set CAPUCHIN_GITHUB_APP_ID and CAPUCHIN_GITHUB_PRIVATE_KEY from the App's page."
-DELIVERIES: Final = 20
-"""Of the latest webhooks, whose answers are looked at."""
 MAX_CLOCK_SECONDS: Final = 30
-"""The App's key is dated back by a minute; half of that is left for what it takes."""
+"""JWTs are backdated by a minute; half of it is left for the call itself."""
 LEVELS: Final = ("none", "read", "write", "admin")
+
+
+@contextmanager
+def _name_failure(mend: str, *errors: type[Exception], name: str = "") -> Generator[None]:
+    """Raise CheckFailed with `mend` for one of `errors`."""
+    try:
+        yield
+    except errors as error:
+        raise CheckFailed(f"{name}: {error}" if name else str(error), mend) from error
+
+
+def _github_failures() -> AbstractContextManager[None]:
+    """Raise CheckFailed where the App's settings are wrong or GitHub refuses the App."""
+    mend = "Set CAPUCHIN_GITHUB_APP_ID and CAPUCHIN_GITHUB_PRIVATE_KEY from the App's page."
+    return _name_failure(mend, SettingsError, GitHubError)
 
 
 async def check_app(settings: Settings) -> str:
@@ -80,10 +90,8 @@ async def check_app(settings: Settings) -> str:
 
 async def check_permissions(settings: Settings) -> str:
     """Whether the App still has the permissions and events of `app.yml`."""
-    try:
-        app = await _open_app(settings).load_registration()
-    except (SettingsError, GitHubError) as error:
-        raise CheckFailed(str(error), SET_APP) from None
+    with _github_failures():
+        app = await GitHubApp(settings).load_registration()
     wanted = build_manifest(name="", public_url="", redirect_url="")
     lacking = [
         f"{name}: {level}"
@@ -93,11 +101,9 @@ async def check_permissions(settings: Settings) -> str:
     silent = not app.events and not settings.webhook_secret.get_secret_value()
     unheard = [] if silent else sorted(set(wanted["default_events"]) - set(app.events))
     if lacking or unheard:
-        found = "; ".join(
-            [*([f"permissions: {', '.join(lacking)}"] if lacking else [])]
-            + ([f"events: {', '.join(unheard)}"] if unheard else [])
-        )
-        raise CheckFailed(f"missing {found}", "Grant them on the App's page under Permissions.")
+        parts = {"permissions": lacking, "events": unheard}
+        missing = "; ".join(f"{part}: {', '.join(names)}" for part, names in parts.items() if names)
+        raise CheckFailed(f"missing {missing}", "Grant them on the App's page under Permissions.")
     return f"as Capuchin needs them, for {app.slug}"
 
 
@@ -106,7 +112,7 @@ async def check_webhook_secret(settings: Settings) -> str:
     if settings.webhook_secret.get_secret_value():
         return "set"
     try:
-        silent = not (await _open_app(settings).load_registration()).events
+        silent = not (await GitHubApp(settings).load_registration()).events
     except (SettingsError, GitHubError):
         silent = False
     if silent:
@@ -116,10 +122,8 @@ async def check_webhook_secret(settings: Settings) -> str:
 
 async def check_deliveries(settings: Settings) -> str:
     """Whether the latest webhooks arrived."""
-    try:
-        latest = await _open_app(settings).list_deliveries(DELIVERIES)
-    except (SettingsError, GitHubError) as error:
-        raise CheckFailed(str(error), SET_APP) from None
+    with _github_failures():
+        latest = await GitHubApp(settings).list_deliveries(20)
     if not latest:
         return "none was sent yet"
     failed = [each for each in latest if not 200 <= each.status_code < 300]
@@ -137,28 +141,23 @@ async def check_fetching(settings: Settings) -> str:
     repo = await _find_repository(settings)
     if repo is None:
         return "no repository to try"
-    async with _open_app(settings).open_repository(repo) as opened:
+    async with GitHubApp(settings).open_repository(repo) as opened:
         remote = Remote.on_github(settings.github_url, repo.full_name, opened.get_token)
-        try:
+        mend = "Check the proxy and the certificates that git uses."
+        with _name_failure(mend, BotError, GitFailed, name="git ls-remote"):
             await remote.git(None, "ls-remote", remote.url, "HEAD")
-        except (BotError, GitHubError, GitFailed) as error:
-            raise CheckFailed(
-                f"git ls-remote: {error}", "Check the proxy and the certificates that git uses."
-            ) from None
     return f"git ls-remote of {repo.full_name} works"
 
 
 async def check_clock(settings: Settings) -> str:
     """Whether this machine's clock agrees with GitHub's: keys and tokens hold for minutes."""
     url = settings.github_url
+    with _name_failure("Check the way to GitHub.", httpx.HTTPError, httpx.InvalidURL, name=url):
+        answer = await _fetch(url)
     try:
-        theirs = await asyncio.to_thread(_fetch_date, url)
-    except (ValueError, TypeError):
+        theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
+    except ValueError:
         return f"not compared: {url} answers without a date"
-    except OSError as error:
-        raise CheckFailed(
-            f"{url}: {getattr(error, 'reason', error)}", "Check the way to GitHub."
-        ) from None
     apart = (now() - theirs).total_seconds()
     if abs(apart) > MAX_CLOCK_SECONDS:
         side = "ahead of" if apart > 0 else "behind"
@@ -167,17 +166,6 @@ async def check_clock(settings: Settings) -> str:
             "Set this machine's clock, for example by NTP: GitHub refuses the App's key otherwise.",
         )
     return "agrees with GitHub's"
-
-
-def _fetch_date(url: str) -> datetime:
-    """Raises OSError: no answer. ValueError, TypeError: no date in it."""
-    context = ssl.create_default_context() if url.startswith("https:") else None
-    try:
-        with urllib.request.urlopen(url, timeout=5, context=context) as answer:  # noqa: S310
-            return parsedate_to_datetime(answer.headers["Date"])
-    except urllib.error.HTTPError as refused:  # it says the time all the same
-        with refused:
-            return parsedate_to_datetime(refused.headers["Date"])
 
 
 async def check_public_url(settings: Settings) -> str:
@@ -189,11 +177,9 @@ async def check_public_url(settings: Settings) -> str:
         return "CAPUCHIN_PUBLIC_URL is not set: status comments link to no page"
     url = f"{settings.public_url.rstrip('/')}/healthz"
     mend = "Start `capuchin serve` there, or correct CAPUCHIN_PUBLIC_URL."
-    try:
-        body = await asyncio.to_thread(_fetch, url)
-    except (OSError, ValueError) as error:
-        raise CheckFailed(f"{url}: {getattr(error, 'reason', error)}", mend) from None
-    if b'"ok"' not in body:
+    with _name_failure(mend, httpx.HTTPError, httpx.InvalidURL, name=url):
+        answer = await _fetch(url)
+    if not answer.is_success or '"ok"' not in answer.text:
         raise CheckFailed(f"{url} is not answered by Capuchin", mend)
     addresses = await asyncio.to_thread(_resolve, settings.public_url)
     hub = await asyncio.to_thread(_resolve, settings.github_url)
@@ -217,44 +203,35 @@ def _resolve(url: str) -> list[IPv4Address | IPv6Address]:
     return [ip_address(str(each[4][0]).partition("%")[0]) for each in found]
 
 
-def _fetch(url: str) -> bytes:
-    if not url.startswith(("http://", "https://")):
-        raise ValueError("no address of the web")
-    context = ssl.create_default_context() if url.startswith("https:") else None
-    with urllib.request.urlopen(url, timeout=5, context=context) as answer:  # noqa: S310
-        return bytes(answer.read(1000))
+async def _fetch(url: str) -> httpx.Response:
+    """Raises httpx.HTTPError or httpx.InvalidURL: there is no answer."""
+    async with httpx.AsyncClient(timeout=5, follow_redirects=True) as client:
+        return await client.get(url)
 
 
 async def _find_repository(settings: Settings) -> RepoRef | None:
-    if not settings.github_app_id:
-        raise CheckFailed("CAPUCHIN_GITHUB_APP_ID is not set.", SET_APP)
-    try:
+    with _github_failures():
+        if not settings.github_app_id:
+            raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
         settings.read_private_key()
-        async for repo in _open_app(settings).list_repositories():
+        async for repo in GitHubApp(settings).list_repositories():
             return repo
-    except (SettingsError, GitHubError) as error:
-        raise CheckFailed(str(error), SET_APP) from None
     return None
 
 
-def _open_app(settings: Settings) -> GitHubApp:
-    return GitHubApp(settings)
-
-
 QUESTION: Final = "Reply with the word: ok"
-REWARD_SYSTEM: Final = "Reply with + or -."
-TOKENS: Final = 1
-_MOST_NAMES: Final = 20
+T = TypeVar("T")
 
 
 async def check_prices(settings: Settings) -> str:
     """The price list, and whether every model has a price."""
     table = await asyncio.to_thread(load_prices, settings)
     specs = [
-        *_parse_all(settings, "solver_model"),
-        *(_parse_all(settings, "scout_model") if settings.scout_model else ()),
-        *_parse_generators(settings),
+        *_parse(settings, "solver_model", parse_specs),
+        *(_parse(settings, "scout_model", parse_specs) if settings.scout_model else ()),
     ]
+    with _name_failure("Set CAPUCHIN_GENERATORS.", ValueError):
+        specs += [parse_spec(one.model) for one in settings.generators if one.model]
     priced = [look_up(spec, table) for spec in specs]
     unknown = [found.note for found in priced if found.price_source == "unknown"]
     if unknown:
@@ -264,31 +241,22 @@ async def check_prices(settings: Settings) -> str:
     return f"{len(table.models)} models, list of {table.own_date or table.date}"
 
 
-def _parse_generators(settings: Settings) -> list[ModelSpec]:
-    try:
-        return [parse_spec(one.model) for one in settings.generators if one.model]
-    except ValueError as error:
-        raise CheckFailed(str(error), "Set CAPUCHIN_GENERATORS.") from None
-
-
 def load_prices(settings: Settings) -> PriceTable:
     """The prices that count.
 
     Raises:
         CheckFailed: the operator's file is invalid.
     """
-    try:
+    with _name_failure("Correct the file, or unset CAPUCHIN_PRICES_FILE.", PricesInvalid):
         return read_prices(settings.prices_file)
-    except PricesInvalid as error:
-        raise CheckFailed(str(error), "Correct the file, or unset CAPUCHIN_PRICES_FILE.") from None
 
 
 async def check_chat(settings: Settings, field: str) -> str:
     """Ask each chat model of a setting for one token."""
-    specs = _parse_all(settings, field)
+    specs = _parse(settings, field, parse_specs)
     found: list[str] = []
     for spec in specs:
-        async with _name_failure(spec, settings):
+        async with _model_failures(spec, settings):
             await _ask(spec, settings)
         found.append(f"{spec}{await _describe_window(spec, settings)}")
     return ", then ".join(found)
@@ -309,7 +277,7 @@ async def _ask(spec: ModelSpec, settings: Settings) -> None:
     try:
         messages = (Message(role="user", text=QUESTION),)
         await client.complete(
-            ModelRequest(system="", messages=messages, call=DOCTOR_CALL, max_tokens=TOKENS)
+            ModelRequest(system="", messages=messages, call=DOCTOR_CALL, max_tokens=1)
         )
     finally:
         await client.aclose()
@@ -317,8 +285,8 @@ async def _ask(spec: ModelSpec, settings: Settings) -> None:
 
 async def check_embedder(settings: Settings) -> str:
     """Ask the embedding model for one vector."""
-    spec = _parse(settings, "embedding_model")
-    async with _name_failure(spec, settings):
+    spec = _parse(settings, "embedding_model", parse_spec)
+    async with _model_failures(spec, settings):
         embedder = build_embedder(spec, api_key=settings.model_api_key.get_secret_value())
         try:
             await embedder.embed([QUESTION])
@@ -332,14 +300,14 @@ async def check_reward(settings: Settings, field: str) -> str:
 
     The latter is what a run asks of an outcome reward model and its reference.
     """
-    spec = _parse(settings, field)
-    async with _name_failure(spec, settings):
+    spec = _parse(settings, field, parse_spec)
+    async with _model_failures(spec, settings):
         client = build_likelihood(spec, api_key=settings.model_api_key.get_secret_value())
         try:
             if settings.orm_reference and field != "prm_model":
                 await client.answer(QUESTION, "ok", call=DOCTOR_CALL)
             else:
-                await client.first_token(REWARD_SYSTEM, QUESTION, call=DOCTOR_CALL)
+                await client.first_token("Reply with + or -.", QUESTION, call=DOCTOR_CALL)
         except ScoreUnavailable as error:
             raise CheckFailed(
                 f"{spec}: {error}", "Serve it with log-probabilities (`logprobs`), as vLLM does."
@@ -351,7 +319,7 @@ async def check_reward(settings: Settings, field: str) -> str:
 
 async def check_process_reward(settings: Settings) -> str:
     """Ask the process reward model for a verdict; without log-probabilities it has to chat."""
-    if _parse(settings, "prm_model").provider == "openai":
+    if _parse(settings, "prm_model", parse_spec).provider == "openai":
         try:
             return await check_reward(settings, "prm_model")
         except CheckFailed as failed:
@@ -360,18 +328,9 @@ async def check_process_reward(settings: Settings) -> str:
     return f"{await check_chat(settings, 'prm_model')}, which writes its scores in words"
 
 
-def _parse_all(settings: Settings, field: str) -> Sequence[ModelSpec]:
-    try:
-        return parse_specs(str(getattr(settings, field)))
-    except ValueError as error:
-        raise CheckFailed(str(error), f"Set {variable_name(field)}.") from None
-
-
-def _parse(settings: Settings, field: str) -> ModelSpec:
-    try:
-        return parse_spec(str(getattr(settings, field)))
-    except ValueError as error:
-        raise CheckFailed(str(error), f"Set {variable_name(field)}.") from None
+def _parse(settings: Settings, field: str, parse: Callable[[str], T]) -> T:
+    with _name_failure(f"Set {variable_name(field)}.", ValueError):
+        return parse(str(getattr(settings, field)))
 
 
 async def _list_models(spec: ModelSpec, settings: Settings) -> dict[str, int | None]:
@@ -384,7 +343,7 @@ async def _describe_window(spec: ModelSpec, settings: Settings) -> str:
 
 
 @asynccontextmanager
-async def _name_failure(spec: ModelSpec, settings: Settings) -> AsyncGenerator[None]:
+async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator[None]:
     try:
         yield
     except (ModelError, EmbeddingFailed) as error:
@@ -393,7 +352,7 @@ async def _name_failure(spec: ModelSpec, settings: Settings) -> AsyncGenerator[N
         served = [*await _list_models(spec, settings)]
         if served and spec.name not in served:
             mend = (
-                f"The server has {', '.join(served[:_MOST_NAMES])}: set one of them, or serve an "
+                f"The server has {', '.join(served[:20])}: set one of them, or serve an "
                 f"adapter by that name (vLLM: --enable-lora --lora-modules {spec.name}=FOLDER)."
             )
         raise CheckFailed(f"{spec}: {error}", mend) from None

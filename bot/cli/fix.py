@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -17,29 +17,29 @@ from typing import get_args
 
 from bot.cli import Subparsers
 from bot.cli.display import load_expected, save_duration
-from bot.cli.local_repository import describe_commit, find_repository
 from bot.cli.local_run import (
-    Start,
-    WrongUsage,
+    add_input_options,
+    add_selection_options,
     build_job,
     build_run_files,
     conclude,
-    load_or_create_start,
     open_run,
-    read_issue,
-    with_overrides,
-    write_results,
-)
-from bot.cli.options import (
-    add_input_options,
-    add_selection_options,
     options_from_args,
     run_and_report,
     run_interruptible,
+    with_overrides,
+    write_results,
 )
-from bot.cli.remote_issue import load_or_fetch_issue
+from bot.cli.run_input import (
+    Start,
+    WrongUsage,
+    describe_commit,
+    find_repository,
+    load_or_create_start,
+    load_or_fetch_issue,
+    read_issue,
+)
 from bot.comments.run_details import external_hosts
-from bot.data.job import Job, SolveOutcome
 from bot.git.mirrors import Checkout, Mirrors, Remote
 from bot.runner.models import check_models
 from bot.runner.sandbox import FIX_OWNER
@@ -53,19 +53,13 @@ from pipeline.store import DirStore, Store
 
 @dataclass(frozen=True)
 class FixInput:
-    """The issue, the commit to start from, and the command line's options."""
+    """The issue and the commit to start from."""
 
     issue: Issue
     start: Start
     checkout: Checkout
-    out: Path
-    json: bool
-    overrides: Mapping[str, object]
-    """Overrides of the pipeline's options; see `with_overrides`."""
     describe: Callable[[], Awaitable[str]]
-    """What git's tags say of the commit."""
-    as_of: date | None = None
-    """The day as of which packages are installed; None: the commit's."""
+    """Returns the output of `git describe` for the commit."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -87,13 +81,13 @@ def register(subparsers: Subparsers) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--strategy", choices=get_args(Strategy),
-        help="start edits from the ranked files, or search first for the lines to change",
+        help="samples: start edits from the ranked files; search: find the lines to change first",
     )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     add_selection_options(parser)
     parser.add_argument(
         "--all-revisions", action="store_true",
-        help="also run every test on earlier revisions; `capuchin evaluate --runs` compares them",
+        help="also run every test on earlier revisions, for `capuchin evaluate --runs` to compare",
     )  # fmt: skip
     parser.add_argument(
         "--as-of", type=_parse_date, metavar="DATE",
@@ -125,29 +119,17 @@ async def _read_input(
     with_overrides(Options(), options_from_args(args))
     if bool(args.url) == bool(args.repo or args.issue) or bool(args.repo) != bool(args.issue):
         raise WrongUsage("Give either the URL of an issue, or --repo DIR and --issue FILE.")
-    describe: Callable[[], Awaitable[str]]
     if args.url:
         issue, start, checkout, remote = await load_or_fetch_issue(args.url, settings, out, store)
-        name = issue.repository
-        describe = partial(Mirrors(out).describe, remote, name, checkout.base)
-    else:
-        repo = await find_repository(args.repo)
-        issue, digest = read_issue(args.issue)
-        start = await load_or_create_start(repo, digest, out, store)
-        checkout = await Mirrors(out).checkout(
-            Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
-        )
-        describe = partial(describe_commit, repo, checkout.base)
-    return FixInput(
-        issue,
-        start,
-        checkout,
-        out,
-        json=args.json,
-        overrides=options_from_args(args),
-        describe=describe,
-        as_of=args.as_of,
+        describe = partial(Mirrors(out).describe, remote, issue.repository, checkout.base)
+        return FixInput(issue, start, checkout, describe)
+    repo = await find_repository(args.repo)
+    issue, digest = read_issue(args.issue)
+    start = await load_or_create_start(repo, digest, out, store)
+    checkout = await Mirrors(out).checkout(
+        Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
     )
+    return FixInput(issue, start, checkout, partial(describe_commit, repo, checkout.base))
 
 
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
@@ -157,7 +139,10 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     is_new = not await asyncio.to_thread((out / "run").exists)
     store = DirStore(out / "run")
     task = await _read_input(args, settings, out, store)
-    job = await _build_job(task)
+    codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
+    job = await build_job(
+        task.start, task.issue, codebase, options_from_args(args), task.describe, as_of=args.as_of
+    )
     repository, began = task.start.repository, time.monotonic()
     expected = load_expected(settings.data_dir, repository)
     async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as run:
@@ -166,22 +151,14 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
         )
     if is_new and outcome.image:
         save_duration(settings.data_dir, repository, time.monotonic() - began)
-    return await asyncio.to_thread(_write_results, task, outcome, settings)
 
+    def write() -> int:
+        base = task.start.base_commit
+        hosts = external_hosts(outcome.sent_to, settings, by_app=False)
+        report, files = build_run_files(outcome, base, hosts)
+        facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
+        write_results(out, files, facts=facts, issue=task.issue)
+        result = files["report.json"].decode() if args.json else ""
+        return conclude(report, outcome.accounts, out=out, result=result)
 
-async def _build_job(task: FixInput) -> Job:
-    codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
-    return await build_job(
-        task.start, task.issue, codebase, task.overrides, task.describe, as_of=task.as_of
-    )
-
-
-def _write_results(task: FixInput, outcome: SolveOutcome, settings: Settings) -> int:
-    """Write the results, print the outcome, and return the exit code."""
-    base = task.start.base_commit
-    hosts = external_hosts(outcome.sent_to, settings, by_app=False)
-    report, files = build_run_files(outcome, base, hosts)
-    facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
-    write_results(task.out, files, facts=facts, issue=task.issue)
-    result = files["report.json"].decode() if task.json else ""
-    return conclude(report, outcome.accounts, out=task.out, result=result)
+    return await asyncio.to_thread(write)

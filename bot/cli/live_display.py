@@ -26,9 +26,12 @@ _MARKS: Final = {"done": "✔", "failed": "✘", "later": "·", "between": " · 
 _ASCII_MARKS: Final = {"done": "+", "failed": "x", "later": "-", "between": ", "}
 
 
-def open_console() -> Console:
-    """The terminal at standard error, which gets text as it is."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+def choose_live_display(*, stages: bool) -> LiveDisplay | None:
+    """A display on the terminal at standard error; None if it cannot move its cursor or color."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if console.is_dumb_terminal or console.no_color:  # TERM=dumb, NO_COLOR
+        return None
+    return LiveDisplay(console, stages=stages)
 
 
 class LiveDisplay(Timed):

@@ -1,180 +1,220 @@
-"""The job of `fix` and `select`: input, run, files that it leaves."""
+"""A run from the command line: its options, its job, its errors, and the files that it leaves."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import codecs
-import hashlib
+import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from bot.cli.display import CURRENT, print_progress
-from bot.cli.local_repository import list_refs, name_repository
+from bot.cli import FAILED, FIXED, NO_FIX, OUT_OF_BUDGET, USAGE
+from bot.cli.display import CURRENT, Display, EventLines, PlainLines, print_progress
 from bot.cli.report import FOLDER, Report, build_report, candidate_files, render_report
+from bot.cli.run_input import Start, WrongUsage, name_repository
 from bot.comments.evidence import describe_minutes
 from bot.comments.pull_request import price_notes
 from bot.comments.run_details import build_environment_report
 from bot.data.job import Job, SolveOutcome
 from bot.data.progress import Progress, ProgressTracker
-from bot.data.run import RunId
-from bot.errors import BotError
+from bot.errors import GitHubError, RepositoryEmpty, RepositoryGone
 from bot.repo_config.model import CONFIG_PATHS, RepoConfig, parse_or_list_problems
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import build_engine
-from bot.settings import Settings
-from bot.visible_text import strip_invisible, visible_text
+from bot.settings import Settings, SettingsError
 from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
-from pipeline.data.options import Options
+from pipeline.codebase.git import CodebaseTooLarge, GitFailed
+from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, CommitSha, Issue, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.run_errors import OtherFormat
+from pipeline.models.base import ModelError
 from pipeline.store import Store
-from sandbox.errors import EnvironmentFailed
+from sandbox.errors import EnvironmentFailed, SandboxError
 from sandbox.frozen import replace
 
-FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = 0, 1, 2, 3, 4
 EXIT_CODES: Final = {
     "fix": FIXED,
     "unproven": NO_FIX,
     "no fix": NO_FIX,
     "out of budget": OUT_OF_BUDGET,
 }
-"""Maps the outcome in `report.json` to the exit code."""
-MAX_ISSUE_BYTES = 1024 * 1024
-UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""The first bytes of UTF-16 text, which some shells write."""
+"""The exit code for each outcome in `report.json`."""
 _RANGE_MESSAGES: Final = {
     "samples": "--samples must be from 1 to 100",
     "dollars": "--budget must be more than 0",
     "finalists": "--finalists must be from 1 to 20",
     "confidence": "--confidence must be from 0 to 1",
 }
-HEALTH_FILE: Final = "health.json"
-_FIX_FILES: Final = ("patch.diff", "reproduction_test.py", "test.diff")
-"""Files that only a run with a fix writes."""
 
 
-class WrongUsage(BotError):
-    """The command cannot start; `str(error)` says what to change."""
-
-
-class Start(BaseModel):
-    """The start of a run, saved so that the same `--out` continues it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    repository: str
-    issue: str
-    """SHA-256 of the input: the issue file, and the edits if there are any."""
-    base_commit: CommitSha
-
-    @property
-    def run_id(self) -> RunId:
-        """The same every time the run is continued."""
-        return RunId(f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}")
-
-
-def read_issue(path: Path) -> tuple[Issue, str]:
-    """Read the issue file, whose first line is the title; return the issue and the file's SHA-256.
-
-    `build_job` adds the repository's name.
+def run_interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """Run `work` and return its exit code; a signal cancels it, and 128 + the signal is returned.
 
     Raises:
-        WrongUsage: the file is unreadable, too large, not text, or empty.
+        KeyboardInterrupt: Ctrl-C, after `work` was cancelled.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_ISSUE_BYTES + 1)
-    except OSError as error:
-        raise WrongUsage(f"{path}: {error.strerror}.") from None
-    if len(data) > MAX_ISSUE_BYTES:
-        raise WrongUsage(f"{path} is larger than {MAX_ISSUE_BYTES // 1024} KiB: shorten its logs.")
-    try:
-        text = data.decode("utf-16" if data[:2] in UTF16_BOMS else "utf-8-sig")
-    except UnicodeDecodeError:
-        raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
-    first, _, rest = text.strip().partition("\n")
-    title = strip_invisible(first).strip()  # GitHub shows a title as it is: `a/<b>/c`
-    if not title:
-        raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
-    issue = Issue(repository="", title=title, body=visible_text(rest).strip())
-    return issue, sha256_hex(data)
+    signals = (signal.SIGTERM, signal.SIGHUP)  # Ctrl-C cancels it by itself
+    received: list[int] = []
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def stop(number: int) -> None:
+            received.append(number)
+            task.cancel()
+
+        for each in signals:
+            loop.add_signal_handler(each, stop, each)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if received:
+                return 128 + received[0]
+            raise
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+    return asyncio.run(run())
 
 
-def sha256_hex(data: bytes) -> str:
-    """A digest of a run's input, which identifies the folder of another run."""
-    return hashlib.sha256(data).hexdigest()
+@contextmanager
+def open_display(*, json: bool = False, stages: bool = True) -> Generator[Display]:
+    """Show progress on standard error until the block ends.
 
-
-async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store) -> Start:
-    """The start saved in `out`, or a new one at the repository's last commit.
-
-    Raises:
-        WrongUsage: `out` contains another run or is not writable, or the repository has no commits.
-        NoRepository: git cannot read the repository.
+    `json`: one JSON object a line, unless a person watches. `stages`: list the stages of a run that
+    fixes an issue.
     """
-    if out == repo:
-        raise WrongUsage(f"{out} is the repository itself: choose another --out.")
-    start = await load_start(store, out, str(repo), digest)
-    if start is not None:
-        return start
-    head = (await list_refs(repo)).get("HEAD")
-    if head is None:
-        raise WrongUsage(f"{repo} has no commits yet: commit its files first.")
-    print_progress(f"Working on the last commit, {head[:10]}. Uncommitted changes are ignored.")
-    start = Start(repository=str(repo), issue=digest, base_commit=head)
-    await save_start(store, out, start)
-    return start
+    display: Display
+    if sys.stderr.isatty():
+        from bot.cli.live_display import choose_live_display  # rich takes long to import
 
-
-async def load_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
-    """The start saved in `out`; None if there is none.
-
-    Raises:
-        WrongUsage: it belongs to another run, or cannot be read.
-    """
+        display = choose_live_display(stages=stages) or PlainLines()
+    else:
+        display = EventLines() if json else PlainLines()
+    token = CURRENT.set(display)
     try:
-        start = await store.load("start", Start)
-    except OSError as error:
-        raise WrongUsage(f"Cannot read {out}: {error.strerror}.") from None
-    except OtherFormat as error:
-        raise WrongUsage(f"{out}: {error} Choose another --out for that.") from None
-    if start is None:
-        return None
-    if (start.repository, start.issue) != (repository, digest):
-        raise WrongUsage(f"{out} contains another run: choose another --out.")
-    print_progress(f"Continuing the run in {out}.")
-    return start
+        yield display
+    finally:
+        CURRENT.reset(token)
+        display.close()
 
 
-async def save_start(store: Store, out: Path, start: Start) -> None:
-    """Save `start` in `out`.
+def add_input_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the options that name the repository and the issue."""
+    parser.add_argument(
+        "--repo", required=required, type=Path, metavar="DIR", help="a git repository"
+    )
+    parser.add_argument(
+        "--issue", required=required, type=Path, metavar="FILE",
+        help="a text file whose first line is the issue's title",
+    )  # fmt: skip
 
-    Raises:
-        WrongUsage: `out` is not writable.
+
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options on how to choose an edit and what to spend."""
+    parser.add_argument(
+        "--budget", type=float, metavar="DOLLARS", help="spending limit at list prices"
+    )
+    add_method_option(parser, "the method that chooses one of several edits")
+    parser.add_argument(
+        "--finalists",
+        type=int,
+        metavar="N",
+        help="among how many of the best edits a model chooses (default: 3)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        metavar="P",
+        help="reject an edit that is less likely than this to be correct, from 0 to 1",
+    )
+
+
+def add_method_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add `--selection`, which names a method."""
+    parser.add_argument("--selection", choices=get_args(SelectionMethod), help=help_text)
+
+
+def options_from_args(args: argparse.Namespace) -> dict[str, object]:
+    """The pipeline's options that the command line sets; None for those it does not set."""
+    return {
+        "samples": getattr(args, "samples", None),
+        "strategy": getattr(args, "strategy", None),
+        "dollars": args.budget,
+        "selection": args.selection,
+        "finalists": args.finalists,
+        "confidence": args.confidence,
+        "all_revisions": getattr(args, "all_revisions", False) or None,
+    }
+
+
+async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stages: bool) -> int:
+    """Await `work` with a display and return its exit code; an error is shown as a sentence.
+
+    With `args.json`, the display writes events; see `docs/guide.md`. `stages`: it lists the stages
+    of a run that fixes an issue.
     """
-    try:
-        await asyncio.to_thread(create_folder, out)
-        await store.save("start", start)
-    except OSError as error:
-        raise WrongUsage(f"Cannot write {out}: {error.strerror}.") from None
+    with open_display(json=args.json, stages=stages) as display:
+        try:
+            return await work
+        except _REPORTED as error:
+            code = USAGE if isinstance(error, _WRONG_USAGE) else FAILED
+            display.end(code, {"outcome": "wrong usage" if code == USAGE else "failed"})
+            for sentence in _explain_error(error, args):
+                display.say(sentence)
+            return code
 
 
-def create_folder(out: Path) -> None:
-    """Create `out` with a `.gitignore`, so that git ignores the results inside a repository."""
-    if not out.exists():
-        out.mkdir(parents=True)
-        (out / ".gitignore").write_text("*\n", encoding="ascii")
+_WRONG_USAGE: Final = (WrongUsage, SettingsError)
+_FINAL: Final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
+"""Running it again with the same `--out` would not help."""
+_REPORTED: Final = (
+    *_WRONG_USAGE, *_FINAL, ModelError, SandboxError, GitFailed, GitHubError, OSError,
+)  # fmt: skip
+
+
+def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
+    match error:
+        case WrongUsage() | SettingsError():
+            yield str(error)
+        case RepositoryGone() | RepositoryEmpty():
+            where = args.repo or args.url
+            yield f"{where} no longer has the commit that the run started from: {error}."
+        case CodebaseTooLarge():
+            yield f"The repository is too large for Capuchin. {error}"
+        case OSError():
+            yield f"{error.filename or args.out}: {error.strerror or error}."
+        case _:
+            yield f"{type(error).__name__}: {error}"
+    if isinstance(error, EnvironmentFailed):
+        yield f"Failed command: {error.command}\n{error.log.rstrip()}"
+        yield (
+            "Describe how to install it in .github/capuchin.yml (`setup`, `python` or "
+            "`dockerfile`), commit the file, and run this again with another --out."
+        )
+    if args.out and not isinstance(error, (*_WRONG_USAGE, *_FINAL)):
+        yield "Progress is saved: run it again with the same --out to continue."
 
 
 async def load_config(codebase: Codebase) -> RepoConfig:
@@ -209,19 +249,12 @@ def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options
         raise WrongUsage(f"Out of range: {ranges}.") from None
 
 
-async def save_failed_environment(out: Path, store: Store) -> None:
-    """Write `health.json` for a repository that could not be installed."""
-    record = await store.load(FAILED_KEY, EnvironmentRecord)
-    for name, data in health_file(record).items():
-        await asyncio.to_thread((out / name).write_bytes, data)
-
-
 def health_file(record: EnvironmentRecord | None) -> dict[str, bytes]:
     """`health.json` by its name; empty when nothing ran."""
     if record is None:
         return {}
     text = build_environment_report(record).model_dump_json(indent=1) + "\n"
-    return {HEALTH_FILE: text.encode()}
+    return {"health.json": text.encode()}
 
 
 def write_results(
@@ -229,7 +262,8 @@ def write_results(
 ) -> None:
     """Write the results and the run's bundle into `out`; the run's store is `out/run`."""
     stale = [path for path in (out / FOLDER).glob("*.diff") if path.is_file()]
-    for path in (*(out / name for name in (*_FIX_FILES, HEALTH_FILE)), *stale):
+    optional = ("patch.diff", "reproduction_test.py", "test.diff", "health.json")
+    for path in (*(out / name for name in optional), *stale):
         path.unlink(missing_ok=True)
     for name, data in files.items():
         (out / name).parent.mkdir(exist_ok=True)
@@ -321,7 +355,8 @@ async def open_run(
         tracker = ProgressTracker(show, Progress(expected=expected))
         yield ShownRun(PipelineRunner(settings, engine), tracker.report)
     except EnvironmentFailed:
-        await save_failed_environment(out, store)
+        for name, data in health_file(await store.load(FAILED_KEY, EnvironmentRecord)).items():
+            await asyncio.to_thread((out / name).write_bytes, data)
         raise
     finally:
         await engine.close()

@@ -1,4 +1,4 @@
-"""`capuchin worker --issue URL`: the run that one labelled issue asks for, then the end."""
+"""`capuchin worker --issue URL`: works on one labelled issue, then exits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import sys
 from typing import Final
 
 from bot.bootstrap import Bot, open_bot
-from bot.cli import FAILED, USAGE
-from bot.cli.local_run import NO_FIX, WrongUsage
-from bot.cli.remote_issue import parse_issue_url
+from bot.cli import FAILED, NO_FIX, USAGE
+from bot.cli.run_input import WrongUsage, parse_issue_url
 from bot.data.run import LabeledIssue, Run, RunStatus
 from bot.errors import GitHubError
 from bot.queue.missed_webhooks import find_labels
@@ -28,7 +27,7 @@ EXIT_CODES: Final = {
     RunStatus.JUDGED: 0,
     RunStatus.NO_FIX: NO_FIX,
 }
-"""Every other end is a failure."""
+"""Every other status is a failure."""
 
 
 async def run_command(settings: Settings, url: str) -> int:
@@ -51,7 +50,7 @@ async def run_command(settings: Settings, url: str) -> int:
 
 
 async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
-    """The label on the issue that asks for a run. Raises WrongUsage: there is none."""
+    """The label on the issue that requests a run. Raises WrongUsage: there is none."""
     owner, name, number = parse_issue_url(url, settings.github_url.rstrip("/"))
     ref = await bot.github.find_repository(owner, name)
     if ref is None:
@@ -59,11 +58,11 @@ async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
     async with bot.github.open_repository(ref) as repo:
         issue = await repo.issues.get(number)
         if issue is None or issue.pull_request is not None:
-            raise WrongUsage(f"{url} does not exist or is no issue.")
+            raise WrongUsage(f"{url} does not exist or is not an issue.")
         async for found in find_labels(repo, ref, issue, BotNames.of(settings)):
             return found
     raise WrongUsage(
-        f"{url} asks for nothing: reopen it if it is closed, and add {settings.label!r}."
+        f"{url} requests no run: reopen it if it is closed, and add the label {settings.label!r}."
     )
 
 

@@ -1,4 +1,4 @@
-"""`capuchin prices check`: what each model that is set is counted at, and where that is from."""
+"""`capuchin prices check`: shows the price of each configured model, and its source."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ ROLES = ("solver_model", "scout_model")
 
 
 class Row(NamedTuple):
-    """A model that is set."""
+    """A configured model and its price in dollars per million tokens."""
 
     setting: str
     model: str
     input: float
-    """Dollars per million tokens, as `output`."""
     output: float
     known: bool
     note: str
@@ -32,7 +31,7 @@ def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser("prices")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    check = actions.add_parser("check", help="fails if a model that is set has no known price")
+    check = actions.add_parser("check", help="fail if a configured model has no known price")
     check.add_argument("--json", action="store_true", help="print one JSON document")
     check.set_defaults(run=_check)
 

@@ -10,10 +10,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.cli import Subparsers
+from bot.cli import FAILED, FIXED, NO_FIX, USAGE, Subparsers
 from bot.cli.display import print_progress
-from bot.cli.local_run import FAILED, FIXED, NO_FIX, USAGE
-from bot.cli.options import add_method_option
+from bot.cli.local_run import add_method_option
 from bot.comments.vote_table import render_vote_table
 from bot.safe_text import printable
 from pipeline.bundle import BadBundle, read_bundle

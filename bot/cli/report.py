@@ -118,50 +118,47 @@ class SuiteSummary(ReportPart):
     cut_after: CutShort | None = None
 
 
-def build_table(
+def _table_fields(
     votes: VoteTable,
     standings: Sequence[Standing],
-    chosen: Candidate | None,
     order: Sequence[int],
-) -> tuple[TableRow, ...]:
-    """The rows of the table, the unedited code first, then the edits in `order`."""
-    rows = [_build_row("unedited code", votes.base)]
-    known = standings or [None for _ in votes.candidates]
+    chosen: Candidate | None = None,
+) -> dict[str, Any]:
+    """`table`, the unedited code first, then the edits in `order`; and the names in `order`."""
+
+    def row(name: str, runs: Sequence[Execution], *, chosen: bool = False, **more: Any) -> TableRow:
+        results = tuple(run.passed for run in runs)
+        return TableRow(name=name, chosen=chosen, passes=sum(results), results=results, **more)
+
+    rows = [row("unedited code", votes.base)]
     names = name_edits(votes, order)
-    for c in sorted(range(len(names)), key=lambda c: _place(order, c)):
-        candidate, runs, stands = votes.candidates[c], votes.runs[c], known[c]
-        row = _build_row(names[c], runs, chosen=candidate == chosen)
-        row = replace(row, machine=candidate.machine, model=candidate.model)
-        if stands:
-            columns = {"support": stands.support, "broken": stands.broken, "reward": stands.reward}
-            row = replace(row, **columns, score=stands.score)
-        rows.append(row)
-    return tuple(rows)
+    unordered = [c for c in range(len(names)) if c not in order]
+    for c in (*order, *unordered):
+        candidate = votes.candidates[c]
+        made = {"machine": candidate.machine, "model": candidate.model}
+        scores = {}
+        if standings:
+            stands = standings[c]
+            scores = {
+                "support": stands.support,
+                "broken": stands.broken,
+                "reward": stands.reward,
+                "score": stands.score,
+            }
+        is_chosen = candidate == chosen
+        rows.append(row(names[c], votes.runs[c], chosen=is_chosen, **made, **scores))
+    return {"table": tuple(rows), "order": tuple(names[c] for c in order)}
 
 
-def order_names(votes: VoteTable, order: Sequence[int]) -> tuple[str, ...]:
-    """The names of the edits in `order`."""
-    names = name_edits(votes, order)
-    return tuple(names[c] for c in order)
-
-
-def _place(order: Sequence[int], candidate: int) -> int:
-    return order.index(candidate) if candidate in order else len(order)
-
-
-def _build_row(name: str, runs: Sequence[Execution], *, chosen: bool = False) -> TableRow:
-    results = tuple(run.passed for run in runs)
-    return TableRow(name=name, chosen=chosen, passes=sum(results), results=results)
-
-
-def summarise_execution(run: Execution) -> ExecutionSummary:
-    """How `run` ended."""
+def _summarise_execution(run: Execution) -> ExecutionSummary:
     return ExecutionSummary(exit_code=run.exit_code, ending=run.ending.value, seconds=run.seconds)
 
 
-def summarise_suite(suite: SuiteReport) -> SuiteSummary:
-    """`suite` as counts."""
-    return SuiteSummary(
+def _suite_fields(suite: SuiteReport | None, problem: str) -> dict[str, Any]:
+    """The fields of `suite` as counts, and `problem`: why there is none."""
+    if suite is None:
+        return {"suite": None, "suite_problem": problem}
+    counts = SuiteSummary(
         command=suite.command,
         passed_before=len(suite.before.passed),
         failed_before=len(suite.before.failed),
@@ -175,11 +172,10 @@ def summarise_suite(suite: SuiteReport) -> SuiteSummary:
         cut_before=suite.before.cut,
         cut_after=suite.after.cut,
     )
+    return {"suite": counts, "suite_problem": problem}
 
 
-LOG_CHARACTERS = 20_000
-NO_EDIT = NoFix(reason="no edit")
-START_AGAIN = "run it again with another `--out`"
+LOG_CHARACTERS: Final = 20_000
 
 
 class Report(ReportPart):
@@ -270,13 +266,12 @@ def build_report(
 def build_selection_report(chosen: Outcome[Choice], base_commit: CommitSha) -> Report:
     """The report of a choice among edits from outside."""
     judged, no = chosen.result.judged, chosen.result.no_fix
-    ended = build_report(chosen.with_result(no or NO_EDIT), base_commit)
+    ended = build_report(chosen.with_result(no or NoFix(reason="no edit")), base_commit)
     verdict, table, taken = judged.verdict, judged.table, None if no else judged.chosen
     known: dict[str, object] = {
         "method": verdict.method,
-        "table": build_table(table, verdict.standings, taken, verdict.order),
+        **_table_fields(table, verdict.standings, verdict.order, taken),
         "flaky": verdict.flaky,
-        "order": order_names(table, verdict.order),
         "rejected": table.rejected,
         "notes": verdict.notes,
     }
@@ -288,8 +283,7 @@ def build_selection_report(chosen: Outcome[Choice], base_commit: CommitSha) -> R
             "decided_by": verdict.decided_by,
             "confidence": verdict.confidence,
             "why": verdict.why,
-            "suite": summarise_suite(verdict.suite) if verdict.suite else None,
-            "suite_problem": verdict.suite_problem,
+            **_suite_fields(verdict.suite, verdict.suite_problem),
         }
     return replace(ended, **known)
 
@@ -298,11 +292,9 @@ def _edits_fields(edits: JudgedEdits) -> dict[str, Any]:
     return {
         "method": edits.method,
         "confidence": edits.confidence,
-        "table": build_table(edits.votes, edits.standings, None, edits.order),
+        **_table_fields(edits.votes, edits.standings, edits.order),
         "flaky": edits.votes.flaky,
-        "order": order_names(edits.votes, edits.order),
-        "suite": summarise_suite(edits.suite) if edits.suite else None,
-        "suite_problem": edits.suite_problem,
+        **_suite_fields(edits.suite, edits.suite_problem),
     }
 
 
@@ -320,19 +312,17 @@ def _selection_fields(chosen: Selection) -> dict[str, object]:
         "confidence": chosen.confidence,
         "why": proof.why,
         "method": proof.method,
-        "table": build_table(proof.votes, proof.standings, chosen.candidate, proof.order),
+        **_table_fields(proof.votes, proof.standings, proof.order, chosen.candidate),
         "flaky": proof.votes.flaky,
-        "order": order_names(proof.votes, proof.order),
         "notes": proof.notes,
         "reproduction": ReproductionSummary(
             rung=proof.reproduction.rung,
             path=proof.reproduction.path,
             command=proof.reproduction.command,
-            before=summarise_execution(proof.reproduction.before),
-            after=summarise_execution(proof.reproduction.after),
+            before=_summarise_execution(proof.reproduction.before),
+            after=_summarise_execution(proof.reproduction.after),
         ),
-        "suite": summarise_suite(proof.suite) if proof.suite else None,
-        "suite_problem": proof.suite_problem,
+        **_suite_fields(proof.suite, proof.suite_problem),
         "blocked": find_blocked_in_selection(chosen),
     }
 
@@ -346,7 +336,7 @@ def render_report(outcome: SolveOutcome, hosts: tuple[str, ...] | None = None) -
         proof = pull_request.evidence_sections(result, LOG_CHARACTERS, commits=False)
         parts = [heading, *pull_request.explanation_sections(result), *proof]
     else:
-        reason = no_fix_reason(result.reason, START_AGAIN)
+        reason = no_fix_reason(result.reason, "run it again with another `--out`")
         parts = ["# No fix", reason[:1].upper() + reason[1:]]
         parts += [f"- {prose(sentence)}" for sentence in result.details]
         if result.suspects:

@@ -12,33 +12,31 @@ from functools import partial
 from pathlib import Path
 
 from bot.cli import Subparsers
-from bot.cli.local_repository import (
+from bot.cli.local_run import (
+    add_input_options,
+    add_selection_options,
+    build_job,
+    conclude,
+    health_file,
+    open_run,
+    options_from_args,
+    run_and_report,
+    run_interruptible,
+    with_overrides,
+    write_results,
+)
+from bot.cli.report import Report, build_report, build_selection_report, render_report
+from bot.cli.run_input import (
+    Start,
+    WrongUsage,
     describe_commit,
     fetch_history,
     find_commit,
     find_repository,
     list_refs,
-)
-from bot.cli.local_run import (
-    Start,
-    WrongUsage,
-    build_job,
-    conclude,
-    health_file,
     load_or_create_start,
-    open_run,
     read_issue,
-    with_overrides,
-    write_results,
 )
-from bot.cli.options import (
-    add_input_options,
-    add_selection_options,
-    options_from_args,
-    run_and_report,
-    run_interruptible,
-)
-from bot.cli.report import Report, build_report, build_selection_report, render_report
 from bot.comments.candidates import render_verdict
 from bot.data.job import SelectionRequest, SelectOutcome
 from bot.git.mirrors import Mirrors, Remote
@@ -112,12 +110,9 @@ def _run(args: argparse.Namespace) -> int:
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
     with ExitStack() as stack:
-        out = args.out.resolve() if args.out else _open_scratch(stack)
+        scratch = stack.enter_context(scratch_folder("select")) if not args.out else None
+        out = scratch or args.out.resolve()
         return await run_and_report(_select(args, out, settings), args, stages=False)
-
-
-def _open_scratch(stack: ExitStack) -> Path:
-    return stack.enter_context(scratch_folder("select"))
 
 
 async def _read_input(args: argparse.Namespace) -> SelectInput:

@@ -10,13 +10,12 @@ import socket
 import sys
 from contextlib import ExitStack
 
-from bot.cli import Subparsers, parse_port
+from bot.cli import FAILED, Subparsers, parse_port
 from bot.settings import Settings, find_unknown_variables
 from bot.telemetry.log import configure_logging, watch_loop
 
 logger = logging.getLogger(__name__)
 
-FAILED = 1
 STOP_SECONDS = 10
 
 

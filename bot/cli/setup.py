@@ -1,4 +1,4 @@
-"""`capuchin setup`: creates the GitHub App, keeps its keys."""
+"""`capuchin setup`: creates the GitHub App and saves its keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.cli import Subparsers, parse_port
+from bot.cli import FAILED, Subparsers, parse_port
 from bot.errors import BotError
 from bot.github.credentials import MAX_NAME_LENGTH
 from bot.settings import Settings, SettingsError, variable_name
@@ -79,15 +79,12 @@ def _open_private(file: Path) -> int:
     return descriptor
 
 
-FAILED = 1
-
-
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
     parser = subparsers.add_parser("setup")
     parser.add_argument(
         "--public-url",
-        help="the address at which GitHub reaches `serve` (default: CAPUCHIN_PUBLIC_URL)",
+        help="the address at which GitHub can reach `serve` (default: CAPUCHIN_PUBLIC_URL)",
     )
     parser.add_argument(
         "--github-url", help="a GitHub Enterprise Server (default: CAPUCHIN_GITHUB_URL)"
@@ -109,7 +106,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--no-webhook",
         action="store_true",
-        help="without a public address: `capuchin worker --poll 30` asks GitHub instead",
+        help="do without a public address: `capuchin worker --poll 30` polls GitHub instead",
     )
     parser.add_argument("--no-browser", action="store_true", help="only print the address to open")
     parser.set_defaults(run=_run)
@@ -118,7 +115,7 @@ def register(subparsers: Subparsers) -> None:
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if args.no_webhook and args.public_url:
-        raise SettingsError("--no-webhook: GitHub sends nothing, so give no --public-url with it.")
+        raise SettingsError("Give --no-webhook or --public-url, not both.")
     public_url = ""
     if not args.no_webhook:
         public_url = _parse_address("--public-url", args.public_url or settings.public_url)

@@ -28,20 +28,20 @@ def register(subparsers: Subparsers) -> None:
         type=_parse_poll,
         default=0.0,
         metavar="SECONDS",
-        help=f"ask GitHub for labels and comments every so many seconds ({MIN_POLL} to {MAX_POLL}),"
-        " so that no webhook and no `serve` is needed",
+        help=f"poll GitHub for labels and comments at this interval ({MIN_POLL} to {MAX_POLL}), "
+        "without webhooks and without `serve`",
     )
     group.add_argument(
         "--issue",
         metavar="URL",
-        help="only start and finish the run that this labelled issue asks for. Exit codes: 0 done, "
-        "3 no fix, 1 failed, stopped or refused, 2 wrong usage",
+        help="work on this labelled issue only, then exit. Exit codes: 0 done, 3 no fix, 1 failed, "
+        "stopped or refused, 2 wrong usage",
     )
     parser.set_defaults(run=_run)
 
 
 def _parse_poll(text: str) -> float:
-    """Raises ArgumentTypeError: no number of seconds in the range."""
+    """Raises ArgumentTypeError: not a number of seconds in the range."""
     if not text.isascii() or not text.isdigit() or not MIN_POLL <= int(text) <= MAX_POLL:
         raise argparse.ArgumentTypeError(f"{text!r}: give {MIN_POLL} to {MAX_POLL} seconds")
     return float(text)
@@ -76,7 +76,7 @@ def give_way() -> None:
 
 
 async def _run_worker(settings: Settings, poll: float) -> None:
-    # Imported here: it costs seconds and 150 MB that no other command needs.
+    # Imported here: it takes seconds and 150 MB that no other command needs.
     from bot.bootstrap import build_worker
 
     async with watch_loop(), build_worker(settings, poll=poll) as worker:

@@ -17,12 +17,12 @@ from typing import Final
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest
 from bot.cli.local_run import (
-    WrongUsage,
     build_run_files,
     load_config,
     with_overrides,
     write_results,
 )
+from bot.cli.run_input import WrongUsage
 from bot.comments.run_details import external_hosts
 from bot.data.job import Job
 from bot.data.run import RunId

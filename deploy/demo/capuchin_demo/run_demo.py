@@ -9,16 +9,16 @@ from typing import Final
 
 from bot.cli import FAILED, Subparsers, parse_port
 from bot.cli.display import print_progress
-from bot.cli.options import run_interruptible
+from bot.cli.local_run import run_interruptible
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.package import DemoFailed, fetch_release, unpack
 from sandbox.errors import SandboxError
 
 PLAN: Final = (
-    "This demo fixes a real bug of a real package, here on this machine: it starts a GitHub of "
-    "its own, Redis, Capuchin's server and a worker; opens an issue and labels it; writes "
-    "edits and tests, runs them in sealed containers, chooses one and opens a pull request. "
+    "This demo fixes a real bug of a real package, here on this machine: it starts a local GitHub, "
+    "Redis, Capuchin's server and a worker; opens an issue and labels it; writes edits and "
+    "tests, runs them in sealed containers, chooses one edit and opens a pull request. "
     "Under a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
 )
 
@@ -38,7 +38,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    # What ends a run is on its issue; a lost lease or an unknown window is no news here.
+    # Whatever ends a run is reported on its issue; warnings would only distract.
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     return run_interruptible(_run_demo(args.keep, args.port))
 

@@ -10,7 +10,7 @@ from importlib.resources import files as resources
 
 from bot.cli import FAILED
 from bot.cli.display import Display, print_progress
-from bot.cli.options import open_display
+from bot.cli.local_run import open_display
 from bot.comments import failures
 from bot.data.progress import Progress
 from bot.data.run import RepoRef, Run, RunStatus
@@ -119,10 +119,6 @@ def _letter_of_choice(chosen: Selection) -> str:
     return name_edits(votes, order)[votes.candidates.index(chosen.candidate)]
 
 
-_POLL_SECONDS = 0.1
-_REDIS_SECONDS = 5.0
-
-
 async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress], None]) -> Run:
     """Wait until the issue's run has ended; pass how far it has come to `show`."""
     repo = env.repo
@@ -131,14 +127,14 @@ async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress
         owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
     )
     async with _open_storage(env) as opened:
-        storage = opened.waiting()  # one busy process holds everything: Redis may seem silent
+        storage = opened.waiting()  # this process does everything: Redis may seem silent
         while True:
             run = await storage.runs.get_latest(ref, issue.number)
             if run is not None:
                 show(await storage.progress.load(run.id))
                 if run.status.final:
                     return run
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(0.1)
 
 
 async def load_outcome(
@@ -153,11 +149,7 @@ async def load_outcome(
 
 def _open_storage(env: DemoEnvironment) -> Storage:
     settings = env.settings
-    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=_REDIS_SECONDS)
-
-
-TIMEOUT_SECONDS = 1800
-"""A demo that takes longer is stuck."""
+    return Storage.open(settings.redis_url, settings.redis_prefix, timeout=5)
 
 
 async def show_demo(
@@ -202,7 +194,7 @@ async def _label_issue(env: DemoEnvironment, display: Display) -> Run:
     print_progress(f"@{MAINTAINER} adds the label {env.settings.label!r} …")
     await env.hub.add_label(issue, env.settings.label, by=MAINTAINER)
     try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
+        async with asyncio.timeout(1800):
             return await watch_run(env, issue, lambda progress: display.show(progress, RUN_BUDGET))
     except TimeoutError:
         raise DemoFailed(

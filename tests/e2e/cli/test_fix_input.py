@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import local_run
+from bot.cli import local_run, run_input
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
@@ -51,7 +51,7 @@ async def test_an_issue_that_is_no_text_or_too_large_is_reported(
     local_fix.issue.write_bytes(b"caf\xe9")
     assert await local_fix.fix() == local_run.USAGE
     assert "UTF-8" in capsys.readouterr().err
-    local_fix.issue.write_bytes(b"a" * (local_run.MAX_ISSUE_BYTES + 1))
+    local_fix.issue.write_bytes(b"a" * (run_input.MAX_ISSUE_BYTES + 1))
     assert await local_fix.fix() == local_run.USAGE
     assert "1024 KiB" in capsys.readouterr().err
 
@@ -211,7 +211,7 @@ async def test_a_commit_that_is_gone_is_reported(
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
     assert await local_fix.fix() == local_run.FAILED
-    assert "1" * 8 in capsys.readouterr().err
+    assert str(local_fix.repo) in capsys.readouterr().err
 
 
 async def test_a_folder_that_another_version_began_is_reported(

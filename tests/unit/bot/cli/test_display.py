@@ -23,16 +23,17 @@ from bot.cli.display import (
     print_progress,
     save_duration,
 )
-from bot.cli.options import open_display
+from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
 from bot.data.run import now
+from bot.safe_text import printable
 from pipeline.data.progress import Count, FilesRead
 from sandbox.frozen import replace
 
 RUN = """
 import time
 from bot.cli.display import print_progress
-from bot.cli.options import open_display
+from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
 from bot.data.run import now
 
@@ -187,3 +188,17 @@ def test_three_runs_of_a_repository_tell_how_long_the_next_takes(tmp_path: Path)
     assert estimate_run(Progress(expected=expected, stages={"environment": late})) is None
     (data / FILE).write_text("[broken")
     assert load_expected(data, "/repo") is None
+
+
+EVIL = "\x1b[2Jred\x07\r\u202e\u2028end"
+
+
+def test_control_and_direction_characters_are_spelt_out() -> None:
+    assert printable(EVIL) == "\\x1b[2Jred\\x07\\r\\u202e\\u2028end"
+    assert printable("é ☃ 修\ttab\nline") == "é ☃ 修\ttab\nline"
+    assert printable("one\nINFO two", one_line=True) == "one\\nINFO two"
+
+
+def test_progress_holds_no_escape_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    print_progress(EVIL)
+    assert capsys.readouterr().err == f"{printable(EVIL)}\n"

@@ -10,7 +10,7 @@ import pytest
 
 WORK = """
 import asyncio, sys
-from bot.cli.options import run_interruptible
+from bot.cli.local_run import run_interruptible
 
 async def work():
     try:

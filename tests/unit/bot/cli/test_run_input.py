@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.local_repository import NoRepository, list_refs, name_repository
+from bot.cli.run_input import WrongUsage, list_refs, name_repository
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.data.types import CommitSha
@@ -51,6 +51,6 @@ async def test_a_repository_that_cannot_be_listed_is_not_waited_for(
     await git(None, "init", "--quiet", "--bare", str(tmp_path))
     (tmp_path / "config").unlink()
     os.mkfifo(tmp_path / "config")
-    monkeypatch.setattr("bot.cli.local_repository._LIST_SECONDS", 0.2)
-    with pytest.raises(NoRepository, match="could not list it"):
+    monkeypatch.setattr("bot.cli.run_input._LIST_SECONDS", 0.2)
+    with pytest.raises(WrongUsage, match="could not list it"):
         await list_refs(tmp_path)

@@ -1,0 +1,361 @@
+"""What `fix` and `select` work on: an issue and a commit, from this machine or from GitHub.
+
+A repository on this machine is read as if it were far away, so that nothing that it brings along
+runs. Its own `.git/config` can name programs (filters, monitors, remotes), and any folder of a
+clone can be laid out as such a `.git`. So git never works inside of it: commits are fetched into a
+repository of ours, for which git reads nothing of theirs but objects and refs.
+
+From GitHub, an issue and its repository are read with the App's token where the App is installed,
+and without a token elsewhere, which is enough for public repositories. Nothing is written there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from bot.admission.issue_text import build_issue
+from bot.cli.display import print_progress
+from bot.data.github_facts import CommentFacts, IssueFacts, RepositoryFacts
+from bot.data.run import Login, RunId
+from bot.errors import BotError, Forbidden, NotFound
+from bot.git.mirrors import Checkout, Mirrors, Remote
+from bot.github.app import GitHubApp
+from bot.github.credentials import InstallationCredential, NoCredential
+from bot.github.http import GitHubClient, api_path
+from bot.settings import Settings
+from bot.visible_text import strip_invisible, visible_text
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.git import GitFailed, git
+from pipeline.data.types import CommitSha, Issue
+from pipeline.languages.registry import main_language
+from pipeline.run_errors import OtherFormat
+from pipeline.store import Store
+from sandbox.scratch import scratch_folder
+
+MAX_ISSUE_BYTES = 1024 * 1024
+REMOTE_ISSUE_KEY = "asked"
+TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Values of GitHub's `author_association` whose comments a model may read."""
+_ISSUE_PATH = re.compile(
+    r"/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>\d{1,9})/?", re.A
+)
+_TRANSPORT: Final = ("protocol.file.allow=always",)
+_UPLOAD_PACK: Final = "git -c uploadpack.allowFilter=true upload-pack"
+"""Tags and commits are enough to describe a commit: no file is copied."""
+_ORIGIN: Final = re.compile(
+    r"(?m)^\s{0,20}url\s{0,5}=\s{0,5}"
+    r"(?:(?:https?|ssh|git)://[\w.@:/-]{1,200}?[/:]|[\w.-]{1,60}@[\w.-]{1,200}:)"
+    r"([\w.-]{1,100})/([\w.-]{1,100})/?$"
+)
+_SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REF_FORMS: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
+"""Where git looks for a name, in its order (gitrevisions(7))."""
+_LIST_SECONDS: float = 60.0
+
+
+class WrongUsage(BotError):
+    """The command cannot start; `str(error)` says what to change."""
+
+
+class Start(BaseModel):
+    """The start of a run, saved so that the same `--out` continues it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repository: str
+    issue: str
+    """SHA-256 of the input: the issue file, and the edits if there are any."""
+    base_commit: CommitSha
+
+    @property
+    def run_id(self) -> RunId:
+        """The same every time the run is continued."""
+        return RunId(f"cli-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]}")
+
+
+def read_issue(path: Path) -> tuple[Issue, str]:
+    """Read the issue file, whose first line is the title; return the issue and the file's SHA-256.
+
+    `build_job` adds the repository's name.
+
+    Raises:
+        WrongUsage: the file is unreadable, too large, not text, or empty.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_ISSUE_BYTES + 1)
+    except OSError as error:
+        raise WrongUsage(f"{path}: {error.strerror}.") from None
+    if len(data) > MAX_ISSUE_BYTES:
+        raise WrongUsage(f"{path} is larger than {MAX_ISSUE_BYTES // 1024} KiB: shorten its logs.")
+    try:
+        is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # some shells write it
+        text = data.decode("utf-16" if is_utf16 else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise WrongUsage(f"{path} is not text in UTF-8 or UTF-16.") from None
+    first, _, rest = text.strip().partition("\n")
+    title = strip_invisible(first).strip()  # GitHub shows a title as it is: `a/<b>/c`
+    if not title:
+        raise WrongUsage(f"{path} is empty: its first line must be the issue's title.")
+    issue = Issue(repository="", title=title, body=visible_text(rest).strip())
+    return issue, hashlib.sha256(data).hexdigest()
+
+
+async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store) -> Start:
+    """The start saved in `out`, or a new one at the repository's last commit.
+
+    Raises:
+        WrongUsage: `out` contains another run or is not writable, or the repository has no commits
+            or cannot be read.
+    """
+    if out == repo:
+        raise WrongUsage(f"{out} is the repository itself: choose another --out.")
+    start = await load_start(store, out, str(repo), digest)
+    if start is not None:
+        return start
+    head = (await list_refs(repo)).get("HEAD")
+    if head is None:
+        raise WrongUsage(f"{repo} has no commits yet: commit its files first.")
+    print_progress(f"Working on the last commit, {head[:10]}. Uncommitted changes are ignored.")
+    start = Start(repository=str(repo), issue=digest, base_commit=head)
+    await save_start(store, out, start)
+    return start
+
+
+async def load_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
+    """The start saved in `out`; None if there is none.
+
+    Raises:
+        WrongUsage: it belongs to another run, or cannot be read.
+    """
+    try:
+        start = await store.load("start", Start)
+    except OSError as error:
+        raise WrongUsage(f"Cannot read {out}: {error.strerror}.") from None
+    except OtherFormat as error:
+        raise WrongUsage(f"{out}: {error} Choose another --out for that.") from None
+    if start is None:
+        return None
+    if (start.repository, start.issue) != (repository, digest):
+        raise WrongUsage(f"{out} contains another run: choose another --out.")
+    print_progress(f"Continuing the run in {out}.")
+    return start
+
+
+async def save_start(store: Store, out: Path, start: Start) -> None:
+    """Save `start` in `out`.
+
+    Raises:
+        WrongUsage: `out` is not writable.
+    """
+
+    def create_folder() -> None:
+        if not out.exists():
+            out.mkdir(parents=True)
+            # Inside a repository, git ignores the results.
+            (out / ".gitignore").write_text("*\n", encoding="ascii")
+
+    try:
+        await asyncio.to_thread(create_folder)
+        await store.save("start", start)
+    except OSError as error:
+        raise WrongUsage(f"Cannot write {out}: {error.strerror}.") from None
+
+
+async def load_or_fetch_issue(
+    url: str, settings: Settings, out: Path, store: Store
+) -> tuple[Issue, Start, Checkout, Remote]:
+    """The issue as it was first read, the commit that the run works on, and where it is from.
+
+    Raises:
+        WrongUsage: `url` is not a readable issue, or `out` contains another run.
+        GitHubError: GitHub is unavailable or rejects the request.
+        RepositoryGone, RepositoryEmpty: the repository cannot be cloned.
+    """
+    root = settings.github_url.rstrip("/")
+    owner, name, number = parse_issue_url(url, root)
+    where = f"{root}/{owner}/{name}/issues/{number}"
+    digest = hashlib.sha256(where.encode()).hexdigest()
+    credential = (
+        await GitHubApp(settings).find_reading_credential(owner, name)
+        if settings.github_app_id
+        else None
+    ) or NoCredential()
+    token = credential.get_token if isinstance(credential, InstallationCredential) else None
+    remote = Remote.on_github(root, f"{owner}/{name}", token)
+    mirrors = Mirrors(out)
+    start = await load_start(store, out, where, digest)
+    issue = await store.load(REMOTE_ISSUE_KEY, Issue)
+    if start is not None and issue is not None:
+        found = await mirrors.checkout(remote, f"{owner}/{name}", "", base=start.base_commit)
+        return issue, start, found, remote
+    async with GitHubClient(root) as client:
+        try:
+            repository, issue = await _read_remote_issue(client, credential, owner, name, number)
+        except (NotFound, Forbidden):
+            raise WrongUsage(
+                f"Cannot read {where}: the issue does not exist, or the repository is private and "
+                "the App of CAPUCHIN_GITHUB_APP_ID is not installed on it."
+            ) from None
+    found = await mirrors.checkout(remote, repository.full_name, repository.default_branch)
+    start = Start(repository=where, issue=digest, base_commit=found.base)
+    await store.save(REMOTE_ISSUE_KEY, issue)
+    await save_start(store, out, start)
+    return issue, start, found, remote
+
+
+def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
+    """The owner, the repository's name and the number. Raises WrongUsage: not a URL of `root`'s."""
+    place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
+    if not url.startswith(f"{root}/") or place is None:
+        raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
+    return place["owner"], place["name"], int(place["number"])
+
+
+async def _read_remote_issue(
+    client: GitHubClient,
+    credential: InstallationCredential | NoCredential,
+    owner: str,
+    name: str,
+    number: int,
+) -> tuple[RepositoryFacts, Issue]:
+    """Read an issue with the comments of its author and of people of the repository.
+
+    Raises:
+        GitHubError: GitHub is unavailable or rejects the request.
+    """
+
+    async def get(*path: str | int) -> Any:
+        return (await client.send("GET", api_path("repos", owner, name, *path), credential)).data
+
+    repository = RepositoryFacts.model_validate(await get())
+    facts = IssueFacts.model_validate(await get("issues", number))
+    if facts.pull_request is not None:
+        raise WrongUsage(f"#{number} is a pull request, not an issue.")
+    comments = api_path("repos", owner, name, "issues", number, "comments")
+    readable: list[CommentFacts] = []
+    strangers = 0
+    async for item in client.paginate(comments, credential, limit=5):
+        comment = CommentFacts.model_validate(item)
+        is_author = comment.author.casefold() == facts.author.casefold()
+        if is_author or item.get("author_association") in TRUSTED_ASSOCIATIONS:
+            readable.append(comment)
+        else:
+            strangers += 1
+    if strangers:
+        print_progress(f"Ignored comments by people outside the repository: {strangers}.")
+    return repository, build_issue(repository.full_name, facts, readable, own_login=Login(""))
+
+
+async def find_repository(folder: Path) -> Path:
+    """The absolute path of the repository around `folder`: its top level, or the bare repository.
+
+    Raises:
+        WrongUsage: `folder` is not a directory, or not in a repository.
+    """
+
+    def find() -> Path:
+        if not folder.is_dir():
+            raise WrongUsage(f"{folder} is not a directory.")
+        place = folder.resolve()
+        if all((place / name).exists() for name in ("HEAD", "objects", "refs")):
+            return place
+        for parent in (place, *place.parents):
+            if (parent / ".git").exists():
+                return parent
+        raise WrongUsage(
+            f"{folder} is not a git repository: run `git init` there and commit its files."
+        )
+
+    return await asyncio.to_thread(find)
+
+
+async def name_repository(repo: Path, codebase: Codebase) -> str:
+    """`owner/name` by the address that it was cloned from, else its package's name, else its
+    folder's: what a model is told."""
+    return (
+        await asyncio.to_thread(_read_origin, repo)
+        or await main_language(codebase.files).distribution(codebase)
+        or repo.name
+    )
+
+
+def _read_origin(repo: Path) -> str:
+    """`owner/name` of the remote `origin`; empty for a path on this machine."""
+    config = repo / "config" if (repo / "config").is_file() else repo / ".git/config"
+    try:
+        with config.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(64 * 1024)
+    except OSError:
+        return ""
+    section = re.split(r"(?m)^\s{0,20}\[", text.partition('[remote "origin"]')[2])[0]
+    found = _ORIGIN.search(section)
+    return f"{found[1]}/{found[2].removesuffix('.git')}" if found else ""
+
+
+async def list_refs(repo: Path) -> dict[str, CommitSha]:
+    """The commits of all refs by their full names, and of `HEAD` if there is one.
+
+    Raises:
+        WrongUsage: git cannot read it.
+    """
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            listed = await git(None, "ls-remote", "--quiet", repo.as_uri(), config=_TRANSPORT)
+    except TimeoutError:  # one of its files can be a pipe that nobody writes to
+        raise WrongUsage(f"{repo}: git could not list it in {_LIST_SECONDS:.0f} s.") from None
+    except GitFailed as failure:
+        fatal = [line for line in failure.words.splitlines() if line.startswith("fatal: ")]
+        reason = (fatal or ["git cannot read it"])[0].removeprefix("fatal: ")
+        raise WrongUsage(f"{repo}: {reason}") from None
+    refs: dict[str, CommitSha] = {}
+    for line in listed.decode("utf-8", "replace").splitlines():
+        commit, _, name = line.partition("\t")
+        refs[name.removesuffix("^{}")] = CommitSha(commit)  # a tag's commit comes after the tag
+    return refs
+
+
+def find_commit(refs: Mapping[str, CommitSha], name: str) -> CommitSha | None:
+    """The commit of a branch, a tag or a full commit id; None if there is no such ref."""
+    if _SHA.fullmatch(name):
+        return CommitSha(name)
+    return next((refs[full] for form in _REF_FORMS if (full := form.format(name)) in refs), None)
+
+
+async def describe_commit(repo: Path, commit: CommitSha) -> str:
+    """The output of `git describe` for a commit; empty without a reachable tag.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    with scratch_folder("tags") as scratch:
+        await git(None, "init", "--quiet", "--bare", "--template=", str(scratch))
+        await git(
+            scratch, "fetch", "--quiet", "--tags", "--no-write-fetch-head", "--filter=tree:0",
+            "--upload-pack", _UPLOAD_PACK, "--no-recurse-submodules", "--end-of-options",
+            repo.as_uri(), commit,
+            config=_TRANSPORT,
+        )  # fmt: skip
+        return await Codebase(scratch, commit, {}).describe()
+
+
+async def fetch_history(repo: Path, into: Path, commits: list[CommitSha]) -> None:
+    """Fetch commits with their history into a new bare repository in the empty folder `into`.
+
+    Raises:
+        GitFailed: one of them is not there, or the repository is damaged.
+    """
+    await git(None, "init", "--quiet", "--bare", "--template=", str(into))
+    await git(
+        into, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+        "--end-of-options", repo.as_uri(), *commits,
+        config=_TRANSPORT,
+    )  # fmt: skip
