@@ -29,19 +29,17 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 
-_START_SECONDS = 10.0
-_ANSWER_SECONDS = 5.0
 _DUMP = "dump.rdb"
 _PORTS = range(15_000, 30_000)
-"""Below those that Linux (from 32768 on) and macOS (49152) choose themselves."""
+"""Below the ports that Linux (from 32768 on) and macOS (49152) choose by themselves."""
 
 
 @asynccontextmanager
 async def run_redis(folder: Path, prefix: str, findings: Path) -> AsyncGenerator[str, None]:
     """Run `redis-server` with its files in `folder` until the block ends; yields its address.
 
-    It begins with what earlier demos found out about the environment's image, as a bot in use
-    would; the file `findings` keeps that, and nothing else. `prefix` is that of every key.
+    It starts with what earlier demos learnt about the environment's image, as a bot in use would;
+    the file `findings` keeps only that. `prefix` is the prefix of every key.
 
     Raises:
         DemoFailed: it is not installed or does not start.
@@ -51,7 +49,7 @@ async def run_redis(folder: Path, prefix: str, findings: Path) -> AsyncGenerator
     process = await _start(port, folder, findings)
     try:
         yield url
-        with suppress(OSError, *UNREACHABLE):  # then the next demo starts without
+        with suppress(OSError, *UNREACHABLE):  # then the next demo starts without them
             await _keep_findings(url, prefix, folder / _DUMP, findings)
     finally:
         if process.returncode is None:
@@ -84,14 +82,14 @@ async def _launch(port: int, folder: Path) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *argv,
             stdout=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us: we stop it last
+            start_new_session=True,  # Ctrl-C must not stop it: we stop it last
         )
     except FileNotFoundError:
         raise DemoFailed("redis-server is not installed; `make demo` installs it.") from None
 
 
 async def _keep_findings(url: str, prefix: str, dump: Path, findings: Path) -> None:
-    async with Storage.open(url, prefix, timeout=_ANSWER_SECONDS) as storage:
+    async with Storage.open(url, prefix, timeout=5) as storage:
         await storage.save_only_findings()
     new = findings.with_suffix(".new")
     await asyncio.to_thread(shutil.copyfile, dump, new)
@@ -99,10 +97,7 @@ async def _keep_findings(url: str, prefix: str, dump: Path, findings: Path) -> N
 
 
 def find_free_port() -> int:
-    """A port that is free at this moment.
-
-    The system gives it to nobody who asks for any port, before who asked here has taken it.
-    """
+    """A port that is free now, and that the system gives to no program that asks for any port."""
     while True:
         port = _PORTS.start + secrets.randbelow(len(_PORTS))
         with suppress(OSError), socket.socket() as probe:
@@ -112,7 +107,7 @@ def find_free_port() -> int:
 
 async def _is_up(process: asyncio.subprocess.Process, port: int) -> bool:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_START_SECONDS):
+        async with asyncio.timeout(10):
             while process.returncode is None:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -125,9 +120,6 @@ async def _is_up(process: asyncio.subprocess.Process, port: int) -> bool:
 
 
 HOST = "127.0.0.1"
-FINDINGS = "demo.rdb"
-STATUS_SECONDS = 1.0
-"""A person watches, and nobody limits the rate."""
 REPOSITORY = "marshmallow-code/marshmallow"
 MAINTAINER = "alice"
 REPORTER = "bob"
@@ -140,8 +132,6 @@ samples: 3
 budget:
   run: {RUN_BUDGET}
 """
-RECORDED_SOLVER = "anthropic:recorded-claude-sonnet-4-6"
-RECORDED_SCOUT = "recorded-qwen2.5-coder-32b-instruct"
 
 
 @dataclass(frozen=True)
@@ -166,7 +156,7 @@ async def run_environment(
     secret = secrets.token_hex(16)
     app = generate_app(slug="capuchin")
     async with AsyncExitStack() as stack:
-        findings = base_settings.data_dir / "cache" / FINDINGS
+        findings = base_settings.data_dir / "cache" / "demo.rdb"
         redis = run_redis(folder, base_settings.redis_prefix, findings)
         redis_url = await stack.enter_async_context(redis)
         hub = LocalHub(folder / "hub", secret, app)
@@ -183,7 +173,8 @@ async def run_environment(
             data_dir=folder,
             public_url=server,
             review_seconds=0,  # the visitor waits for the answer
-            timings=replace(base_settings.timings, status_seconds=STATUS_SECONDS),
+            # Often, because a person watches; no rate limit applies.
+            timings=replace(base_settings.timings, status_seconds=1),
         )
         recorded = None
         if not settings.anthropic_api_key.get_secret_value():
@@ -209,8 +200,8 @@ def with_recorded_models(settings: Settings, url: str) -> Settings:
     """`settings` with the recorded service at `url` as both models."""
     return replace(
         settings,
-        solver_model=RECORDED_SOLVER,
-        scout_model=f"openai:{RECORDED_SCOUT}@{url}/v1",
+        solver_model="anthropic:recorded-claude-sonnet-4-6",
+        scout_model=f"openai:recorded-qwen2.5-coder-32b-instruct@{url}/v1",
         anthropic_api_key=SecretStr("recorded"),
         anthropic_base_url=url,
         generators=ONLY_FIXED,

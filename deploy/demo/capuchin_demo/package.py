@@ -21,8 +21,6 @@ LICENSE = "MIT"
 ISSUE_URL = "https://github.com/marshmallow-code/marshmallow/issues/1357"
 """Where the bug was originally reported and fixed."""
 
-_SECONDS = 60
-
 
 class DemoFailed(BotError):
     """The demo cannot continue; `str(error)` says what to do."""
@@ -38,7 +36,7 @@ def fetch_release(cache: Path) -> bytes:
     if kept.exists() and _is_genuine(data := kept.read_bytes()):
         return data
     try:
-        with urllib.request.urlopen(URL, timeout=_SECONDS) as response:  # noqa: S310  constant https
+        with urllib.request.urlopen(URL, timeout=60) as response:  # noqa: S310  constant https
             data = response.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise DemoFailed(

@@ -1,6 +1,6 @@
 """The hub's git without a process for each question: a sequence asks fifty.
 
-`tests/unit/bot/localhub` tests git itself.
+`tests/unit/deploy/demo/hub` tests git itself.
 """
 
 from __future__ import annotations

@@ -14,13 +14,10 @@ from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Pull, Re
 
 Json = dict[str, Any]
 
-STATUSES = ("queued", "in_progress", "completed")
 CONCLUSIONS = (
     "action_required", "cancelled", "failure", "neutral", "skipped", "stale", "success",
     "timed_out",
 )  # fmt: skip
-MAX_TEXT = 65_535
-MAX_ANNOTATIONS = 50
 
 
 def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckRun:
@@ -72,7 +69,7 @@ def update(state: State, repo: Repo, run: CheckRun, fields: Json, by: User) -> N
 
 def _apply(run: CheckRun, fields: Json) -> None:
     status, conclusion = fields.get("status"), fields.get("conclusion")
-    if status is not None and status not in STATUSES:
+    if status is not None and status not in ("queued", "in_progress", "completed"):
         raise _invalid_value("status")
     if conclusion is not None and conclusion not in CONCLUSIONS:
         raise _invalid_value("conclusion")
@@ -108,10 +105,10 @@ def _check_output(fields: Json) -> None:
     if not isinstance(output, dict) or "summary" not in output:
         raise _invalid_value("output")
     shown = cast("Json", output)
-    if any(len(shown.get(key) or "") > MAX_TEXT for key in ("summary", "text")):
+    if any(len(shown.get(key) or "") > 65_535 for key in ("summary", "text")):
         raise Refusal(422, "Invalid request.\n\nOnly 65535 characters are allowed; more were "
                       "supplied.")  # fmt: skip
-    if len(shown.get("annotations", [])) > MAX_ANNOTATIONS:
+    if len(shown.get("annotations", [])) > 50:
         raise Refusal(422, "Invalid request.\n\nNo more than 50 items are allowed.")
 
 
@@ -158,7 +155,7 @@ async def report_status(
     one = CommitStatus(hub.next_id(), pull.head_sha, context, state, description, by)
     repo.statuses.append(one)
     (head,) = await asyncio.to_thread(repo.git.read_commits, [one.sha])
-    events.send_status_event(hub, repo, one, commit(hub.url, repo, head, by))
+    events.send_status_event(hub, repo, one, commit(repo, head, by))
     await hub.wait_until_delivered()
     return one
 

@@ -29,18 +29,18 @@ NO_COMMIT = "0" * 40
 def send_issue_event(state: State, one: Issue, action: str, by: User, **more: Any) -> None:
     """Send `issues` with `action`, or `pull_request` for a pull request."""
     if isinstance(one, Pull):
-        shape = issue_json.pull(state.url, one, state.pull_facts(one))
+        shape = issue_json.pull(one, state.pull_facts(one))
         parts = {"number": one.number, "pull_request": shape, **more}
         emit(state, "pull_request", one.repo, by, {"action": action, **parts})
     else:
-        parts = {"issue": issue_json.issue(state.url, one), **more}
+        parts = {"issue": issue_json.issue(one), **more}
         emit(state, "issues", one.repo, by, {"action": action, **parts})
 
 
 def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: User) -> None:
     """Send `check_run`, created or completed."""
-    app = repository_json.app(state.url, state.app, repo.owner)
-    shape = check_run(state.url, repo, run, app)
+    app = repository_json.app(state.app, repo.owner)
+    shape = check_run(repo, run, app)
     app = shape["app"]
     shape["check_suite"] = {
         "id": run.suite.id,
@@ -49,7 +49,7 @@ def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: U
         "head_sha": run.head_sha,
         "status": run.status,
         "conclusion": run.conclusion,
-        "url": f"{repository_json.api_url(state.url, repo)}/check-suites/{run.suite.id}",
+        "url": f"{repo.api_url}/check-suites/{run.suite.id}",
         "before": None,
         "after": run.head_sha,
         "pull_requests": shape["pull_requests"],
@@ -63,10 +63,10 @@ def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: U
 def send_suite_event(state: State, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
     """Send `check_suite`, completed."""
     runs = [run for run in repo.check_runs if run.suite is suite]
-    app = repository_json.app(state.url, state.app, repo.owner)
-    app = check_run(state.url, repo, runs[0], app)["app"]
+    app = repository_json.app(state.app, repo.owner)
+    app = check_run(repo, runs[0], app)["app"]
     (head,) = repo.git.read_commits([suite.head_sha])
-    shape = check_suite(state.url, repo, suite, runs, head, app)
+    shape = check_suite(repo, suite, runs, head, app)
     emit(state, "check_suite", repo, by, {"action": action, "check_suite": shape})
 
 
@@ -77,7 +77,7 @@ def send_status_event(state: State, repo: Repo, one: CommitStatus, head: Json) -
         for name, sha in repo.git.list_refs("refs/heads/").items()
         if sha == one.sha
     ]
-    shape = status(state.url, repo, one)
+    shape = status(repo, one)
     payload = {
         **{key: shape[key] for key in ("id", "state", "description", "target_url", "context")},
         **{key: shape[key] for key in ("created_at", "updated_at", "avatar_url")},
@@ -89,7 +89,7 @@ def send_status_event(state: State, repo: Repo, one: CommitStatus, head: Json) -
     emit(state, "status", repo, one.author, payload)
 
 
-def push_payload(state: State, repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
+def push_payload(repo: Repo, ref: str, before: str, after: str, by: User) -> Json:
     """The payload of `push`: a branch or tag moved, or was created or deleted (SHA of zeros)."""
     created, deleted = before == NO_COMMIT, after == NO_COMMIT
     commits: list[Commit] = []
@@ -99,7 +99,7 @@ def push_payload(state: State, repo: Repo, ref: str, before: str, after: str, by
             after, without=base, limit=20
         )[::-1]  # fmt: skip
     head = repo.git.read_commits([after])[0] if not deleted else None
-    page = f"{state.url}/{repo.full_name}"
+    page = repo.page_url
     return {
         "ref": ref,
         "before": before,
@@ -120,7 +120,7 @@ def emit(state: State, event: str, repo: Repo, by: User, payload: Json) -> None:
     one = repo.installation
     if one is None or event not in state.app.events:
         return
-    shape = repository_json.repository(state.url, repo)
+    shape = repository_json.repository(repo)
     if event == "push":
         shape |= {
             "owner": {**shape["owner"], "name": repo.owner.login, "email": None},
@@ -135,7 +135,7 @@ def emit(state: State, event: str, repo: Repo, by: User, payload: Json) -> None:
         {
             **payload,
             "repository": shape,
-            "sender": repository_json.user(state.url, by),
+            "sender": repository_json.user(by),
             "installation": {"id": one.id, "node_id": node_id("MDIz", one.id)},
         },
     )
@@ -145,10 +145,10 @@ def send_installation_event(state: State, one: AppInstallation, action: str, by:
     """Send `installation`, created or deleted."""
     payload = {
         "action": action,
-        "installation": repository_json.installation(state.url, state.app, one),
+        "installation": repository_json.installation(state.app, one),
         "repositories": [repo_summary(repo) for repo in one.repos],
         "requester": None,
-        "sender": repository_json.user(state.url, by),
+        "sender": repository_json.user(by),
     }
     state.webhooks.send("installation", payload)
 
@@ -159,12 +159,12 @@ def send_selection_event(
     """Send `installation_repositories`: the account's owner changed the selection."""
     payload = {
         "action": "added" if added else "removed",
-        "installation": repository_json.installation(state.url, state.app, one),
+        "installation": repository_json.installation(state.app, one),
         "repository_selection": "selected",
         "repositories_added": [repo_summary(repo) for repo in added],
         "repositories_removed": [repo_summary(repo) for repo in removed],
         "requester": None,
-        "sender": repository_json.user(state.url, by),
+        "sender": repository_json.user(by),
     }
     state.webhooks.send("installation_repositories", payload)
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from capuchin_demo.hub.git_repository import ChangedFile, Commit, Entry, Signature
-from capuchin_demo.hub.repository_json import api_url, minimal_repository, user
+from capuchin_demo.hub.repository_json import minimal_repository, user
 from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Repo, User, node_id, stamp
 
 Json = dict[str, Any]
@@ -23,9 +23,9 @@ UNSIGNED: Json = {
 KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 
-def ref(url: str, repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
+def ref(repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
     """`git-ref`; `name` is full (`refs/heads/...`)."""
-    base = f"{api_url(url, repo)}/git"
+    base = f"{repo.api_url}/git"
     return {
         "ref": name,
         "node_id": node_id("REF", int(sha[:12], 16)),
@@ -34,10 +34,10 @@ def ref(url: str, repo: Repo, name: str, sha: str, kind: str = "commit") -> Json
     }
 
 
-def git_commit(url: str, repo: Repo, one: Commit) -> Json:
+def git_commit(repo: Repo, one: Commit) -> Json:
     """`git-commit`: the object itself."""
-    base = f"{api_url(url, repo)}/git"
-    page = f"{url}/{repo.full_name}/commit"
+    base = f"{repo.api_url}/git"
+    page = f"{repo.page_url}/commit"
     return {
         "sha": one.sha,
         "node_id": node_id("C", int(one.sha[:12], 16)),
@@ -54,11 +54,11 @@ def git_commit(url: str, repo: Repo, one: Commit) -> Json:
     }
 
 
-def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Json:
+def commit(repo: Repo, one: Commit, author: User | None = None) -> Json:
     """`commit`: as lists of commits show it. `author` is the account with the author's e-mail."""
-    base = f"{api_url(url, repo)}/commits"
-    page = f"{url}/{repo.full_name}/commit"
-    account = user(url, author) if author else None
+    base = f"{repo.api_url}/commits"
+    page = f"{repo.page_url}/commit"
+    account = user(author) if author else None
     return {
         "sha": one.sha,
         "node_id": node_id("C", int(one.sha[:12], 16)),
@@ -66,11 +66,11 @@ def commit(url: str, repo: Repo, one: Commit, author: User | None = None) -> Jso
         "html_url": f"{page}/{one.sha}",
         "comments_url": f"{base}/{one.sha}/comments",
         "commit": {
-            "url": f"{api_url(url, repo)}/git/commits/{one.sha}",
+            "url": f"{repo.api_url}/git/commits/{one.sha}",
             "author": _signature(one.author),
             "committer": _signature(one.committer),
             "message": one.message.rstrip("\n"),
-            "tree": {"sha": one.tree, "url": f"{api_url(url, repo)}/git/trees/{one.tree}"},
+            "tree": {"sha": one.tree, "url": f"{repo.api_url}/git/trees/{one.tree}"},
             "comment_count": 0,
             "verification": UNSIGNED,
         },
@@ -94,9 +94,9 @@ def simple_commit(one: Commit) -> Json:
     }
 
 
-def tree(url: str, repo: Repo, sha: str, entries: list[Entry]) -> Json:
+def tree(repo: Repo, sha: str, entries: list[Entry]) -> Json:
     """`git-tree`."""
-    base = f"{api_url(url, repo)}/git"
+    base = f"{repo.api_url}/git"
     return {
         "sha": sha,
         "url": f"{base}/trees/{sha}",
@@ -115,31 +115,31 @@ def tree(url: str, repo: Repo, sha: str, entries: list[Entry]) -> Json:
     }
 
 
-def blob(url: str, repo: Repo, sha: str, content: bytes) -> Json:
+def blob(repo: Repo, sha: str, content: bytes) -> Json:
     """`blob`, always base64."""
     return {
         "sha": sha,
         "node_id": node_id("B", int(sha[:12], 16)),
         "size": len(content),
-        "url": f"{api_url(url, repo)}/git/blobs/{sha}",
+        "url": f"{repo.api_url}/git/blobs/{sha}",
         "content": wrap_base64(content),
         "encoding": "base64",
     }
 
 
-def branch(url: str, repo: Repo, name: str, sha: str) -> Json:
+def branch(repo: Repo, name: str, sha: str) -> Json:
     """`short-branch`."""
-    target = {"sha": sha, "url": f"{api_url(url, repo)}/commits/{sha}"}
+    target = {"sha": sha, "url": f"{repo.api_url}/commits/{sha}"}
     return {"name": name, "commit": target, "protected": False}
 
 
-def full_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
+def full_branch(repo: Repo, name: str, head: Commit) -> Json:
     """`branch-with-protection`; nothing is protected here."""
-    here = f"{api_url(url, repo)}/branches/{quote(name)}"
+    here = f"{repo.api_url}/branches/{quote(name)}"
     return {
         "name": name,
-        "commit": commit(url, repo, head),
-        "_links": {"self": here, "html": f"{url}/{repo.full_name}/tree/{quote(name)}"},
+        "commit": commit(repo, head),
+        "_links": {"self": here, "html": f"{repo.page_url}/tree/{quote(name)}"},
         "protected": False,
         "protection": {
             "enabled": False,
@@ -149,13 +149,13 @@ def full_branch(url: str, repo: Repo, name: str, head: Commit) -> Json:
     }
 
 
-def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Json:
+def content(repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Json:
     """`content-file` with `data`, else one entry of `content-directory`."""
     path, name = quote(entry.path), quote(rev, safe="")
-    here = f"{api_url(url, repo)}/contents/{path}?ref={name}"
+    here = f"{repo.api_url}/contents/{path}?ref={name}"
     kind = "symlink" if entry.mode == "120000" else KINDS[entry.kind]
-    page = f"{url}/{repo.full_name}/{'tree' if kind == 'dir' else 'blob'}/{name}/{path}"
-    git = f"{api_url(url, repo)}/git/{'trees' if kind == 'dir' else 'blobs'}/{entry.sha}"
+    page = f"{repo.page_url}/{'tree' if kind == 'dir' else 'blob'}/{name}/{path}"
+    git = f"{repo.api_url}/git/{'trees' if kind == 'dir' else 'blobs'}/{entry.sha}"
     shape: Json = {
         "name": entry.name,
         "path": entry.path,
@@ -164,7 +164,7 @@ def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = N
         "url": here,
         "html_url": page,
         "git_url": git,
-        "download_url": None if kind == "dir" else f"{url}/{repo.full_name}/raw/{name}/{path}",
+        "download_url": None if kind == "dir" else f"{repo.page_url}/raw/{name}/{path}",
         "type": kind,
         "_links": {"self": here, "git": git, "html": page},
     }
@@ -173,7 +173,7 @@ def content(url: str, repo: Repo, entry: Entry, rev: str, data: bytes | None = N
     return shape
 
 
-def diff_entry(url: str, repo: Repo, one: ChangedFile, sha: str) -> Json:
+def diff_entry(repo: Repo, one: ChangedFile, sha: str) -> Json:
     """`diff-entry`; `sha` is the commit that contains the file."""
     path = quote(one.path)
     return {
@@ -183,9 +183,9 @@ def diff_entry(url: str, repo: Repo, one: ChangedFile, sha: str) -> Json:
         "additions": one.additions,
         "deletions": one.deletions,
         "changes": one.additions + one.deletions,
-        "blob_url": f"{url}/{repo.full_name}/blob/{sha}/{path}",
-        "raw_url": f"{url}/{repo.full_name}/raw/{sha}/{path}",
-        "contents_url": f"{api_url(url, repo)}/contents/{path}?ref={sha}",
+        "blob_url": f"{repo.page_url}/blob/{sha}/{path}",
+        "raw_url": f"{repo.page_url}/raw/{sha}/{path}",
+        "contents_url": f"{repo.api_url}/contents/{path}?ref={sha}",
         **({"patch": one.patch} if one.patch else {}),
         **({"previous_filename": one.before} if one.before else {}),
     }
@@ -201,10 +201,10 @@ def _signature(one: Signature) -> Json:
     return {"name": one.name, "email": one.email, "date": stamp(one.at)}
 
 
-def check_run(url: str, repo: Repo, one: CheckRun, app: Json) -> Json:
+def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
-    here = f"{api_url(url, repo)}/check-runs/{one.id}"
-    page = f"{url}/{repo.full_name}/runs/{one.id}"
+    here = f"{repo.api_url}/check-runs/{one.id}"
+    page = f"{repo.page_url}/runs/{one.id}"
     if one.app:
         app = {**app, "id": app["id"] + 1, "slug": one.app, "name": one.app}
     return {
@@ -229,16 +229,14 @@ def check_run(url: str, repo: Repo, one: CheckRun, app: Json) -> Json:
         },
         "check_suite": {"id": one.suite.id},
         "app": app,
-        "pull_requests": _pull_references(url, repo, one.head_sha),
+        "pull_requests": _pull_references(repo, one.head_sha),
     }
 
 
-def check_suite(
-    url: str, repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit, app: Json
-) -> Json:
+def check_suite(repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit, app: Json) -> Json:
     """`check-suite`; its state follows from its runs."""
     done = bool(runs) and all(run.status == "completed" for run in runs)
-    here = f"{api_url(url, repo)}/check-suites/{one.id}"
+    here = f"{repo.api_url}/check-suites/{one.id}"
     branch = next((p.head_ref for p in repo.pulls if p.head_sha == one.head_sha), None)
     return {
         "id": one.id,
@@ -250,9 +248,9 @@ def check_suite(
         "url": here,
         "before": head.parents[0] if head.parents else None,
         "after": one.head_sha,
-        "pull_requests": _pull_references(url, repo, one.head_sha),
+        "pull_requests": _pull_references(repo, one.head_sha),
         "app": app,
-        "repository": minimal_repository(url, repo),
+        "repository": minimal_repository(repo),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "head_commit": simple_commit(head),
@@ -267,14 +265,14 @@ def _suite_conclusion(runs: list[CheckRun]) -> str:
     return next((word for word in order if word in reached), "success")
 
 
-def _pull_references(url: str, repo: Repo, sha: str) -> list[Json]:
+def _pull_references(repo: Repo, sha: str) -> list[Json]:
     """Pull requests of the commit. GitHub omits those from forks."""
-    base = {"id": repo.id, "url": api_url(url, repo), "name": repo.name}
+    base = {"id": repo.id, "url": repo.api_url, "name": repo.name}
     return [
         {
             "id": pull.id,
             "number": pull.number,
-            "url": f"{api_url(url, repo)}/pulls/{pull.number}",
+            "url": f"{repo.api_url}/pulls/{pull.number}",
             "head": {"ref": pull.head_ref, "sha": pull.head_sha, "repo": base},
             "base": {"ref": pull.base_ref, "sha": pull.base_sha, "repo": base},
         }
@@ -283,11 +281,11 @@ def _pull_references(url: str, repo: Repo, sha: str) -> list[Json]:
     ]
 
 
-def status(url: str, repo: Repo, one: CommitStatus) -> Json:
+def status(repo: Repo, one: CommitStatus) -> Json:
     """`simple-commit-status`."""
     return {
-        "url": f"{api_url(url, repo)}/statuses/{one.sha}",
-        "avatar_url": f"{url}/{one.author.login}.png",
+        "url": f"{repo.api_url}/statuses/{one.sha}",
+        "avatar_url": f"{one.author.site.url}/{one.author.login}.png",
         "id": one.id,
         "node_id": node_id("SC", one.id),
         "state": one.state,
@@ -299,17 +297,15 @@ def status(url: str, repo: Repo, one: CommitStatus) -> Json:
     }
 
 
-def status_summary(
-    url: str, repo: Repo, sha: str, shown: list[Json], total: int, state: str
-) -> Json:
+def status_summary(repo: Repo, sha: str, shown: list[Json], total: int, state: str) -> Json:
     """`combined-commit-status`; `shown` is one page of `total` statuses."""
-    here = f"{api_url(url, repo)}/commits/{sha}"
+    here = f"{repo.api_url}/commits/{sha}"
     return {
         "state": state,
         "statuses": shown,
         "sha": sha,
         "total_count": total,
-        "repository": minimal_repository(url, repo),
+        "repository": minimal_repository(repo),
         "commit_url": here,
         "url": f"{here}/status",
     }

@@ -32,7 +32,7 @@ class LocalHub(State):
             if enterprise:
                 address = address.replace(host, enterprise, 1)
                 self.webhooks.enterprise_host = enterprise
-            self.url = address
+            self.site.url = address
             try:
                 yield address
             finally:

@@ -104,19 +104,13 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=20))
 
 
-TAGS = frozenset(
-    [
-        "a", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt",
-        "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p",
-        "pre", "s", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th",
-        "thead", "tr", "ul",
-    ]
-)  # fmt: skip
+TAGS = {
+    "a", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt",
+    "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p",
+    "pre", "s", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th",
+    "thead", "tr", "ul",
+}  # fmt: skip
 """No images, frames, forms, scripts or styles: a page loads no external content."""
-ATTRIBUTES = {"a": {"href", "title"}, "details": {"open"}, "ol": {"start"}}
-LINKS = frozenset({"http", "https", "mailto"})
-
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 PATHS = re.compile(
@@ -271,9 +265,9 @@ def render_markdown(text: str, repo: Repo | None = None) -> str:
     html = parser.renderer.render(tokens, parser.options, {})
     return nh3.clean(
         html,
-        tags=set(TAGS),
-        attributes={tag: set(names) for tag, names in ATTRIBUTES.items()},
-        url_schemes=set(LINKS),
+        tags=TAGS,
+        attributes={"a": {"href", "title"}, "details": {"open"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
 
@@ -286,7 +280,7 @@ def _link_references(tokens: list[Token], repo: Repo) -> list[Token]:
         if token.type != "text" or depth:
             linked.append(token)
             continue
-        for place, part in enumerate(_REFERENCE.split(token.content)):
+        for place, part in enumerate(re.split(r"(?<![\w&/])#(\d{1,9})\b", token.content)):
             issue = repo.issues.get(int(part)) if place % 2 else None
             shown = Token("text", "", 0, content=f"#{part}" if place % 2 else part)
             if issue is None:
@@ -295,6 +289,3 @@ def _link_references(tokens: list[Token], repo: Repo) -> list[Token]:
                 opened = Token("link_open", "a", 1, attrs={"href": f"/{issue.html_path}"})
                 linked += [opened, shown, Token("link_close", "a", -1)]
     return linked
-
-
-_REFERENCE = re.compile(r"(?<![\w&/])#(\d{1,9})\b")

@@ -22,6 +22,7 @@ from capuchin_demo.hub.state import (
     Label,
     Pull,
     Repo,
+    Site,
     User,
     Visitor,
     now,
@@ -43,7 +44,7 @@ class State:
 
     def __init__(self, root: Path, webhook_secret: str, app: AppIdentity) -> None:
         self.root = root.resolve()
-        self.url = "http://localhub.invalid"
+        self.site = Site("http://localhub.invalid")
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}
         self.installations: dict[int, AppInstallation] = {}
@@ -64,12 +65,19 @@ class State:
         self._last_id = 1000
         self.switch_app(app, webhook_secret)
 
+    @property
+    def url(self) -> str:
+        """The hub's address."""
+        return self.site.url
+
     def switch_app(self, app: AppIdentity, webhook_secret: str) -> None:
         """Replace the App of this hub: there is one at a time."""
         self.app = app
         self.tokens = Tokens(app)
         self.webhooks = Webhooks(webhook_secret, app.app_id)
-        self.bot = self.users[app.bot_login.lower()] = User(self.next_id(), app.bot_login, "Bot")
+        self.bot = self.users[app.bot_login.lower()] = User(
+            self.site, self.next_id(), app.bot_login, "Bot"
+        )
 
     def next_id(self) -> int:
         """A new id; ids are unique across all kinds of objects."""
@@ -129,7 +137,8 @@ class State:
             return known
         if not LOGIN.fullmatch(login):
             raise ValueError(f"{login!r} is no login: letters, digits and hyphens, at most 39")
-        account = User(self.next_id(), login, "Organization" if organization else "User")
+        kind = "Organization" if organization else "User"
+        account = User(self.site, self.next_id(), login, kind)
         self.users[login.lower()] = account
         return account
 

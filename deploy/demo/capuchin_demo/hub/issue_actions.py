@@ -10,8 +10,6 @@ from capuchin_demo.hub.faults import Refusal, custom_error, invalid
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Comment, Issue, Reaction, Repo, User, now
 
-LONGEST_TITLE = 256
-LONGEST_BODY = 65_536
 LONGEST_LABEL = 50
 
 
@@ -23,7 +21,7 @@ def check_title(title: str, resource: str = "Issue") -> None:
     """
     if not title.strip():
         raise invalid(resource, "title", "missing_field")
-    if len(title) > LONGEST_TITLE:
+    if len(title) > 256:
         raise custom_error(resource, "title is too long (maximum is 256 characters)")
 
 
@@ -33,7 +31,7 @@ def check_body(body: str | None, resource: str = "Issue") -> None:
     Raises:
         Refusal: it is (422).
     """
-    if body is not None and len(body) > LONGEST_BODY:
+    if body is not None and len(body) > 65_536:
         raise custom_error(resource, "body is too long (maximum is 65536 characters)")
 
 
@@ -126,7 +124,7 @@ def add_labels(state: State, issue: Issue, names: Iterable[str], by: User) -> No
         issue.add_to_timeline(
             by, f"added the label {label.name}", event="labeled", label=label.name
         )
-        shape = repository_json.label(state.url, issue.repo, label)
+        shape = repository_json.label(issue.repo, label)
         events.send_issue_event(state, issue, "labeled", by, label=shape)
 
 
@@ -143,7 +141,7 @@ def remove_label(state: State, issue: Issue, name: str, by: User) -> None:
     issue.add_to_timeline(
         by, f"removed the label {label.name}", event="unlabeled", label=label.name
     )
-    shape = repository_json.label(state.url, issue.repo, label)
+    shape = repository_json.label(issue.repo, label)
     events.send_issue_event(state, issue, "unlabeled", by, label=shape)
 
 
@@ -160,9 +158,7 @@ def assign(state: State, issue: Issue, user: User, by: User) -> None:
     if user not in issue.assignees:
         issue.assignees.append(user)
         issue.add_to_timeline(by, f"assigned {user.login}")
-        events.send_issue_event(
-            state, issue, "assigned", by, assignee=repository_json.user(state.url, user)
-        )
+        events.send_issue_event(state, issue, "assigned", by, assignee=repository_json.user(user))
 
 
 def unassign(state: State, issue: Issue, user: User, by: User) -> None:
@@ -170,9 +166,7 @@ def unassign(state: State, issue: Issue, user: User, by: User) -> None:
     if user in issue.assignees:
         issue.assignees.remove(user)
         issue.add_to_timeline(by, f"unassigned {user.login}")
-        events.send_issue_event(
-            state, issue, "unassigned", by, assignee=repository_json.user(state.url, user)
-        )
+        events.send_issue_event(state, issue, "unassigned", by, assignee=repository_json.user(user))
 
 
 def delete_issue(state: State, issue: Issue, by: User) -> None:
@@ -188,8 +182,8 @@ def transfer_issue(state: State, issue: Issue, to: Repo, by: User) -> Issue:
     moved = Issue(state.next_id(), to.last_number, to, issue.title, issue.body, issue.author)
     to.issues[moved.number] = moved
     changes = {
-        "new_issue": issue_json.issue(state.url, moved),
-        "new_repository": repository_json.repository(state.url, to),
+        "new_issue": issue_json.issue(moved),
+        "new_repository": repository_json.repository(to),
     }
     del issue.repo.issues[issue.number]
     events.send_issue_event(state, issue, "transferred", by, changes=changes)
@@ -260,8 +254,8 @@ def _check_comment_body(body: str) -> None:
 def _emit(state: State, comment: Comment, action: str, by: User, **more: object) -> None:
     payload = {
         "action": action,
-        "issue": issue_json.issue(state.url, comment.issue),
-        "comment": issue_json.comment(state.url, comment),
+        "issue": issue_json.issue(comment.issue),
+        "comment": issue_json.comment(comment),
         **more,
     }
     events.emit(state, "issue_comment", comment.issue.repo, by, payload)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capuchin_demo.hub import repository_json
-from capuchin_demo.hub.repository_json import api_url, association, repository, user
+from capuchin_demo.hub.repository_json import association, repository, user
 from capuchin_demo.hub.state import (
     Comment,
     Issue,
@@ -24,62 +24,62 @@ from capuchin_demo.hub.state import (
 Json = dict[str, Any]
 
 
-def issue(url: str, one: Issue) -> Json:
+def issue(one: Issue) -> Json:
     """`issue`; for a pull request too, as the issues API shows it."""
     repo = one.repo
-    api = f"{repository_json.api_url(url, repo)}/issues/{one.number}"
+    api = f"{repo.api_url}/issues/{one.number}"
     return {
         "id": one.id,
         "node_id": node_id("I", one.id),
         "url": api,
-        "repository_url": repository_json.api_url(url, repo),
+        "repository_url": repo.api_url,
         "labels_url": f"{api}/labels{{/name}}",
         "comments_url": f"{api}/comments",
         "events_url": f"{api}/events",
-        "html_url": f"{url}/{one.html_path}",
+        "html_url": one.page_url,
         "number": one.number,
         "state": one.state,
         "state_reason": one.state_reason,
         "title": one.title,
         "body": one.body,
-        "user": user(url, one.author),
-        "labels": labels(url, one),
-        "assignee": user(url, one.assignees[0]) if one.assignees else None,
-        "assignees": [user(url, account) for account in one.assignees],
+        "user": user(one.author),
+        "labels": labels(one),
+        "assignee": user(one.assignees[0]) if one.assignees else None,
+        "assignees": [user(account) for account in one.assignees],
         "milestone": None,
         "locked": one.locked,
         "active_lock_reason": None,
         "comments": len(one.comments),
         "closed_at": stamp(one.closed_at) if one.closed_at else None,
-        "closed_by": user(url, one.closed_by) if one.closed_by else None,
+        "closed_by": user(one.closed_by) if one.closed_by else None,
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "author_association": association(repo.role_of(one.author)),
         "reactions": reaction_rollup(f"{api}/reactions", one.reactions),
         "timeline_url": f"{api}/timeline",
         "performed_via_github_app": None,
-        **(_pull_fields(url, one) if isinstance(one, Pull) else {}),
+        **(_pull_fields(one) if isinstance(one, Pull) else {}),
     }
 
 
-def labels(url: str, one: Issue) -> list[Json]:
+def labels(one: Issue) -> list[Json]:
     """The labels in the order in which they were added."""
     found = (one.repo.labels[name.lower()] for name in one.labels)
-    return [repository_json.label(url, one.repo, label) for label in found]
+    return [repository_json.label(one.repo, label) for label in found]
 
 
-def comment(url: str, one: Comment) -> Json:
+def comment(one: Comment) -> Json:
     """`issue-comment`."""
     repo = one.issue.repo
-    api = f"{repository_json.api_url(url, repo)}/issues/comments/{one.id}"
+    api = f"{repo.api_url}/issues/comments/{one.id}"
     return {
         "id": one.id,
         "node_id": node_id("IC", one.id),
         "url": api,
-        "html_url": f"{url}/{one.issue.html_path}#issuecomment-{one.id}",
-        "issue_url": f"{repository_json.api_url(url, repo)}/issues/{one.issue.number}",
+        "html_url": f"{one.issue.page_url}#issuecomment-{one.id}",
+        "issue_url": f"{repo.api_url}/issues/{one.issue.number}",
         "body": one.body,
-        "user": user(url, one.author),
+        "user": user(one.author),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
         "author_association": association(repo.role_of(one.author)),
@@ -88,26 +88,26 @@ def comment(url: str, one: Comment) -> Json:
     }
 
 
-def reaction(url: str, one: Reaction) -> Json:
+def reaction(one: Reaction) -> Json:
     """`reaction`."""
     return {
         "id": one.id,
         "node_id": node_id("REA", one.id),
-        "user": user(url, one.user),
+        "user": user(one.user),
         "content": one.content,
         "created_at": stamp(one.created_at),
     }
 
 
-def label_event(url: str, one: Issue, entry: TimelineEntry) -> Json:
+def label_event(one: Issue, entry: TimelineEntry) -> Json:
     """`issue-event-for-issue` for an added or removed label."""
     number = one.timeline.index(entry) + one.id * 1000
     label = one.repo.labels[entry.label.lower()]
     return {
         "id": number,
         "node_id": node_id("LE", number),
-        "url": f"{repository_json.api_url(url, one.repo)}/issues/events/{number}",
-        "actor": user(url, entry.actor),
+        "url": f"{one.repo.api_url}/issues/events/{number}",
+        "actor": user(entry.actor),
         "event": entry.event,
         "commit_id": None,
         "commit_url": None,
@@ -117,12 +117,12 @@ def label_event(url: str, one: Issue, entry: TimelineEntry) -> Json:
     }
 
 
-def cross_reference(url: str, by: Issue) -> Json:
+def cross_reference(by: Issue) -> Json:
     """`timeline-cross-referenced-event`: `by` mentions the issue."""
-    source = {**issue(url, by), "repository": repository_json.repository(url, by.repo)}
+    source = {**issue(by), "repository": repository_json.repository(by.repo)}
     return {
         "event": "cross-referenced",
-        "actor": user(url, by.author),
+        "actor": user(by.author),
         "created_at": stamp(by.created_at),
         "updated_at": stamp(by.created_at),
         "source": {"type": "issue", "issue": source},
@@ -134,10 +134,10 @@ def reaction_rollup(api: str, reactions: list[Reaction]) -> Json:
     return {"url": api, "total_count": len(reactions), **reaction_counts(reactions)}
 
 
-def _pull_fields(url: str, one: Pull) -> Json:
-    page = f"{url}/{one.html_path}"
+def _pull_fields(one: Pull) -> Json:
+    page = one.page_url
     links = {
-        "url": f"{repository_json.api_url(url, one.repo)}/pulls/{one.number}",
+        "url": f"{one.repo.api_url}/pulls/{one.number}",
         "html_url": page,
         "diff_url": f"{page}.diff",
         "patch_url": f"{page}.patch",
@@ -164,11 +164,11 @@ class PullFacts:
     mergeable: bool | None
 
 
-def simple_pull(url: str, one: Pull) -> Json:
+def simple_pull(one: Pull) -> Json:
     """`pull-request-simple`, as in lists."""
-    here = f"{api_url(url, one.repo)}/pulls/{one.number}"
-    page = f"{url}/{one.html_path}"
-    shared = issue(url, one)
+    here = f"{one.repo.api_url}/pulls/{one.number}"
+    page = one.page_url
+    shared = issue(one)
     kept = (
         "number", "state", "title", "body", "user", "labels", "assignee", "assignees", "milestone",
         "locked", "active_lock_reason", "closed_at", "created_at", "updated_at", "comments_url",
@@ -185,31 +185,31 @@ def simple_pull(url: str, one: Pull) -> Json:
         "issue_url": shared["url"],
         "commits_url": f"{here}/commits",
         "review_comments_url": f"{here}/comments",
-        "review_comment_url": f"{api_url(url, one.repo)}/pulls/comments{{/number}}",
-        "statuses_url": f"{api_url(url, one.repo)}/statuses/{one.head_sha}",
+        "review_comment_url": f"{one.repo.api_url}/pulls/comments{{/number}}",
+        "statuses_url": f"{one.repo.api_url}/statuses/{one.head_sha}",
         "draft": one.draft,
         "merged_at": stamp(one.merged_at) if one.merged_at else None,
         "merge_commit_sha": one.merge_commit_sha,
-        "requested_reviewers": [user(url, account) for account in one.requested_reviewers],
+        "requested_reviewers": [user(account) for account in one.requested_reviewers],
         "requested_teams": [],
-        "head": _branch_end(url, one.fork or one.repo, one.head_ref, one.head_sha),
-        "base": _branch_end(url, one.repo, one.base_ref, one.base_sha),
-        "_links": _links(url, one),
+        "head": _branch_end(one.fork or one.repo, one.head_ref, one.head_sha),
+        "base": _branch_end(one.repo, one.base_ref, one.base_sha),
+        "_links": _links(one),
         "auto_merge": None,
     }
 
 
-def pull(url: str, one: Pull, facts: PullFacts) -> Json:
+def pull(one: Pull, facts: PullFacts) -> Json:
     """`pull-request`, as for a single one."""
     merged = one.merged_at is not None
     state = {True: "clean", False: "dirty", None: "unknown"}[facts.mergeable]
     return {
-        **simple_pull(url, one),
+        **simple_pull(one),
         "merged": merged,
         "mergeable": None if merged else facts.mergeable,
         "rebaseable": None if merged else facts.mergeable,
         "mergeable_state": "unknown" if merged else "draft" if one.draft else state,
-        "merged_by": user(url, one.merged_by) if one.merged_by else None,
+        "merged_by": user(one.merged_by) if one.merged_by else None,
         "comments": len(one.comments),
         "review_comments": sum(len(review.comments) for review in one.reviews),
         "maintainer_can_modify": one.maintainer_can_modify,
@@ -220,15 +220,15 @@ def pull(url: str, one: Pull, facts: PullFacts) -> Json:
     }
 
 
-def review(url: str, one: Pull, submission: Review) -> Json:
+def review(one: Pull, submission: Review) -> Json:
     """`pull-request-review`."""
-    here = f"{api_url(url, one.repo)}/pulls/{one.number}"
-    page = f"{url}/{one.html_path}#pullrequestreview-{submission.id}"
+    here = f"{one.repo.api_url}/pulls/{one.number}"
+    page = f"{one.page_url}#pullrequestreview-{submission.id}"
     submitted = {"submitted_at": stamp(submission.submitted_at)} if submission.submitted_at else {}
     return {
         "id": submission.id,
         "node_id": node_id("PRR", submission.id),
-        "user": user(url, submission.author),
+        "user": user(submission.author),
         "body": submission.body,
         "state": submission.state,
         "html_url": page,
@@ -240,11 +240,11 @@ def review(url: str, one: Pull, submission: Review) -> Json:
     }
 
 
-def review_comment(url: str, one: Pull, comment: ReviewComment) -> Json:
+def review_comment(one: Pull, comment: ReviewComment) -> Json:
     """`pull-request-review-comment`."""
-    pulls = f"{api_url(url, one.repo)}/pulls"
+    pulls = f"{one.repo.api_url}/pulls"
     here = f"{pulls}/comments/{comment.id}"
-    page = f"{url}/{one.html_path}#discussion_r{comment.id}"
+    page = f"{one.page_url}#discussion_r{comment.id}"
     commit = comment.review.commit_id
     return {
         "id": comment.id,
@@ -264,7 +264,7 @@ def review_comment(url: str, one: Pull, comment: ReviewComment) -> Json:
         "subject_type": "line",
         "commit_id": commit,
         "original_commit_id": commit,
-        "user": user(url, comment.review.author),
+        "user": user(comment.review.author),
         "body": comment.body,
         "created_at": stamp(comment.created_at),
         "updated_at": stamp(comment.created_at),
@@ -281,22 +281,22 @@ def review_comment(url: str, one: Pull, comment: ReviewComment) -> Json:
     }
 
 
-def _branch_end(url: str, repo: Repo, ref: str, sha: str) -> Json:
+def _branch_end(repo: Repo, ref: str, sha: str) -> Json:
     return {
         "label": f"{repo.owner.login}:{ref}",
         "ref": ref,
         "sha": sha,
-        "user": user(url, repo.owner),
-        "repo": repository(url, repo),
+        "user": user(repo.owner),
+        "repo": repository(repo),
     }
 
 
-def _links(url: str, one: Pull) -> Json:
-    base = api_url(url, one.repo)
+def _links(one: Pull) -> Json:
+    base = one.repo.api_url
     here = f"{base}/pulls/{one.number}"
     links = {
         "self": here,
-        "html": f"{url}/{one.html_path}",
+        "html": one.page_url,
         "issue": f"{base}/issues/{one.number}",
         "comments": f"{base}/issues/{one.number}/comments",
         "review_comments": f"{here}/comments",

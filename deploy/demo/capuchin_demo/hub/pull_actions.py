@@ -28,7 +28,7 @@ async def announce_ref_changes(
         if old == new or not ref.startswith(("refs/heads/", "refs/tags/")):
             continue
         repo.pushed_at = now()
-        payload = await asyncio.to_thread(events.push_payload, state, repo, ref, old, new, by)
+        payload = await asyncio.to_thread(events.push_payload, repo, ref, old, new, by)
         events.emit(state, "push", repo, by, payload)
         if ref.startswith("refs/heads/"):
             await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
@@ -132,7 +132,7 @@ def request_reviewers(state: State, pull: Pull, users: list[User], by: User) -> 
         if user not in pull.requested_reviewers:
             pull.requested_reviewers.append(user)
             pull.add_to_timeline(by, f"requested a review from {user.login}")
-            shape = repository_json.user(state.url, user)
+            shape = repository_json.user(user)
             events.send_issue_event(state, pull, "review_requested", by, requested_reviewer=shape)
 
 
@@ -151,18 +151,18 @@ def add_review(state: State, pull: Pull, review: Review) -> None:
         return
     review.submitted_at = now()
     pull.add_to_timeline(review.author, f"reviewed: {review.state.replace('_', ' ').lower()}")
-    shape = issue_json.review(state.url, pull, review)
+    shape = issue_json.review(pull, review)
     payload = {
         "action": "submitted",
         "review": {**shape, "state": review.state.lower()},
-        "pull_request": issue_json.simple_pull(state.url, pull),
+        "pull_request": issue_json.simple_pull(pull),
     }
     events.emit(state, "pull_request_review", pull.repo, review.author, payload)
     for comment in review.comments:
         payload = {
             "action": "created",
-            "comment": issue_json.review_comment(state.url, pull, comment),
-            "pull_request": issue_json.simple_pull(state.url, pull),
+            "comment": issue_json.review_comment(pull, comment),
+            "pull_request": issue_json.simple_pull(pull),
         }
         events.emit(state, "pull_request_review_comment", pull.repo, review.author, payload)
 

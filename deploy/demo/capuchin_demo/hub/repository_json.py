@@ -13,8 +13,9 @@ Json = dict[str, Any]
 CREATED = "2020-01-01T00:00:00Z"
 
 
-def user(url: str, account: User) -> Json:
+def user(account: User) -> Json:
     """`simple-user`."""
+    url = account.site.url
     api = f"{url}/api/v3/users/{quote(account.login)}"
     page = f"apps/{account.login.removesuffix('[bot]')}" if account.type == "Bot" else account.login
     return {
@@ -39,11 +40,11 @@ def user(url: str, account: User) -> Json:
     }
 
 
-def public_user(url: str, account: User) -> Json:
+def public_user(account: User) -> Json:
     """`public-user`, the response of `GET /users/{name}`."""
     unknown = ("company", "location", "email", "hireable", "bio", "twitter_username")
     return {
-        **user(url, account),
+        **user(account),
         **dict.fromkeys(unknown),
         "user_view_type": "public",
         "name": account.login,
@@ -57,18 +58,19 @@ def public_user(url: str, account: User) -> Json:
     }
 
 
-def app(url: str, identity: AppIdentity, owner: User) -> Json:
+def app(identity: AppIdentity, owner: User) -> Json:
     """`integration`."""
+    page = f"{owner.site.url}/apps/{identity.slug}"
     return {
         "id": identity.app_id,
         "slug": identity.slug,
         "client_id": f"Iv23li{identity.app_id:014d}",
         "node_id": node_id("A", identity.app_id),
-        "owner": user(url, owner),
+        "owner": user(owner),
         "name": identity.slug,
         "description": "",
-        "external_url": f"{url}/apps/{identity.slug}",
-        "html_url": f"{url}/apps/{identity.slug}",
+        "external_url": page,
+        "html_url": page,
         "created_at": CREATED,
         "updated_at": CREATED,
         "permissions": dict(identity.permissions),
@@ -76,13 +78,14 @@ def app(url: str, identity: AppIdentity, owner: User) -> Json:
     }
 
 
-def installation(url: str, identity: AppIdentity, one: AppInstallation) -> Json:
+def installation(identity: AppIdentity, one: AppInstallation) -> Json:
     """`installation`."""
+    url = one.account.site.url
     api = f"{url}/api/v3"
     return {
         "id": one.id,
         "client_id": f"Iv23li{identity.app_id:014d}",
-        "account": user(url, one.account),
+        "account": user(one.account),
         "repository_selection": "selected",
         "access_tokens_url": f"{api}/app/installations/{one.id}/access_tokens",
         "repositories_url": f"{api}/installation/repositories",
@@ -154,22 +157,17 @@ LINKS = {
 COUNTS = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
 
 
-def api_url(url: str, repo: Repo) -> str:
-    """The address of the repository in the REST API."""
-    return f"{url}/api/v3/repos/{repo.full_name}"
-
-
-def minimal_repository(url: str, repo: Repo) -> Json:
+def minimal_repository(repo: Repo) -> Json:
     """`minimal-repository`."""
-    base = api_url(url, repo)
+    base = repo.api_url
     return {
         "id": repo.id,
         "node_id": node_id("R", repo.id),
         "name": repo.name,
         "full_name": repo.full_name,
         "private": repo.private,
-        "owner": user(url, repo.owner),
-        "html_url": f"{url}/{repo.full_name}",
+        "owner": user(repo.owner),
+        "html_url": repo.page_url,
         "description": repo.description,
         "fork": False,
         "url": base,
@@ -177,14 +175,15 @@ def minimal_repository(url: str, repo: Repo) -> Json:
     }
 
 
-def repository(url: str, repo: Repo) -> Json:
+def repository(repo: Repo) -> Json:
     """`repository`, as in lists, pull requests and webhooks."""
-    page = f"{url}/{repo.full_name}"
+    page = repo.page_url
+    host = repo.owner.site.url.split("//")[1]
     still_open = sum(issue.state == "open" for issue in repo.issues.values())
     return {
-        **minimal_repository(url, repo),
-        "git_url": f"git://{url.split('//')[1]}/{repo.full_name}.git",
-        "ssh_url": f"git@{url.split('//')[1]}:{repo.full_name}.git",
+        **minimal_repository(repo),
+        "git_url": f"git://{host}/{repo.full_name}.git",
+        "ssh_url": f"git@{host}:{repo.full_name}.git",
         "clone_url": f"{page}.git",
         "svn_url": page,
         "mirror_url": None,
@@ -214,17 +213,17 @@ def repository(url: str, repo: Repo) -> Json:
     }
 
 
-def full_repository(url: str, repo: Repo) -> Json:
+def full_repository(repo: Repo) -> Json:
     """`full-repository`, the response of `GET /repos/{owner}/{repo}`."""
-    return {**repository(url, repo), "network_count": 0, "subscribers_count": 0}
+    return {**repository(repo), "network_count": 0, "subscribers_count": 0}
 
 
-def label(url: str, repo: Repo, one: Label) -> Json:
+def label(repo: Repo, one: Label) -> Json:
     """`label`."""
     return {
         "id": one.id,
         "node_id": node_id("LA", one.id),
-        "url": f"{api_url(url, repo)}/labels/{quote(one.name, safe='')}",
+        "url": f"{repo.api_url}/labels/{quote(one.name, safe='')}",
         "name": one.name,
         "color": one.color,
         "default": one.name in DEFAULT_LABELS,
@@ -232,7 +231,7 @@ def label(url: str, repo: Repo, one: Label) -> Json:
     }
 
 
-def permission(url: str, repo: Repo, account: User) -> Json:
+def permission(repo: Repo, account: User) -> Json:
     """`repository-collaborator-permission`: the old four levels, and the role."""
     role = repo.role_of(account)
     coarse = {"maintain": "write", "triage": "read"}.get(role, role)
@@ -241,7 +240,7 @@ def permission(url: str, repo: Repo, account: User) -> Json:
         "permission": coarse,
         "role_name": role,
         "user": {
-            **user(url, account),
+            **user(account),
             "permissions": {
                 "pull": rank >= 1,
                 "triage": rank >= 2,

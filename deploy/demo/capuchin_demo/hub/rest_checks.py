@@ -54,7 +54,7 @@ async def list_runs(call: RestCall) -> RestResponse:
 
 async def list_annotations(call: RestCall) -> RestResponse:
     """The annotations, in their order of creation."""
-    here = f"{call.url}/{call.repo.full_name}/blob"
+    here = f"{call.repo.page_url}/blob"
     empty = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
     run = _find_run(call)
     return paginate(
@@ -74,7 +74,7 @@ async def list_suites(call: RestCall) -> RestResponse:
         if suite.head_sha == sha:
             runs = [run for run in call.repo.check_runs if run.suite is suite]
             app = _app_json(call)
-            shown.append(git_json.check_suite(call.url, call.repo, suite, runs, head, app))
+            shown.append(git_json.check_suite(call.repo, suite, runs, head, app))
     return paginate(call, shown, wrap="check_suites")
 
 
@@ -99,11 +99,11 @@ def _require_app(call: RestCall) -> None:
 
 
 def _app_json(call: RestCall) -> dict[str, Any]:
-    return repository_json.app(call.url, call.state.app, call.state.bot)
+    return repository_json.app(call.state.app, call.state.bot)
 
 
 def _run_json(call: RestCall, run: CheckRun) -> dict[str, Any]:
-    return git_json.check_run(call.url, call.repo, run, _app_json(call))
+    return git_json.check_run(call.repo, run, _app_json(call))
 
 
 async def show_status(call: RestCall) -> RestResponse:
@@ -112,11 +112,8 @@ async def show_status(call: RestCall) -> RestResponse:
     if sha is None:
         raise not_found()
     found = latest(call.repo.statuses, sha)
-    url = call.url
-    page = paginate(call, [git_json.status(url, call.repo, one) for one in found])
-    body = git_json.status_summary(
-        url, call.repo, sha, page.body, len(found), _overall_state(found)
-    )
+    page = paginate(call, [git_json.status(call.repo, one) for one in found])
+    body = git_json.status_summary(call.repo, sha, page.body, len(found), _overall_state(found))
     return RestResponse(200, body, page.headers)
 
 

@@ -62,7 +62,7 @@ async def show_commit(call: RestCall) -> RestResponse:
         {
             **_commit_json(call, one),
             "stats": {"total": added + removed, "additions": added, "deletions": removed},
-            "files": [git_json.diff_entry(call.url, call.repo, c, sha) for c in changed],
+            "files": [git_json.diff_entry(call.repo, c, sha) for c in changed],
         },
     )
 
@@ -89,7 +89,7 @@ def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
     status = ("identical", "behind", "ahead", "diverged")[
         2 * (compared.ahead > 0) + (compared.behind > 0)
     ]
-    page = f"{url}/{repo.full_name}/compare/{base}...{head}"
+    page = f"{repo.page_url}/compare/{base}...{head}"
     first, merge_base = git.read_commits([base, compared.merge_base])
     return RestResponse(
         200,
@@ -106,7 +106,7 @@ def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
             "behind_by": compared.behind,
             "total_commits": compared.ahead,
             "commits": [_commit_json(call, one) for one in log],
-            "files": [git_json.diff_entry(url, repo, one, head) for one in changed],
+            "files": [git_json.diff_entry(repo, one, head) for one in changed],
         },
     )
 
@@ -118,7 +118,7 @@ def _diff_to_parent(call: RestCall, one: Commit) -> list[git_repository.ChangedF
 
 
 def _commit_json(call: RestCall, one: Commit) -> dict[str, Any]:
-    return git_json.commit(call.url, call.repo, one, find_committer(call.state, one))
+    return git_json.commit(call.repo, one, find_committer(call.state, one))
 
 
 FILE_MODES = ("100644", "100755", "120000", "160000")
@@ -134,7 +134,7 @@ async def create_blob(call: RestCall) -> RestResponse:
         raise Refusal(422, 'Invalid request.\n\n"content" wasn\'t supplied.')
     data = _decode(content, str(body.get("encoding", "utf-8")))
     sha = await asyncio.to_thread(call.repo.git.write_blob, data)
-    shape = git_json.blob(call.url, call.repo, sha, b"")
+    shape = git_json.blob(call.repo, sha, b"")
     return RestResponse(201, {"sha": sha, "url": shape["url"]})
 
 
@@ -145,7 +145,7 @@ async def show_blob(call: RestCall) -> RestResponse:
     data = await asyncio.to_thread(git.read_object, "blob", sha)
     if "raw" in call.headers.get("accept", ""):
         return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, git_json.blob(call.url, call.repo, sha, data))
+    return RestResponse(200, git_json.blob(call.repo, sha, data))
 
 
 async def create_tree(call: RestCall) -> RestResponse:
@@ -168,7 +168,7 @@ def _create_tree(call: RestCall) -> RestResponse:
         sha = git.write_paths(base, files)
     except GitCommandFailed:
         raise Refusal(422, "tree.path contains a malformed path component") from None
-    return RestResponse(201, git_json.tree(call.url, call.repo, sha, git.list_entries(sha)))
+    return RestResponse(201, git_json.tree(call.repo, sha, git.list_entries(sha)))
 
 
 def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | None]:
@@ -201,7 +201,7 @@ async def show_tree(call: RestCall) -> RestResponse:
         raise not_found() from None
     recursive = bool(call.query.get("recursive"))
     lines = await asyncio.to_thread(lambda: git.list_entries(sha, recursive=recursive))
-    return RestResponse(200, git_json.tree(call.url, call.repo, sha, lines))
+    return RestResponse(200, git_json.tree(call.repo, sha, lines))
 
 
 async def create_commit(call: RestCall) -> RestResponse:
@@ -224,7 +224,7 @@ def _create_commit(call: RestCall) -> RestResponse:
         else author
     )
     sha = git.write_commit(tree, parents, message, author, by)
-    return RestResponse(201, git_json.git_commit(call.url, call.repo, git.read_commit(sha)))
+    return RestResponse(201, git_json.git_commit(call.repo, git.read_commit(sha)))
 
 
 async def show_git_commit(call: RestCall) -> RestResponse:
@@ -232,7 +232,7 @@ async def show_git_commit(call: RestCall) -> RestResponse:
     if await asyncio.to_thread(git.object_kind, sha) != "commit":
         raise not_found()
     commit = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, git_json.git_commit(call.url, call.repo, commit))
+    return RestResponse(200, git_json.git_commit(call.repo, commit))
 
 
 def noreply_address(user: User) -> str:
@@ -280,14 +280,14 @@ async def show_ref(call: RestCall) -> RestResponse:
     sha = (await asyncio.to_thread(call.repo.git.list_refs, "")).get(name)
     if sha is None:
         raise not_found()
-    return RestResponse(200, git_json.ref(call.url, call.repo, name, sha))
+    return RestResponse(200, git_json.ref(call.repo, name, sha))
 
 
 async def list_matching_refs(call: RestCall) -> RestResponse:
     prefix = f"refs/{call.parts['ref']}"
     every = await asyncio.to_thread(call.repo.git.list_refs, "")
     found = {name: sha for name, sha in every.items() if name.startswith(prefix)}
-    return RestResponse(200, [git_json.ref(call.url, call.repo, n, s) for n, s in found.items()])
+    return RestResponse(200, [git_json.ref(call.repo, n, s) for n, s in found.items()])
 
 
 async def create_ref(call: RestCall) -> RestResponse:
@@ -303,7 +303,7 @@ async def create_ref(call: RestCall) -> RestResponse:
         raise Refusal(422, "Reference already exists")
     await _require_object(call, sha)
     await _set_ref(call, name, sha, before)
-    shape = git_json.ref(call.url, call.repo, name, sha)
+    shape = git_json.ref(call.repo, name, sha)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
@@ -318,7 +318,7 @@ async def move_ref(call: RestCall) -> RestResponse:
     if not forward and call.json().get("force") is not True:
         raise Refusal(422, "Update is not a fast forward")
     await _set_ref(call, name, sha, before)
-    return RestResponse(200, git_json.ref(call.url, call.repo, name, sha))
+    return RestResponse(200, git_json.ref(call.repo, name, sha))
 
 
 async def delete_ref(call: RestCall) -> RestResponse:

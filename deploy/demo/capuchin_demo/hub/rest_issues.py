@@ -26,7 +26,7 @@ async def list_issues(call: RestCall) -> RestResponse:
     }
     order = orders.get(call.query.get("sort", ""), lambda issue: issue.number)
     found.sort(key=order, reverse=call.query.get("direction", "desc") != "asc")
-    return paginate(call, [issue_json.issue(call.url, issue) for issue in found])
+    return paginate(call, [issue_json.issue(issue) for issue in found])
 
 
 def _matches_query(call: RestCall, issue: Issue) -> bool:
@@ -52,11 +52,11 @@ async def create_issue(call: RestCall) -> RestResponse:
         label_names(body.get("labels", [])),
         _find_accounts(call, body.get("assignees", [])),
     )
-    return RestResponse(201, issue_json.issue(call.url, issue))
+    return RestResponse(201, issue_json.issue(issue))
 
 
 async def show_issue(call: RestCall) -> RestResponse:
-    return RestResponse(200, issue_json.issue(call.url, call.issue()))
+    return RestResponse(200, issue_json.issue(call.issue()))
 
 
 async def change_issue(call: RestCall) -> RestResponse:
@@ -76,7 +76,7 @@ async def change_issue(call: RestCall) -> RestResponse:
     if state is not None:
         reason = body.get("state_reason") or "completed"
         issue_actions.set_issue_state(hub, issue, by, state, reason)
-    return RestResponse(200, issue_json.issue(call.url, issue))
+    return RestResponse(200, issue_json.issue(issue))
 
 
 def label_names(labels: Any) -> list[str]:
@@ -115,7 +115,7 @@ def find_comment(call: RestCall) -> Comment:
 async def list_comments(call: RestCall) -> RestResponse:
     since = call.query.get("since", "")
     shown = [c for c in call.issue().comments if stamp(c.updated_at) >= since]
-    return paginate(call, [issue_json.comment(call.url, comment) for comment in shown])
+    return paginate(call, [issue_json.comment(comment) for comment in shown])
 
 
 async def list_all_comments(call: RestCall) -> RestResponse:
@@ -126,7 +126,7 @@ async def list_all_comments(call: RestCall) -> RestResponse:
     shown.sort(
         key=lambda c: (_sort_key(call, c), c.id), reverse=call.query.get("direction") == "desc"
     )
-    return paginate(call, [issue_json.comment(call.url, comment) for comment in shown])
+    return paginate(call, [issue_json.comment(comment) for comment in shown])
 
 
 def _sort_key(call: RestCall, comment: Comment) -> str:
@@ -140,12 +140,12 @@ async def create_comment(call: RestCall) -> RestResponse:
     comment = issue_actions.add_comment(
         call.state, issue, call.text("body", "IssueComment"), call.bearer.actor
     )
-    shape = issue_json.comment(call.url, comment)
+    shape = issue_json.comment(comment)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
 async def show_comment(call: RestCall) -> RestResponse:
-    return RestResponse(200, issue_json.comment(call.url, find_comment(call)))
+    return RestResponse(200, issue_json.comment(find_comment(call)))
 
 
 async def change_comment(call: RestCall) -> RestResponse:
@@ -154,7 +154,7 @@ async def change_comment(call: RestCall) -> RestResponse:
     issue_actions.edit_comment(
         call.state, comment, call.text("body", "IssueComment"), call.bearer.actor
     )
-    return RestResponse(200, issue_json.comment(call.url, comment))
+    return RestResponse(200, issue_json.comment(comment))
 
 
 async def delete_comment(call: RestCall) -> RestResponse:
@@ -172,7 +172,7 @@ def _require_ownership(call: RestCall, comment: Comment) -> None:
 
 
 async def list_issue_labels(call: RestCall) -> RestResponse:
-    return paginate(call, issue_json.labels(call.url, call.issue()))
+    return paginate(call, issue_json.labels(call.issue()))
 
 
 async def add_labels(call: RestCall) -> RestResponse:
@@ -184,25 +184,25 @@ async def add_labels(call: RestCall) -> RestResponse:
         raise Refusal(400, "Problems parsing JSON") from None
     asked = cast("dict[str, Any]", body).get("labels") if isinstance(body, dict) else body
     issue_actions.add_labels(call.state, issue, label_names(asked), call.bearer.actor)
-    return RestResponse(200, issue_json.labels(call.url, issue))
+    return RestResponse(200, issue_json.labels(issue))
 
 
 async def remove_label(call: RestCall) -> RestResponse:
     issue = call.issue()
     issue_actions.remove_label(call.state, issue, call.parts["name"], call.bearer.actor)
-    return RestResponse(200, issue_json.labels(call.url, issue))
+    return RestResponse(200, issue_json.labels(issue))
 
 
 async def list_events(call: RestCall) -> RestResponse:
     """The label events of an issue's history, oldest first."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.event]
-    return paginate(call, [issue_json.label_event(call.url, issue, one) for one in named])
+    return paginate(call, [issue_json.label_event(issue, one) for one in named])
 
 
 async def list_labels(call: RestCall) -> RestResponse:
     every = call.repo.labels.values()
-    return paginate(call, [repository_json.label(call.url, call.repo, one) for one in every])
+    return paginate(call, [repository_json.label(call.repo, one) for one in every])
 
 
 async def create_label(call: RestCall) -> RestResponse:
@@ -216,27 +216,24 @@ async def create_label(call: RestCall) -> RestResponse:
         raise invalid("Label", "color")
     label = Label(call.state.next_id(), name, color, body.get("description"))
     call.repo.labels[name.lower()] = label
-    return RestResponse(201, repository_json.label(call.url, call.repo, label))
+    return RestResponse(201, repository_json.label(call.repo, label))
 
 
 async def show_label(call: RestCall) -> RestResponse:
     label = call.repo.labels.get(call.parts["name"].lower())
     if label is None:
         raise not_found()
-    return RestResponse(200, repository_json.label(call.url, call.repo, label))
+    return RestResponse(200, repository_json.label(call.repo, label))
 
 
 async def list_timeline(call: RestCall) -> RestResponse:
     """The entries, oldest first: labels, and references from the same repository."""
     issue = call.issue()
-    url = call.url
     moments = [
-        (entry.at, issue_json.label_event(url, issue, entry))
-        for entry in issue.timeline
-        if entry.event
+        (entry.at, issue_json.label_event(issue, entry)) for entry in issue.timeline if entry.event
     ]
     moments += [
-        (other.created_at, issue_json.cross_reference(url, other))
+        (other.created_at, issue_json.cross_reference(other))
         for other in call.repo.issues.values()
         if other is not issue and _has_mention(other, issue)
     ]

@@ -47,7 +47,7 @@ def find_pull(call: RestCall) -> Pull:
 
 def pull_json(call: RestCall, pull: Pull) -> dict[str, Any]:
     """`pull-request`. Reads git on the first call."""
-    return issue_json.pull(call.url, pull, call.state.pull_facts(pull))
+    return issue_json.pull(pull, call.state.pull_facts(pull))
 
 
 async def list_pulls(call: RestCall) -> RestResponse:
@@ -63,7 +63,7 @@ async def list_pulls(call: RestCall) -> RestResponse:
     ]
     if asked.get("direction", "desc") != "asc":
         every.reverse()
-    return paginate(call, [issue_json.simple_pull(call.url, pull) for pull in every])
+    return paginate(call, [issue_json.simple_pull(pull) for pull in every])
 
 
 async def list_with_commit(call: RestCall) -> RestResponse:
@@ -83,7 +83,7 @@ async def list_with_commit(call: RestCall) -> RestResponse:
 
     found = await asyncio.to_thread(lambda: [pull for pull in call.repo.pulls if holds(pull)])
     merged = [pull for pull in found if pull.merged_at]
-    return paginate(call, [issue_json.simple_pull(call.url, pull) for pull in merged or found])
+    return paginate(call, [issue_json.simple_pull(pull) for pull in merged or found])
 
 
 async def create_pull(call: RestCall) -> RestResponse:
@@ -133,14 +133,14 @@ async def list_commits(call: RestCall) -> RestResponse:
     log = await asyncio.to_thread(pull.repo.git.log, pull.head_sha, without=pull.base_sha)
     return paginate(
         call,
-        [git_json.commit(call.url, pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
+        [git_json.commit(pull.repo, c, find_committer(call.state, c)) for c in log[::-1]],
     )
 
 
 async def list_files(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     changed = await asyncio.to_thread(git_compare.changed_files, pull)
-    shape = (git_json.diff_entry(call.url, pull.repo, one, pull.head_sha) for one in changed)
+    shape = (git_json.diff_entry(pull.repo, one, pull.head_sha) for one in changed)
     return paginate(call, list(shape))
 
 
@@ -152,7 +152,7 @@ async def request_reviewers(call: RestCall) -> RestResponse:
     if len(known) != len(users):
         raise invalid("PullRequest", "reviewers")
     pull_actions.request_reviewers(call.state, pull, known, call.bearer.actor)
-    return RestResponse(201, issue_json.simple_pull(call.url, pull))
+    return RestResponse(201, issue_json.simple_pull(pull))
 
 
 STATES = {
@@ -165,13 +165,13 @@ STATES = {
 
 async def list_reviews(call: RestCall) -> RestResponse:
     pull = find_pull(call)
-    return paginate(call, [issue_json.review(call.url, pull, one) for one in pull.reviews])
+    return paginate(call, [issue_json.review(pull, one) for one in pull.reviews])
 
 
 async def list_comments(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     every = [comment for review in pull.reviews for comment in review.comments]
-    return paginate(call, [issue_json.review_comment(call.url, pull, one) for one in every])
+    return paginate(call, [issue_json.review_comment(pull, one) for one in every])
 
 
 async def list_all_comments(call: RestCall) -> RestResponse:
@@ -183,7 +183,7 @@ async def list_all_comments(call: RestCall) -> RestResponse:
         key=lambda one: (stamp(one[1].created_at) if "sort" in call.query else "", one[1].id),
         reverse=call.query.get("direction") == "desc",
     )
-    return paginate(call, [issue_json.review_comment(call.url, p, c) for p, c in found])
+    return paginate(call, [issue_json.review_comment(p, c) for p, c in found])
 
 
 async def create_review(call: RestCall) -> RestResponse:
@@ -204,7 +204,7 @@ async def create_review(call: RestCall) -> RestResponse:
     for fields in cast("list[dict[str, Any]]", body.get("comments") or []):
         review.comments.append(_build_comment(call, review, fields, hunks))
     pull_actions.add_review(call.state, pull, review)
-    return RestResponse(200, issue_json.review(call.url, pull, review))
+    return RestResponse(200, issue_json.review(pull, review))
 
 
 async def reply(call: RestCall) -> RestResponse:
@@ -216,7 +216,7 @@ async def reply(call: RestCall) -> RestResponse:
     text = call.text("body", "PullRequestReviewComment")
     check_body(text, "PullRequestReviewComment")
     made = pull_actions.reply(call.state, pull, first, text, call.bearer.actor)
-    shape = issue_json.review_comment(call.url, pull, made)
+    shape = issue_json.review_comment(pull, made)
     return RestResponse(201, shape, {"location": shape["url"]})
 
 
@@ -269,7 +269,7 @@ def _list_handler(find: FindReactions) -> Handler:
     async def list_reactions(call: RestCall) -> RestResponse:
         content = call.query.get("content")
         shown = [one for one in find(call) if content in (None, one.content)]
-        return paginate(call, [issue_json.reaction(call.url, one) for one in shown])
+        return paginate(call, [issue_json.reaction(one) for one in shown])
 
     return list_reactions
 
@@ -279,7 +279,7 @@ def _create_handler(find: FindReactions) -> Handler:
         every = find(call)
         content = call.text("content", "Reaction")
         reaction, new = issue_actions.react(call.state, every, content, call.bearer.actor)
-        return RestResponse(201 if new else 200, issue_json.reaction(call.url, reaction))
+        return RestResponse(201 if new else 200, issue_json.reaction(reaction))
 
     return create
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import replace
 from typing import Any, cast
 
 from capuchin_demo.hub import git_json, repository_json
@@ -20,14 +21,14 @@ MAX_INLINE = 1024 * 1024
 
 
 async def show_repository(call: RestCall) -> RestResponse:
-    return RestResponse(200, repository_json.full_repository(call.url, call.repo))
+    return RestResponse(200, repository_json.full_repository(call.repo))
 
 
 async def show_permission(call: RestCall) -> RestResponse:
     user = call.state.find_user(call.parts["login"])
     if user is None or user.type == "Bot":
         raise Refusal(404, f"{call.parts['login']} is not a user")
-    return RestResponse(200, repository_json.permission(call.url, call.repo, user))
+    return RestResponse(200, repository_json.permission(call.repo, user))
 
 
 async def show_contents(call: RestCall) -> RestResponse:
@@ -38,7 +39,7 @@ async def show_contents(call: RestCall) -> RestResponse:
 
 
 def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
-    git, url = call.repo.git, call.url
+    git = call.repo.git
     if git.resolve(rev) is None:
         empty = "This repository is empty."
         raise Refusal(404, f"No commit found for the ref {rev}" if git.list_refs() else empty)
@@ -46,19 +47,20 @@ def _read_contents(call: RestCall, rev: str, path: str) -> RestResponse:
     if entry is None:
         raise not_found()
     if entry.kind == "tree":
-        inside = [_prefix_path(path, line) for line in git.list_entries(entry.sha)]
-        listing = [git_json.content(url, call.repo, line, rev) for line in inside]
-        return RestResponse(200, listing)
+        folder = f"{path}/" if path else ""
+        inside = [replace(line, path=folder + line.path) for line in git.list_entries(entry.sha)]
+        return RestResponse(200, [git_json.content(call.repo, line, rev) for line in inside])
     if entry.kind != "blob":
-        return RestResponse(200, _submodule_json(url, call.repo, entry, rev))
+        shape = git_json.content(call.repo, entry, rev)
+        return RestResponse(200, {**shape, "submodule_git_url": "", "git_url": None})
     data = git.read_object("blob", entry.sha)
     if "raw" in call.headers.get("accept", ""):
         return RestResponse(200, data, {"content-type": "application/vnd.github.raw+json"})
-    return RestResponse(200, _file_json(url, call.repo, entry, rev, data))
+    return RestResponse(200, _file_json(call.repo, entry, rev, data))
 
 
-def _file_json(url: str, repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, object]:
-    shape = git_json.content(url, repo, entry, rev, data)
+def _file_json(repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, object]:
+    shape = git_json.content(repo, entry, rev, data)
     if shape["type"] == "symlink":
         del shape["content"], shape["encoding"]
         return {**shape, "target": data.decode("utf-8", "replace")}
@@ -67,18 +69,9 @@ def _file_json(url: str, repo: Repo, entry: Entry, rev: str, data: bytes) -> dic
     return shape
 
 
-def _submodule_json(url: str, repo: Repo, entry: Entry, rev: str) -> dict[str, object]:
-    return {**git_json.content(url, repo, entry, rev), "submodule_git_url": "", "git_url": None}
-
-
-def _prefix_path(folder: str, line: Entry) -> Entry:
-    path = f"{folder}/{line.path}" if folder else line.path
-    return Entry(line.mode, line.kind, line.sha, line.size, path)
-
-
 async def list_branches(call: RestCall) -> RestResponse:
     heads = await asyncio.to_thread(call.repo.git.list_refs, "refs/heads/")
-    shown = [git_json.branch(call.url, call.repo, name, sha) for name, sha in heads.items()]
+    shown = [git_json.branch(call.repo, name, sha) for name, sha in heads.items()]
     return paginate(call, shown)
 
 
@@ -88,12 +81,12 @@ async def show_branch(call: RestCall) -> RestResponse:
     if sha is None:
         raise Refusal(404, "Branch not found")
     head = await asyncio.to_thread(git.read_commit, sha)
-    return RestResponse(200, git_json.full_branch(call.url, call.repo, name, head))
+    return RestResponse(200, git_json.full_branch(call.repo, name, head))
 
 
 async def show_app(call: RestCall) -> RestResponse:
     state = call.state
-    return RestResponse(200, repository_json.app(call.url, state.app, state.bot))
+    return RestResponse(200, repository_json.app(state.app, state.bot))
 
 
 async def list_deliveries(call: RestCall) -> RestResponse:
@@ -118,10 +111,7 @@ async def list_deliveries(call: RestCall) -> RestResponse:
 
 async def list_installations(call: RestCall) -> RestResponse:
     state = call.state
-    every = [
-        repository_json.installation(call.url, state.app, one)
-        for one in state.installations.values()
-    ]
+    every = [repository_json.installation(state.app, one) for one in state.installations.values()]
     return paginate(call, every)
 
 
@@ -130,7 +120,7 @@ async def show_repo_installation(call: RestCall) -> RestResponse:
     repo = state.find_repo(f"{call.parts['of']}/{call.parts['name']}")
     if repo is None or repo.installation is None:
         raise not_found()
-    return RestResponse(200, repository_json.installation(call.url, state.app, repo.installation))
+    return RestResponse(200, repository_json.installation(state.app, repo.installation))
 
 
 async def create_token(call: RestCall) -> RestResponse:
@@ -148,7 +138,7 @@ async def create_token(call: RestCall) -> RestResponse:
         "repository_selection": "selected",
     }
     if repos is not None:
-        body["repositories"] = [repository_json.repository(call.url, repo) for repo in repos]
+        body["repositories"] = [repository_json.repository(repo) for repo in repos]
     return RestResponse(201, body)
 
 
@@ -159,7 +149,7 @@ async def list_repositories(call: RestCall) -> RestResponse:
                       "list repositories for an installation.")  # fmt: skip
     seen = [repo for repo in token.installation.repos if token.can_see(repo)]
     answer = paginate(
-        call, [repository_json.repository(call.url, repo) for repo in seen], wrap="repositories"
+        call, [repository_json.repository(repo) for repo in seen], wrap="repositories"
     )
     return RestResponse(200, {**answer.body, "repository_selection": "selected"}, answer.headers)
 
@@ -168,7 +158,7 @@ async def show_user(call: RestCall) -> RestResponse:
     user = call.state.find_user(call.parts["login"])
     if user is None:
         raise not_found()
-    return RestResponse(200, repository_json.public_user(call.url, user))
+    return RestResponse(200, repository_json.public_user(user))
 
 
 async def show_rate_limit(call: RestCall) -> RestResponse:
@@ -214,7 +204,7 @@ async def convert_manifest(call: RestCall) -> RestResponse:
     return RestResponse(
         201,
         {
-            **repository_json.app(call.url, identity, call.state.bot),
+            **repository_json.app(identity, call.state.bot),
             "client_secret": secrets.token_hex(20),
             "webhook_secret": secret or None,
             "pem": identity.private_key_pem,

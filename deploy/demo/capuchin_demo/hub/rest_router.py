@@ -26,9 +26,6 @@ OPERATIONS: tuple[Operation, ...] = (
 
 PREFIX = "/api/v3"
 
-MAX_BODY = 40 * 1024 * 1024
-"""In bytes; GitHub accepts blobs up to 40 MB."""
-
 
 class RestRouter:
     """Everything under `/api/v3`."""
@@ -64,7 +61,7 @@ class RestRouter:
         if found is None:
             self._state.unexpected.append(f"{request.method} {path}")
             raise Refusal(501, f"This hub has no operation {request.method} {path}")
-        if len(raw) > MAX_BODY:
+        if len(raw) > 40 * 1024 * 1024:  # GitHub accepts blobs up to 40 MB
             raise Refusal(413, "Payload too large")
         entry, parts = found
         query = dict(parse_qsl(request.url.query, keep_blank_values=True))

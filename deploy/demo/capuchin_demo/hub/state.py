@@ -27,10 +27,18 @@ def stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@dataclass
+class Site:
+    """The hub's address, which is known once it is served."""
+
+    url: str
+
+
 @dataclass(eq=False)
 class User:
     """An account. Apps write as a `Bot`."""
 
+    site: Site = field(repr=False)
     id: int
     login: str
     type: Literal["User", "Organization", "Bot"] = "User"
@@ -125,6 +133,10 @@ class Issue:
         """The path of its page on the hub."""
         kind = "pull" if isinstance(self, Pull) else "issues"
         return f"{self.repo.full_name}/{kind}/{self.number}"
+
+    @property
+    def page_url(self) -> str:
+        return f"{self.repo.owner.site.url}/{self.html_path}"
 
 
 @dataclass(eq=False)
@@ -258,6 +270,15 @@ class Repo:
     @property
     def full_name(self) -> str:
         return f"{self.owner.login}/{self.name}"
+
+    @property
+    def page_url(self) -> str:
+        return f"{self.owner.site.url}/{self.full_name}"
+
+    @property
+    def api_url(self) -> str:
+        """The address of the repository in the REST API."""
+        return f"{self.owner.site.url}/api/v3/repos/{self.full_name}"
 
     @property
     def pulls(self) -> list[Pull]:

@@ -71,12 +71,6 @@ def generate_app(app_id: int = 1, slug: str = "capuchin") -> AppIdentity:
     return AppIdentity(app_id, slug, private.decode(), public.decode())
 
 
-LIFETIME = timedelta(hours=1)
-"""https://docs.github.com/apps: installation tokens expire after one hour."""
-
-MAX_JWT_S = 600
-"""GitHub rejects an `exp` more than ten minutes ahead."""
-
 CLOCK_SLACK_S = 60
 
 LEVELS = ("none", "read", "write", "admin")
@@ -149,7 +143,7 @@ class Tokens:
     ) -> Token:
         """Create an installation token that is valid for one hour."""
         value = "ghs_" + secrets.token_hex(18)
-        token = Token(value, bot, now() + LIFETIME, installation, repos, permissions)
+        token = Token(value, bot, now() + timedelta(hours=1), installation, repos, permissions)
         self._tokens[value] = token
         return token
 
@@ -195,5 +189,5 @@ class Tokens:
             raise Refusal(401, "A JSON web token could not be decoded") from None
         if str(claims["iss"]) != str(self._app.app_id):
             raise Refusal(401, "Integration not found")
-        if claims["exp"] - now().timestamp() > MAX_JWT_S + CLOCK_SLACK_S:
+        if claims["exp"] - now().timestamp() > 600 + CLOCK_SLACK_S:
             raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")

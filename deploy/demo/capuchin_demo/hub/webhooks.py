@@ -14,7 +14,6 @@ import httpx
 
 TIMEOUT_S = 10.0
 """https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
-ENTERPRISE_VERSION = "3.17.0"
 
 
 @dataclass(eq=False)
@@ -116,7 +115,7 @@ class Webhooks:
         sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()
         enterprise = {
             "X-GitHub-Enterprise-Host": self.enterprise_host,
-            "X-GitHub-Enterprise-Version": ENTERPRISE_VERSION,
+            "X-GitHub-Enterprise-Version": "3.17.0",
         }
         return {
             **(enterprise if self.enterprise_host else {}),

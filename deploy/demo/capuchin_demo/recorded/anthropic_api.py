@@ -20,7 +20,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from capuchin_demo.recorded.responses import ModelResponse, StreamEvents
+from capuchin_demo.recorded.responses import ModelResponse, ServiceError, StreamEvents
 
 _STOP = {
     "end": "end_turn",
@@ -198,14 +198,12 @@ class MessageBatches:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            return _error_response(400, f"{where}: {first['msg']}")
+            raise _error(400, f"{where}: {first['msg']}") from error
         names = [item.custom_id for item in body.requests]
         if not all(_NAME.fullmatch(name) for name in names):
-            return _error_response(
-                400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'"
-            )
+            raise _error(400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'")
         if len(set(names)) < len(names):
-            return _error_response(400, "requests: custom_id must be unique within a batch")
+            raise _error(400, "requests: custom_id must be unique within a batch")
         now = datetime.now(UTC).isoformat()
         batch = _Batch(f"msgbatch_recorded_{len(self._batches) + 1}", [], now)
         longest = 0.0
@@ -232,7 +230,7 @@ class MessageBatches:
         """`GET /v1/messages/batches/{batch_id}`"""
         batch = self._batches.get(batch_id)
         if batch is None:
-            return _error_response(404, "batch not found")
+            raise _error(404, "batch not found")
         batch.polls += 1
         return JSONResponse(batch.to_json(str(request.base_url)))
 
@@ -240,10 +238,10 @@ class MessageBatches:
         """`GET /v1/messages/batches/{batch_id}/results`"""
         batch = self._batches.get(batch_id)
         if batch is None or batch.polls < 2:
-            return _error_response(404, "results not found")
+            raise _error(404, "results not found")
         lines = "".join(json.dumps(line) + "\n" for line in batch.lines)
         return Response(lines, media_type="application/x-jsonl")
 
 
-def _error_response(status: int, message: str) -> Response:
-    return JSONResponse(AnthropicEncoder().error_body(status, message), status_code=status)
+def _error(status: int, message: str) -> ServiceError:
+    return ServiceError(AnthropicEncoder(), status, message)

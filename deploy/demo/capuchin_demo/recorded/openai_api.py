@@ -26,11 +26,6 @@ from capuchin_demo.recorded.responses import (
 from pipeline.models.base import Message
 from pipeline.models.providers.provider_http import CALL_HEADER
 
-DONE = b"data: [DONE]\n\n"
-
-_CREATED = 1_767_225_600
-"""A recording has no clock: 2026-01-01T00:00:00Z in Unix seconds."""
-
 _FINISH = {"end": "stop", "length": "length", "refusal": "content_filter", "context": "length"}
 
 
@@ -79,7 +74,7 @@ class OpenAIEncoder:
                 self.encode_event(_chunk(response, {field: piece}))
                 for piece in response.split_text()
             ],
-            end=[*end, DONE],
+            end=[*end, b"data: [DONE]\n\n"],
         )
 
     def error_body(self, status: int, message: str) -> dict[str, Any]:
@@ -94,7 +89,7 @@ def _base(response: ModelResponse, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{response.id}",
         "object": kind,
-        "created": _CREATED,
+        "created": 1_767_225_600,  # a recording has no clock: 2026-01-01T00:00:00Z
         "model": response.model,
     }
 

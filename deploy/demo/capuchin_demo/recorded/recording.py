@@ -13,9 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pipeline.models.base import Message
 from pipeline.models.providers.provider_http import CALL_HEADER
 
-MAX_CACHE_MARKS = 4
-"""Cache marks in one request. https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
-
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 
 
@@ -175,10 +172,9 @@ def parse_anthropic_request(
         raise InvalidModelRequest("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if sent.temperature is not None:
         raise InvalidModelRequest("temperature: Extra inputs are not permitted")
-    if sum(block.cache_control is not None for _, block in blocks) > MAX_CACHE_MARKS:
-        raise InvalidModelRequest(
-            f"A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided."
-        )
+    # https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+    if sum(block.cache_control is not None for _, block in blocks) > 4:
+        raise InvalidModelRequest("A maximum of 4 blocks with cache_control may be provided.")
     return ReceivedRequest(
         protocol="anthropic",
         call=headers.get(CALL_HEADER.lower(), ""),

@@ -99,9 +99,6 @@ def _prefixes(model: str, parts: Sequence[PromptPart]) -> list[_Prefix]:
 NAME_PREFIX = "recorded"
 """The prefix of the name of every model that answers from a recording."""
 
-PIECE_CHARACTERS = 400
-"""The length of the text in one event of a stream."""
-
 
 class ModelResponse(NamedTuple):
     id: str
@@ -118,7 +115,7 @@ class ModelResponse(NamedTuple):
 
     def split_text(self) -> list[str]:
         """The text in at least two pieces for a stream, so that a client must join them."""
-        size = max(1, min(PIECE_CHARACTERS, -(-len(self.text) // 2)))
+        size = max(1, min(400, -(-len(self.text) // 2)))
         return [self.text[i : i + size] for i in range(0, len(self.text), size)]
 
 
@@ -146,6 +143,15 @@ class ResponseEncoder(Protocol):
     def encode_event(self, data: dict[str, Any]) -> bytes:
         """One server-sent event."""
         ...
+
+
+class ServiceError(Exception):
+    """An error response; `str(error)` is its message."""
+
+    def __init__(self, encoder: ResponseEncoder, status: int, message: str) -> None:
+        super().__init__(message)
+        self.encoder = encoder
+        self.status = status
 
 
 def answering_name(model: str) -> str:

@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from capuchin_demo.recorded.anthropic_api import AnthropicEncoder, MessageBatches
@@ -33,6 +34,7 @@ from capuchin_demo.recorded.responses import (
     ModelResponse,
     PromptCache,
     ResponseEncoder,
+    ServiceError,
     answering_name,
     anthropic_model_list,
     build_response,
@@ -41,9 +43,6 @@ from capuchin_demo.recorded.responses import (
 from pipeline.models.batches import call_of
 from pipeline.models.providers.provider_http import CALL_HEADER, DOCTOR_CALL
 from sandbox.frozen import replace
-
-RETRY_AT_ONCE = {"retry-after-ms": "1"}
-"""A recording is never really overloaded, so clients need not wait."""
 
 
 class ConnectionDropped(Exception):
@@ -95,16 +94,11 @@ def no_answer_message(received: ReceivedRequest) -> str:
     return f"The recording has no answer for call {received.call!r}, turn {received.turn}."
 
 
-def error_response(encoder: ResponseEncoder, status: int, message: str) -> Response:
-    return JSONResponse(
-        encoder.error_body(status, message), status_code=status, headers=RETRY_AT_ONCE
-    )
-
-
-def decline(encoder: ResponseEncoder, received: ReceivedRequest) -> Response:
+def decline(received: ReceivedRequest) -> Response:
     """Reject a request like vLLM: a thinking limit inside the stream, all else before it."""
+    encoder = OpenAIEncoder()
     if not (received.stream and received.thinking_tokens):
-        return error_response(encoder, 400, "Unrecognized request argument supplied")
+        raise ServiceError(encoder, 400, "Unrecognized request argument supplied")
     error_body = encoder.error_body(
         400, "thinking_token_budget is set but reasoning_config is not configured."
     )
@@ -113,8 +107,12 @@ def decline(encoder: ResponseEncoder, received: ReceivedRequest) -> Response:
     )
 
 
-def deny_access() -> Response:
-    return error_response(AnthropicEncoder(), 401, "invalid x-api-key")
+async def answer_error(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, ServiceError)
+    body = error.encoder.error_body(error.status, str(error))
+    # A recording is never really overloaded, so clients need not wait.
+    return JSONResponse(body, status_code=error.status, headers={"retry-after-ms": "1"})
 
 
 MODELS = ("recorded-claude-sonnet-4-6",)
@@ -128,6 +126,10 @@ class UnexpectedRequest(NamedTuple):
     turn: int
     last_user_message: str
     """The whole last user message."""
+
+
+Parse = Callable[[bytes, Mapping[str, str]], ReceivedRequest]
+"""Reads a request from its body and headers. Raises InvalidModelRequest."""
 
 
 class RecordedServer:
@@ -169,17 +171,19 @@ class RecordedServer:
 
     def create_app(self) -> FastAPI:
         """The ASGI application; all applications of a server share one state."""
-        app = FastAPI(openapi_url=None)
+        app = FastAPI(openapi_url=None, exception_handlers={ServiceError: answer_error})
         app.post("/v1/messages")(self._handle_messages)
         app.post("/v1/messages/count_tokens")(self._count_tokens)
-        app.post("/v1/messages/batches")(self._create_batch)
-        app.get("/v1/messages/batches")(self._list_batches)
-        app.get("/v1/messages/batches/{batch_id}")(self._show_batch)
-        app.get("/v1/messages/batches/{batch_id}/results")(self._show_batch_results)
         app.post("/v1/chat/completions")(self._handle_chat)
         app.post("/v1/embeddings")(self._handle_embeddings)
         app.get("/v1/models")(self._list_models)
         app.get("/metrics")(self._show_metrics)
+        batches = APIRouter(dependencies=[Depends(self._check_anthropic_key)])
+        batches.post("/v1/messages/batches")(self._batches.create)
+        batches.get("/v1/messages/batches")(self._batches.list_page)
+        batches.get("/v1/messages/batches/{batch_id}")(self._batches.retrieve)
+        batches.get("/v1/messages/batches/{batch_id}/results")(self._batches.results)
+        app.include_router(batches)
         return app
 
     @asynccontextmanager
@@ -206,49 +210,24 @@ class RecordedServer:
     async def _handle_embeddings(self, request: Request) -> Response:
         """Respond with the answer for the call `embedding` if there is one, else with vectors."""
         encoder = OpenAIEncoder()
-        if not self._is_allowed(request):
-            return error_response(encoder, 401, "invalid x-api-key")
-        try:
-            received = parse_embeddings_request(await request.body(), request.headers)
-        except InvalidModelRequest as bad:
-            return error_response(encoder, 400, str(bad))
+        received = await self._read(encoder, request, parse_embeddings_request)
         self.requests.append(received)
         chosen = self.recording.choose(received)
         # `*` matches chats only.
         if chosen is not None and self.recording.answers[chosen].call != "*":
             answer = self._apply_fault(chosen)
             if answer.status is not None:
-                return error_response(encoder, answer.status, answer.error)
+                raise ServiceError(encoder, answer.status, answer.error)
             if answer.reply:
                 return Response(answer.reply, media_type="application/json")
         return JSONResponse(embeddings_response(received))
 
     async def _count_tokens(self, request: Request) -> Response:
-        encoder = AnthropicEncoder()
-        if not self._is_allowed(request):
-            return error_response(encoder, 401, "invalid x-api-key")
-        try:
-            received = parse_anthropic_request(await request.body(), request.headers, counting=True)
-        except InvalidModelRequest as bad:
-            return error_response(encoder, 400, str(bad))
+        received = await self._read(
+            AnthropicEncoder(), request, partial(parse_anthropic_request, counting=True)
+        )
         counted = PromptCache(time.monotonic).count_usage(received.model, received.parts)
         return JSONResponse({"input_tokens": counted.input + counted.cache_write})
-
-    async def _create_batch(self, request: Request) -> Response:
-        return await self._batches.create(request) if self._is_allowed(request) else deny_access()
-
-    async def _list_batches(
-        self, request: Request, limit: int = 20, after_id: str = ""
-    ) -> Response:
-        allowed = self._is_allowed(request)
-        return self._batches.list_page(request, limit, after_id) if allowed else deny_access()
-
-    async def _show_batch(self, request: Request, batch_id: str) -> Response:
-        allowed = self._is_allowed(request)
-        return self._batches.retrieve(request, batch_id) if allowed else deny_access()
-
-    async def _show_batch_results(self, request: Request, batch_id: str) -> Response:
-        return self._batches.results(batch_id) if self._is_allowed(request) else deny_access()
 
     def _answer_batch_request(self, body: bytes, name: str) -> tuple[dict[str, Any], float]:
         """The result of one request of a batch, and its delay. `cut` means that the batch expired
@@ -261,10 +240,8 @@ class RecordedServer:
             return {"type": "errored", "error": encoder.error_body(400, str(bad))}, 0
         answer = self._choose_answer(received)
         if answer is None:
-            return {
-                "type": "errored",
-                "error": encoder.error_body(400, no_answer_message(received)),
-            }, 0
+            error = encoder.error_body(400, no_answer_message(received))
+            return {"type": "errored", "error": error}, 0
         if answer.status is not None:
             error = encoder.error_body(answer.status, answer.error)
             return {"type": "errored", "error": error}, answer.delay
@@ -275,10 +252,7 @@ class RecordedServer:
 
     async def _list_models(self, request: Request) -> Response:
         anthropic = "anthropic-version" in request.headers
-        if not self._is_allowed(request):
-            return error_response(
-                AnthropicEncoder() if anthropic else OpenAIEncoder(), 401, "invalid key"
-            )
+        self._check_key(request, AnthropicEncoder() if anthropic else OpenAIEncoder())
         received = {answering_name(question.model) for question in self.requests}
         names = [*MODELS, *sorted(received.difference(MODELS))]
         if anthropic:
@@ -291,34 +265,37 @@ class RecordedServer:
         lines = [f'vllm:prefix_cache_{name}_total{{engine="0"}} {n}' for name, n in counts.items()]
         return PlainTextResponse("\n".join(lines) + "\n")
 
-    def _is_allowed(self, request: Request) -> bool:
-        shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))
-        return self._key is None or shown.removeprefix("Bearer ") == self._key
+    def _check_anthropic_key(self, request: Request) -> None:
+        self._check_key(request, AnthropicEncoder())
 
-    async def _handle(
-        self,
-        encoder: ResponseEncoder,
-        request: Request,
-        read: Callable[[bytes, Mapping[str, str]], ReceivedRequest],
-    ) -> Response:
-        if not self._is_allowed(request):
-            return error_response(encoder, 401, "invalid x-api-key")
+    def _check_key(self, request: Request, encoder: ResponseEncoder) -> None:
+        shown = request.headers.get("x-api-key", request.headers.get("authorization", ""))
+        if self._key is not None and shown.removeprefix("Bearer ") != self._key:
+            raise ServiceError(encoder, 401, "invalid x-api-key")
+
+    async def _read(
+        self, encoder: ResponseEncoder, request: Request, parse: Parse
+    ) -> ReceivedRequest:
+        self._check_key(request, encoder)
         try:
-            received = read(await request.body(), request.headers)
+            return parse(await request.body(), request.headers)
         except InvalidModelRequest as bad:
-            return error_response(encoder, 400, str(bad))
+            raise ServiceError(encoder, 400, str(bad)) from bad
+
+    async def _handle(self, encoder: ResponseEncoder, request: Request, parse: Parse) -> Response:
+        received = await self._read(encoder, request, parse)
         unusual = received.response_format or received.alternatives or received.thinking_tokens
         if unusual and not (self._extensions or received.protocol == "anthropic"):
             self.requests.append(received)
-            return decline(encoder, received)
+            return decline(received)
         answer = self._choose_answer(received)
         if answer is None:
-            return error_response(encoder, 400, no_answer_message(received))
+            raise ServiceError(encoder, 400, no_answer_message(received))
         if answer.delay and await wait_for_disconnect(request, answer.delay):
             self.disconnected.append(received)
             return Response(status_code=499)  # the client is gone
         if answer.status is not None and not answer.late:
-            return error_response(encoder, answer.status, answer.error)
+            raise ServiceError(encoder, answer.status, answer.error)
         return to_http_response(
             encoder, self._build_response(answer, received), answer, stream=received.stream
         )

@@ -36,6 +36,7 @@ from bot.cli.display import print_progress
 from bot.cli.local_run import open_display
 from bot.data.progress import Progress, describe
 from bot.data.run import now
+from pipeline.data.progress import FilesRead
 
 with open_display() as display:
     print_progress("Working on the last commit.")
