@@ -40,7 +40,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.execution.cancellation import run_stoppable, wait_until_done
 from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
-from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmExecution, WarmPool
+from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmPool
 from sandbox.execution.warm_worker import WarmContainer
 from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
@@ -222,8 +222,7 @@ class DockerEngine:
                 # tests.
                 job = dataclasses.replace(job, environment=environment)
             elif await self._execution_mode.is_warm(self._executions, warm_pool):
-                execution = WarmExecution(warm_pool, job, limits=limits)
-                return await warm_pool.run(self._executions, execution)
+                return await warm_pool.run(self._executions, job, limits)
             daemon = await self._run_chore(lambda: self._daemon(run_id))
             limits = self._connection.limit_cpus(limits)
             return await run_stoppable(

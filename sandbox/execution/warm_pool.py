@@ -74,13 +74,14 @@ class WarmPool:
         """The edits that some container has been asked to apply."""
         self._waiting: list[tuple[WarmExecution, Future[Execution]]] = []
 
-    async def run(self, threads: ThreadPoolExecutor, execution: WarmExecution) -> Execution:
-        """Run `execution` in one of `threads`, when its turn has come.
+    async def run(self, threads: ThreadPoolExecutor, job: Job, limits: Limits) -> Execution:
+        """Run `job` in one of `threads`, when its turn has come.
 
-        A thread that is free takes the cheapest that waits; of those that cost the same, the one
-        that waits longest. On cancellation it is stopped, and its end waited for. Raises the errors
-        of `Sandbox.run`.
+        A thread that is free takes the cheapest execution that waits; of those that cost the same,
+        the one that waits longest. On cancellation it is stopped, and its end waited for. Raises
+        the errors of `Sandbox.run`.
         """
+        execution = WarmExecution(self, job, limits=limits)
         answer: Future[Execution] = Future()
         with self._guard:
             self._waiting.append((execution, answer))

@@ -18,7 +18,7 @@ from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.execution.cancellation import wait_until_done
 from sandbox.execution.jobs import Job
 from sandbox.execution.session import SandboxSession
-from sandbox.execution.warm_pool import WarmExecution, WarmPool
+from sandbox.execution.warm_pool import WarmPool
 from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limits_message
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
@@ -119,9 +119,7 @@ class KubernetesEngine:
         warm_pool = self._create_pool(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
-            return await warm_pool.run(
-                self._executions, WarmExecution(warm_pool, job, limits=limits)
-            )
+            return await warm_pool.run(self._executions, job, limits)
 
         sandbox = SandboxSession(image, limits=self.limits, execute=execute)
         try:
