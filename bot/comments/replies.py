@@ -1,4 +1,4 @@
-"""Replies to commands, and the status comments of refused and dry runs.
+"""Replies to commands, and the status comment of a dry run.
 
 Untrusted values are made inert.
 """

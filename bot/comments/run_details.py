@@ -133,7 +133,7 @@ class AttemptReport(BaseModel):
     summary: str
     installed: bool
     grade: str
-    """`healthy`, `untested`, `usable` or `broken`; empty if nobody looked."""
+    """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
     line: str
     """How it went, in words."""
     seconds: float
@@ -145,19 +145,19 @@ class EnvironmentReport(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     grade: str = ""
-    """`healthy`, `untested`, `usable` or `broken`; empty if nobody looked."""
+    """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
     rung: str = ""
     """The attempt that served; empty if nothing could be installed."""
     python: str = ""
     version: str = ""
-    """The version that the package was told."""
+    """The version under which the package was built."""
     imports: bool | None = None
-    """Whether all packages could be imported; null if nobody looked, as below."""
+    """Whether all packages could be imported; null if that was not tried, as below."""
     import_errors: dict[str, str] = {}
     collected: int | None = None
-    """Tests that the repository has, as far as they were counted."""
+    """How many tests of the repository were found."""
     passed: int | None = None
-    """Of a sample of them, without any edit."""
+    """How many tests of a sample passed without any edit."""
     failed: int | None = None
     errors: dict[str, int] = {}
     """Kinds of failures in that sample."""
@@ -167,7 +167,7 @@ class EnvironmentReport(BaseModel):
     commands: tuple[str, ...] = ()
     """What installed it."""
     left_out: tuple[str, ...] = ()
-    """Requirements of the tests that could not be had, each with the reason."""
+    """Requirements of the tests that could not be installed, each with the reason."""
     given_up: str = ""
     """Why the model that was asked for commands gave up."""
     attempts: tuple[AttemptReport, ...] = ()
@@ -218,7 +218,7 @@ def _build_attempt(attempt: TriedAttempt) -> AttemptReport:
 
 
 def render_environment(record: EnvironmentRecord) -> str:
-    """The section of `report.md` on the environment; empty where nobody looked at it."""
+    """The section of `report.md` on the environment; empty if it was not checked."""
     if record.best is None or record.health is None:
         return ""
     return render("environment", record=record, most_lines=12)

@@ -16,7 +16,7 @@ from sandbox.program import Ending, Execution
 MAX_CELLS = 600
 """A larger table shows only the sums."""
 MAX_DIFFS = 10
-"""So many edits are shown as diffs."""
+"""How many edits are shown as diffs."""
 EDIT_CHARACTERS = 40_000
 """Of all diffs of one comment together."""
 MAX_EDITS = 20

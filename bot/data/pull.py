@@ -59,11 +59,11 @@ class PullRecord(Frozen):
     repo: RepoRef
     pull: int
     issue: int
-    """What it fixes."""
+    """Number of the issue that it fixes."""
     source_issue: Issue
-    """The same as text, as it was when the fix was asked for. Untrusted."""
+    """The text of that issue when the fix was requested. Untrusted."""
     asked_by: Login
-    """Who asked for the fix."""
+    """Who requested the fix."""
     commit_style: CommitStyle = CommitStyle()
     """How commits are written in this repository."""
     branch: str
@@ -74,13 +74,13 @@ class PullRecord(Frozen):
     pending_head: CommitSha = CommitSha("")
     """Full SHA that a worker was about to push; empty when the push is done."""
     test_path: str
-    """The reproduction test's; empty when none is committed."""
+    """Path of the reproduction test; empty when none is committed."""
     test_files: tuple[str, ...] = ()
     """All files that the test's commit changes."""
     proven: bool = True
     """False: the pull request stays a draft, and the command runs the script."""
     command: tuple[str, ...]
-    """Runs it."""
+    """The command that runs the reproduction test."""
     ready_when_green: bool = False
     """It is a draft until the repository's own checks pass."""
     handed_over: bool = False
@@ -88,11 +88,11 @@ class PullRecord(Frozen):
     verified: str = ""
     """The base and head that the evidence was last gathered on."""
     evidence_confirmed: bool = False
-    """Whether it was then as evidence should be."""
+    """Whether that verification confirmed the evidence."""
     unresolved_head: CommitSha = CommitSha("")
-    """The head for which we gave up mending a conflict."""
+    """The head whose conflict with the base could not be resolved."""
     paused_on: str = ""
-    """The day (UTC, ISO 8601) whose ceiling was reached: nothing is followed until the next."""
+    """The day (UTC, ISO 8601) whose ceiling was reached: no follow-up until the next."""
     answered_ids: tuple[str, ...] = Field(default=())
     """Ids of what people wrote that needs no answer any more; the latest `MAX_ANSWERED`."""
 

@@ -46,11 +46,11 @@ class Command(Frozen):
 
 
 class Delay(StrEnum):
-    """How soon a pull request is looked after."""
+    """How soon a follow-up run starts."""
 
     IMMEDIATE = "now"
     DEBOUNCED = "quiet"
-    """When people have had a moment to write more."""
+    """After people had a moment to write more."""
     RATE_LIMITED = "seldom"
     """Not more often than the operator allows."""
 
@@ -83,7 +83,7 @@ class RunRequest(Frozen):
 
 
 class StopRequest(Frozen):
-    """The end of the issue's run, if it has one. A hint: seen to be still true before it is."""
+    """The end of the issue's run, if it has one. A hint: checked again before the run ends."""
 
     repo: RepoRef
     issue: int
@@ -124,15 +124,15 @@ class ConfigCheckRequest(Frozen):
     pull: int
     head: CommitSha
     again: bool = False
-    """Somebody asked for its check to be made anew."""
+    """Somebody asked for its check to be run again."""
     with_evidence: bool = False
-    """And for that of the reproduction test, where the pull request is ours."""
+    """Also the check of the reproduction test, if the pull request is ours."""
     delivery: str
 
     @property
     def id(self) -> str:
-        """The same for every delivery about this head; another for each time it is asked
-        for anew."""
+        """The same for every delivery about this head; another each time that somebody asks
+        again."""
         named = f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
         return f"{named}-again-{self.delivery}" if self.again else named
 
@@ -142,13 +142,13 @@ class PullUpdate(Frozen):
 
     repo: RepoRef
     target: Literal["pull", "issue", "branch", "base"]
-    """One of ours, that of an issue, those of some branches, or all of a repository."""
+    """One pull request, the one for an issue, those of some branches, or all of a repository."""
     number: int = 0
     """Of the pull request or issue."""
     branches: tuple[str, ...] = ()
     delay: Delay = Delay.IMMEDIATE
     again: bool = False
-    """The evidence is to be gathered again, even if it is up to date."""
+    """Verify the evidence again, even if it is up to date."""
     by: Login = Login("")
     comment: int = 0
     """The comment on a line that asks for it; 0: something else does."""
