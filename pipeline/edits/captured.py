@@ -17,8 +17,6 @@ from sandbox.scratch import scratch_folder
 
 MOST_FILES = 50
 """Files of one edit."""
-_NAMED = 5
-"""Paths named in a hint."""
 _IGNORE_FILE = ".gitignore"
 
 
@@ -37,7 +35,7 @@ async def read_captured(
     kept = await _drop_unversioned(changes, codebase)
     if len(kept) > MOST_FILES:
         return Malformed(
-            f"It left {len(kept)} changed files; an edit may hold {MOST_FILES}. "
+            f"It left {len(kept)} changed files; an edit may change {MOST_FILES}. "
             + _name_paths(kept)
         )
     guards = tuple(never_touch)
@@ -60,11 +58,11 @@ async def _check_content(change: Change, codebase: Codebase) -> str | None:
     if change.content is None:
         return None
     if change.mode == SYMLINK:
-        return f"{change.path} is a symbolic link: an edit may make none."
+        return f"{change.path} is a symbolic link, which an edit may not create."
     if len(change.content) > MAX_FILE_BYTES:
         return f"{change.path} is larger than {MAX_FILE_BYTES} bytes."
     if decode_text(change.path, change.content) is None:
-        return f"{change.path} is not a text file: an edit may neither make nor change one."
+        return f"{change.path} is not a text file: an edit may neither create nor change one."
     if change.path in codebase.files and await codebase.read_text(change.path) is None:
         return f"{change.path} was not a text file: leave it as it is."
     return None
@@ -114,5 +112,5 @@ def _write_files(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def _name_paths(changes: Sequence[Change]) -> str:
-    named = ", ".join(change.path for change in changes[:_NAMED])
+    named = ", ".join(change.path for change in changes[:5])
     return f"Among them: {named}. Remove what does not belong to the fix."

@@ -30,14 +30,9 @@ _TOO_MANY: Final = f"It changes more than {MOST_FILES:,} files."
 MOST_CONTENT: Final = 64 * 1024 * 1024
 """Bytes of the files that an edit changes, before and after together."""
 _CONTENT_TOO_LARGE: Final = f"The files that it changes are larger than {MOST_CONTENT >> 20} MiB."
-_APPLY_MEMORY: Final = 512 * 1024 * 1024
-"""Bytes that git may use to apply a diff: a binary part unpacks to a thousand times its size."""
 _COMPARE_SECONDS: Final = 120.0
-_TOO_SLOW: Final = f"It could not be compared in {_COMPARE_SECONDS:.0f} seconds."
 _NOTHING: Final = "It changes nothing."
 _NO_MEMORY: Final = re.compile(r"out of memory|cannot allocate memory", re.IGNORECASE)
-_MODES: Final = ("100644", "100755")
-_WORDS = 500
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class ExternalEdit:
     """A diff from outside."""
 
     name: str
-    """Its display name. Untrusted."""
+    """Shown to people. Untrusted."""
     diff: bytes
     """The output of git or diff(1): renames, binary parts, modes, either line ending."""
     problem: str = ""
@@ -113,7 +108,9 @@ async def diff_commits(
                 "--no-ext-diff", "--no-textconv", "--no-color", "--end-of-options", old, new,
             )  # fmt: skip
     except TimeoutError:
-        return ExternalEdit(name, b"", _TOO_SLOW)
+        return ExternalEdit(
+            name, b"", f"It could not be compared within {_COMPARE_SECONDS:.0f} seconds."
+        )
     if len(diff) > LARGEST:
         return ExternalEdit(name, b"", _TOO_LARGE)
     return ExternalEdit(name, diff)
@@ -172,7 +169,7 @@ async def _import_edit(
     brought = {
         change.path: contents[change.blobs[1]]
         for change in changes
-        if change.modes[1] in _MODES and is_test(change.path)
+        if change.modes[1] in ("100644", "100755") and is_test(change.path)
     }
     test, problem = main_language(codebase.files).build_test_script(brought, conventions)
     return patch, test, [*notes, *([problem] if problem else [])]
@@ -203,7 +200,7 @@ async def _apply_diff(scratch: Path, codebase: Codebase, diff: bytes) -> None:
         try:
             await git(
                 scratch, "apply", "--cached", "--whitespace=nowarn", *options, "-", input=data,
-                memory=_APPLY_MEMORY,
+                memory=512 * 1024 * 1024,  # a binary part unpacks to a thousand times its size
             )  # fmt: skip
         except GitFailed as failure:
             if _NO_MEMORY.search(failure.words):
@@ -211,7 +208,7 @@ async def _apply_diff(scratch: Path, codebase: Codebase, diff: bytes) -> None:
             words = words or failure.words
             continue
         return
-    raise UnfitEdit(words[:_WORDS] or "It does not apply.")
+    raise UnfitEdit(words[:500] or "It does not apply.")
 
 
 def _to_crlf(diff: bytes) -> bytes:

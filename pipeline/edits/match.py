@@ -13,15 +13,9 @@ _SIMILAR = 0.6
 """How similar lines must be to be quoted as the probable target."""
 _COMPARED = 300
 """Characters of a line that are compared; the time grows with their square."""
-_LEAST_PART = 8
-"""Characters of a text that is sought as a part of a line."""
 _MOST_SCANNED = 2_000
-"""Up to this many lines, all are compared; in a longer file, those that share the rarest words."""
-_MOST_LIKELY = 200
-"""How many lines of a longer file are compared."""
+"""Up to this many lines, all are compared; of more, the 200 that share the rarest words."""
 _WORD = re.compile(r"[A-Za-z]+|\d+|[^\W\d_]+")
-_MOST_FOUND = 50
-"""Places of a block that are found; the second makes it ambiguous."""
 _MOST_PAIRS = 4_000_000
 """Searched lines times replacement lines, above which they are not compared individually."""
 
@@ -82,7 +76,7 @@ def find_nearest(text: str, search: Sequence[str]) -> tuple[int, str] | None:
             return 0
         return matcher.ratio()
 
-    is_long = len(anchor) >= _LEAST_PART
+    is_long = len(anchor) >= 8  # else it would be a part of many lines
     best = next((at for at, line in enumerate(lines) if is_long and anchor in line), None)
     if best is None:
         best = max(_likely_lines(lines, start_of), key=likeness, default=None)
@@ -103,7 +97,7 @@ def _likely_lines(lines: list[str], anchor: str) -> Sequence[int]:
     weight = {
         at: sum(1 / often[word] for word in words) for at, words in enumerate(shared) if words
     }
-    return sorted(sorted(weight, key=lambda at: -weight[at])[:_MOST_LIKELY])
+    return sorted(sorted(weight, key=lambda at: -weight[at])[:200])
 
 
 Matches = list[tuple[int, int, list[str]]]
@@ -226,7 +220,7 @@ def _positions(bare: list[str], search: list[str], form: Callable[[str], str]) -
         matched = _advance(wanted, borders, matched, form(line))
         if matched == len(wanted):
             found.append(at + 1 - matched)
-            if len(found) == _MOST_FOUND:
+            if len(found) == 50:  # the second makes it ambiguous
                 break
     return found
 

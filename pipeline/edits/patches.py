@@ -18,10 +18,6 @@ from pipeline.codebase.text import Globs
 from pipeline.data.types import Patch
 from sandbox.scratch import scratch_folder
 
-_LONGEST_PATH = 1024
-_LONGEST_NAME = 255
-
-
 _CI = """
     .github .circleci .buildkite .gitlab-ci.yml .gitlab .travis.yml .drone.yml .cirrus.yml
     .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile .woodpecker
@@ -64,26 +60,26 @@ def refusal(
     allow_lock_files: bool = False,
 ) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None if it may be."""
-    return (
-        _check_form(path)
-        or _check_guarded(path)
-        or _check_file(path, files)
-        or (None if allow_lock_files else _check_lock_file(path))
-        or _check_settings(path, never_touch)
-    )
+    if refused := _check_form(path) or _check_guarded(path) or _check_file(path, files):
+        return refused
+    if not allow_lock_files and PurePosixPath(path).name.lower() in _LOCK_FILES:
+        return f"{path} is a lock file, which a package manager writes: no edit may touch it."
+    if pattern := Globs(never_touch).first_match(path):
+        return f"This repository's settings forbid edits to {pattern}, which matches {path}."
+    return None
 
 
 def _check_form(path: str) -> str | None:
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in path):
-        return f"The path {path!r} holds a control character."
-    if not path or len(path.encode()) > _LONGEST_PATH:
-        return "A path must not be empty nor longer than 1024 bytes."
+        return f"The path {path!r} contains a control character."
+    if not path or len(path.encode()) > 1024:
+        return "A path must be neither empty nor longer than 1024 bytes."
     if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
         return f"The path {path!r} must be relative to the repository's root, with forward slashes."
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         return f"The path {path!r} must be plain: no empty part, no `.` and no `..`."
-    if any(len(part.encode()) > _LONGEST_NAME or part != part.strip() for part in parts):
+    if any(len(part.encode()) > 255 or part != part.strip() for part in parts):
         return f"The path {path!r} has a part that is too long or begins or ends with a space."
     return None
 
@@ -102,12 +98,6 @@ def _check_guarded(path: str) -> str | None:
     return None
 
 
-def _check_lock_file(path: str) -> str | None:
-    if path.rsplit("/", 1)[-1].lower() not in _LOCK_FILES:
-        return None
-    return f"{path} is a lock file, which a package manager writes: no edit may touch it."
-
-
 def _check_file(path: str, files: Mapping[str, File]) -> str | None:
     for place in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
         file = files.get(place)
@@ -124,28 +114,7 @@ def _check_file(path: str, files: Mapping[str, File]) -> str | None:
     return None
 
 
-def _check_settings(path: str, never_touch: Iterable[str]) -> str | None:
-    pattern = Globs(never_touch).first_match(path)
-    if pattern is None:
-        return None
-    return f"This repository's settings forbid edits of {pattern}, which {path} is."
-
-
-_DIFF = (
-    "diff-tree",
-    "-p",
-    "--binary",
-    "--full-index",
-    "--no-renames",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--no-color",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-)
 _CHANGED = "refs/heads/changed"
-_KEEP_PACK = ("fastimport.unpackLimit=0",)
-"""Otherwise fast-import starts a second process that unpacks what it wrote."""
 
 
 async def create_patch(
@@ -175,7 +144,9 @@ async def create_patch(
         await asyncio.to_thread(create_scratch_repository, scratch, codebase)
         await asyncio.to_thread(mark_binary, scratch, binary)
         # One process, which reads only the folders that change: an index would list every file.
-        await git(scratch, "fast-import", "--quiet", input=commit, config=_KEEP_PACK)
+        # It keeps its pack: unpacking would start a second process.
+        keep = ("fastimport.unpackLimit=0",)
+        await git(scratch, "fast-import", "--quiet", input=commit, config=keep)
         patch = await diff_to_tree(scratch, codebase, _CHANGED)
     codebase.recent.add(key, patch.diff.encode("utf-8"))
     return patch
@@ -220,7 +191,10 @@ async def read_patched(codebase: Codebase, diff: str) -> dict[str, PatchedFile |
 
 async def diff_to_tree(scratch: Path, codebase: Codebase, tree: str) -> Patch:
     """The diff from `codebase` to `tree`, which is in the scratch repository."""
-    diff = await git(scratch, *_DIFF, codebase.commit, tree)
+    diff = await git(
+        scratch, "diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
+        "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", codebase.commit, tree,
+    )  # fmt: skip
     return Patch(diff=diff.decode("utf-8"))
 
 

@@ -23,8 +23,6 @@ _DELETE = re.compile(r"<{5,9} ?DELETE(?: ?>{5,9})?")
 _RENAME = re.compile(r"<{5,9} ?RENAME\b(?: to(?= ))?(?P<to>.*?)(?: ?>{5,9})?")
 _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
 _MARKER = re.compile(r"<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b")
-_MOST_DIVIDERS = 20
-"""Dividers at which one block may be split; more would only waste time."""
 MOST_BLOCKS = 500
 """Of one edit; each is searched in a whole file."""
 _ORNAMENT = " \t*`#"
@@ -50,8 +48,7 @@ class Block:
         """
         dividers = [at for at, line in enumerate(self.lines) if _DIVIDER.fullmatch(line)]
         return [
-            (list(self.lines[:at]), list(self.lines[at + 1 :]))
-            for at in reversed(dividers[:_MOST_DIVIDERS])
+            (list(self.lines[:at]), list(self.lines[at + 1 :])) for at in reversed(dividers[:20])
         ]
 
 
@@ -83,12 +80,14 @@ def parse_blocks(body: str) -> list[Block] | Malformed:
             )
         blocks.append(block)
         if len(blocks) > MOST_BLOCKS:
-            return Malformed(f"The <edit> holds more than {MOST_BLOCKS} blocks. Make larger ones.")
+            return Malformed(
+                f"The <edit> contains more than {MOST_BLOCKS} blocks. Make larger ones."
+            )
         path = block.renamed or path
     if not blocks:
         return Malformed(
-            "The <edit> holds no block. A block is a line with the path, then <<<<<<< SEARCH, the "
-            "lines to find, =======, the lines to put in their place, >>>>>>> REPLACE."
+            "The <edit> contains no block. A block is a line with the path, then <<<<<<< SEARCH, "
+            "the lines to find, =======, the lines to put in their place, >>>>>>> REPLACE."
         )
     return blocks
 
@@ -138,8 +137,6 @@ def _parse_path(line: str) -> str:
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
 _SUFFIX = re.compile(r"\.\w+$")
-_QUOTED = 1500
-"""Characters of a file quoted back in a hint."""
 
 
 @dataclass(frozen=True)
@@ -343,7 +340,7 @@ class _Draft:
         at, lines = close
         return (
             f"The SEARCH lines are not in {block.path}. The nearest there, from line {at}:\n"
-            f"{shorten(lines, _QUOTED)}\n"
+            f"{shorten(lines, 1500)}\n"
             + ("SEARCH lines are whole lines. " if _is_cut(search, lines) else "")
             + "Copy the lines exactly."
         )

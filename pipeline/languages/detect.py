@@ -18,10 +18,7 @@ from sandbox.tree import Tree
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """The largest file that is read: lock files grow large."""
-MAX_TEXT_BYTES = 256 * 1024
-"""The largest file that only states a version."""
 MAX_CI_BYTES = 64 * 1024
-MAX_TEXTS = 400
 MAX_ALL_BYTES = 32 * 1024 * 1024
 """Of all files that are read: equal files are one object in git, so some KB of it name many."""
 MAX_ALL_CI_BYTES = 1024 * 1024
@@ -125,7 +122,7 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
                 if not member.isdir():
                     names.append(name)
                 most = _limit_bytes(name, extra_path)
-                if not (most and member.isreg() and len(texts) < MAX_TEXTS):
+                if not (most and member.isreg() and len(texts) < 400):
                     continue
                 is_ci = most == MAX_CI_BYTES
                 if member.size > min(most, left, left_for_ci if is_ci else left):
@@ -163,4 +160,4 @@ def _limit_bytes(path: str, extra_path: str) -> int:
         return MAX_FILE_BYTES
     if CI_FILE.fullmatch(path):
         return MAX_CI_BYTES
-    return MAX_TEXT_BYTES if _may_state_version(path) else 0
+    return 256 * 1024 if _may_state_version(path) else 0

@@ -100,17 +100,14 @@ CI_FILE: Final = re.compile(
 )
 MAX_NODES: Final = 20_000
 """Values of one document that are visited, aliases counted each time."""
-MAX_FLOW_DEPTH: Final = 100
-"""Brackets in brackets. For each token, PyYAML looks at every bracket that is open."""
-MERGE: Final = "<<"
 
 
 class _PlainLoader(yaml.SafeLoader):
     """Reads every scalar as text and keeps merges in their written form."""
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - its name
-        """As PyYAML's own, but not without end."""
-        if self.flow_level >= MAX_FLOW_DEPTH:
+        """As PyYAML's own, up to a depth: for each token, it looks at every open bracket."""
+        if self.flow_level >= 100:
             raise yaml.YAMLError
         super().fetch_flow_collection_start(TokenClass)
 
@@ -148,7 +145,7 @@ def entries(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         return {}
     own = cast(dict[str, Any], value)
-    merged = own.get(MERGE)
+    merged = own.get("<<")
     return {**cast(dict[str, Any], merged), **own} if isinstance(merged, dict) else own
 
 

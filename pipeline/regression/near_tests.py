@@ -249,8 +249,6 @@ def _split_parts(parts: Sequence[str]) -> set[str]:
 
 MOST_FALSE_STARTS = 9
 """Runs that end before a test begins; enough to find two files among twelve."""
-FEWER = 3
-"""How many near files to keep if all of them take too long to give a result."""
 
 
 class NearbyTests:
@@ -296,7 +294,8 @@ class NearbyTests:
     async def _compare(self, diff: str) -> SuiteReport | None:
         for runner in await self._find_runners():
             files = await self.find_files(diff, runner)
-            for some in dict.fromkeys((files, files[:FEWER])) if files else ():
+            # Fewer, if all of them take too long to give a result.
+            for some in dict.fromkeys((files, files[:3])) if files else ():
                 wanted = RequestedTests(files=some)
                 base = await runner.run("", wanted)
                 if base.suite.passed:

@@ -9,6 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field, ValidationError
@@ -28,8 +29,6 @@ MOST_CALLS = 4_000_000
 """Pairs of a test and a function it runs."""
 _KINDS = ("start", "phase", "title", "raised", "network", "collect", "collected", "function", "ran")
 _ROWS = tuple(f'["{kind}"'.encode() for kind in _KINDS)
-MOST_OF_A_NAME = 100
-"""Characters of the name of an exception."""
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
@@ -121,7 +120,7 @@ class RecordedOutcomes(Outcomes):
         if kind == "title" and rest and isinstance(rest[0], str):
             self.titles[name] = stable_name(rest[0])
         elif kind == "raised" and rest and isinstance(rest[0], str):
-            self.raised[name] = stable_name(rest[0])[:MOST_OF_A_NAME]
+            self.raised[name] = stable_name(rest[0])[:100]
         elif kind == "network":
             self.offline.add(name)
         elif kind == "collect":
@@ -207,7 +206,8 @@ class WrapperOutput:
                 self.documents.append(document)
                 left -= len(document)
             elif match[1] == "end":
-                self.end = _parse_end(unpack(match[2], 10_000))
+                with suppress(ValidationError):
+                    self.end = CommandEnd.model_validate_json(unpack(match[2], 10_000))
         if found and not self._is_only_ours([match[1] for match in found], execution):
             self.forged, self.records, self.documents, self.end = True, b"", [], None
         printed = execution.output[: found[0].start()] if found else execution.output
@@ -273,13 +273,6 @@ def unpack(text: str, most: int) -> bytes:
     except (binascii.Error, zlib.error):
         return b""
     return data if reader.eof else b""
-
-
-def _parse_end(data: bytes) -> CommandEnd | None:
-    try:
-        return CommandEnd.model_validate_json(data)
-    except ValidationError:
-        return None
 
 
 def _to_seconds(value: float, otherwise: float) -> float:

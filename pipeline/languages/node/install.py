@@ -21,9 +21,6 @@ PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
 MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
 """A repository with one of these is a Python repository, even if Node builds its pages."""
-LOCKFILES: Final = ("package-lock.json", "npm-shrinkwrap.json")
-LONGEST_RANGE: Final = 500
-"""Characters of a range that are read."""
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 
 
@@ -54,7 +51,8 @@ def install_step(name: str, version: str, names: Sequence[str]) -> str:
             return "yarn install"
         old = version.startswith("1") and ".yarnrc.yml" not in names
         return "yarn install " + ("--frozen-lockfile" if old else "--immutable")
-    return "npm ci" if any(lock in names for lock in LOCKFILES) else "npm install --no-package-lock"
+    locked = "package-lock.json" in names or "npm-shrinkwrap.json" in names
+    return "npm ci" if locked else "npm install --no-package-lock"
 
 
 def package_manager(
@@ -110,7 +108,7 @@ def is_in_range(version_range: str, major: int) -> bool:
 
     https://github.com/npm/node-semver#ranges
     """
-    version_range = version_range[:LONGEST_RANGE]
+    version_range = version_range[:500]
     version_range = re.sub(r"v?(\d[\d.]*)\s+-\s+v?(\d)", r">=\1 <=\2", version_range)
     return any(
         all(is_within_bound(sign, int(low), major) for sign, low in bounds)

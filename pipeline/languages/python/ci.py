@@ -53,9 +53,7 @@ TOOLS: Final = re.compile(
     r"|codecov|coveralls|pipenv|virtualenv|pre-commit|flake8|black|ruff|mypy|isort)(?![\w.-])",
     re.IGNORECASE,
 )
-LONGEST_WORD: Final = 200
 LONGEST_LINE: Final = 2000
-CONTAINER_COMMANDS: Final = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
 MOST_PACKAGES: Final = 40
 MOST_LINES: Final = 2000
 
@@ -96,7 +94,8 @@ def jobs_of(texts: Mapping[str, str]) -> Iterator[tuple[str, Iterable[str]]]:
     for path in sorted(texts):
         if DEVCONTAINER.fullmatch(path):
             container = parse_json(re.sub(r"^[ \t]*//.*$", "", texts[path], flags=re.MULTILINE))
-            commands = [container.get(key) for key in CONTAINER_COMMANDS]
+            keys = ("onCreateCommand", "updateContentCommand", "postCreateCommand")
+            commands = [container.get(key) for key in keys]
             yield path, [line for command in commands for line in script_lines(command)]
 
 
@@ -211,5 +210,5 @@ def install_arguments(text: str) -> Iterator[tuple[str, str]]:
 
 def is_requirement(word: str) -> bool:
     """Whether it names a package that tests may need, as opposed to a tool of CI."""
-    plain = len(word) < LONGEST_WORD and "$" not in word
+    plain = len(word) < 200 and "$" not in word
     return plain and bool(REQUIREMENT.fullmatch(word)) and not TOOLS.match(word)

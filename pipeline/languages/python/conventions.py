@@ -14,21 +14,12 @@ from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.manifests import parse_ini, parse_toml
 
 _TEST_NAME = re.compile(r"((?:unit)?test_.+|.+_tests?|tests?)\.py")
-_MOST_PATHS = 100
-"""Of a setting of pytest."""
-_LARGEST = 200_000
-"""Bytes; larger test files are not read as examples."""
-_MOST_READ = 2000
-"""How many files with a test's name are read."""
 _TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
 _PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
 _PYTEST_REQUIREMENT = re.compile(r"^[ \t]*pytest\b(?!-)", re.M | re.I)
 _UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
-_CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
 _PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Where pytest looks for its settings, in its order."""
-_LONGEST_LINE = 2000
-_MOST_REQUIREMENTS = 20
 _UNREADABLE = {
     r"--cov\b": ("--no-cov",),
     r"-n\b|--numprocesses": ("-n", "0"),
@@ -55,9 +46,9 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     paths = list(texts)
     folder = _folder(paths, codebase)
     near = [path for path in paths if _parent(path) == folder]
-    settings = await codebase.read_texts(_CONFIGURATIONS)
+    settings = await codebase.read_texts(_PYTEST_SETTINGS)
     listed = sorted(path for path in codebase.files if _lists_requirements(path))
-    required = await codebase.read_texts(listed[:_MOST_REQUIREMENTS])
+    required = await codebase.read_texts(listed[:20])
     configured = _has_pytest_config(codebase, settings) or any(
         _PYTEST_REQUIREMENT.search(text) for text in required.values()
     )
@@ -86,11 +77,11 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
         path
         for path, file in codebase.files.items()
         if file.regular
-        and file.size < _LARGEST
+        and file.size < 200_000
         and (is_runnable(path) or _is_listed(path, patterns))
         and not left_out.first_match(path)
     )
-    read = await codebase.read_texts(named[:_MOST_READ])
+    read = await codebase.read_texts(named[:2000])
     found = {path: text for path, text in read.items() if has_tests(text)}
     # A plugin may take other names for tests, as pytest-relaxed does.
     return found or {path: text for path, text in read.items() if not is_runnable(path)}
@@ -176,7 +167,7 @@ def _find_setting(settings: Mapping[str, str], option: str) -> tuple[str, ...]:
             words = listed.split() if isinstance(listed, str) else listed
             paths = cast(list[Any], words) if isinstance(words, list) else []
             plain = (path.removeprefix("./").rstrip("/") for path in paths if isinstance(path, str))
-            return tuple(path for path in plain if path not in ("", "."))[:_MOST_PATHS]
+            return tuple(path for path in plain if path not in ("", "."))[:100]
     return ()
 
 
@@ -195,7 +186,7 @@ def _addopts(text: str) -> Iterator[str]:
         starts = re.match(r"[ \t]{0,8}addopts[ \t]{0,8}=", line)
         inside = bool(starts) or (inside and line[:1] in " \t]" and bool(line.strip()))
         if inside:
-            yield line[:_LONGEST_LINE]
+            yield line[:2000]
 
 
 def _discovery_pattern(paths: Sequence[str]) -> str:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 from pipeline.codebase.isolated import run_isolated
 from pipeline.languages.code_scan import CodeScan
 
-SCAN_SECONDS = 60.0
 _SCAN_PROGRAM = """\
 import ast, json, sys
 files = json.load(sys.stdin)
@@ -36,9 +35,6 @@ json.dump({"imports": imports, "functions": functions}, sys.stdout)
 """
 
 
-_ROOTS = ("src", "lib")
-
-
 class _ImportScan(BaseModel):
     """The program's output; files that do not parse are missing."""
 
@@ -52,7 +48,7 @@ async def scan_code(texts: Mapping[str, str]) -> CodeScan:
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     if not python:
         return CodeScan()
-    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=SCAN_SECONDS)
+    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=60)
     try:
         found = _ImportScan.model_validate_json(output)
     except ValidationError:
@@ -109,7 +105,7 @@ def _module_names(path: str) -> Iterator[str]:
     if not parts:
         return
     yield ".".join(parts)
-    if len(parts) > 1 and parts[0] in _ROOTS:
+    if len(parts) > 1 and parts[0] in ("src", "lib"):
         yield ".".join(parts[1:])
     if len(parts) > 1 and not path.endswith("__init__.py"):
         yield parts[-1]

@@ -132,8 +132,6 @@ def find_system_packages(
     return tuple(dict.fromkeys([*found, *named]))
 
 
-MOST_ATTEMPTS: Final = 5
-PLAN_NAMES: Final = re.compile(r'"attempt": "\w+"')
 RECENT: Final = timedelta(days=28)
 """For a commit this young, the index as of its day equals today's index."""
 UV_STEP: Final = (
@@ -154,10 +152,10 @@ def list_attempts(manifests: Manifests, asked: Asked, plain: Recipe) -> list[Att
     different: dict[str, Attempt] = {}
     for attempt in (*maker.make_attempts(), last):
         recipe = attempt.recipe
-        files = [(name, PLAN_NAMES.sub("", text)) for name, text in recipe.files]
+        files = [(name, re.sub(r'"attempt": "\w+"', "", text)) for name, text in recipe.files]
         key = repr((recipe.steps, recipe.tools, recipe.system_packages, files))
         different.setdefault(key, attempt)
-    return list(different.values())[:MOST_ATTEMPTS]
+    return list(different.values())[:5]
 
 
 class AttemptMaker:

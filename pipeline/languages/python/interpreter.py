@@ -39,8 +39,6 @@ RELEASED: Final = {
 """The release day of each minor version; https://devguide.python.org/versions/"""
 MATURE: Final = timedelta(days=180)
 """The delay of wheels after a new Python's release."""
-NEAREST: Final = 3
-"""How many Pythons are tried if none is old enough."""
 PINNED: Final = re.compile(r"\s*(?:cpython-?)?3\.(\d{1,3})(?!\d)")
 CI_PYTHON: Final = re.compile(
     r"(?im)^[ -]*+[\w.-]{0,60}python[\w.-]{0,60}[ \t]*:[ \t]*"
@@ -129,7 +127,7 @@ def find_python_at(texts: Mapping[str, str], day: date) -> PythonRequirement:
     order = [*wanted, *later, *rest]
     return PythonRequirement(
         tuple(order),
-        tuple(wanted or order[:NEAREST]),
+        tuple(wanted or order[:3]),
         text or join_minors(tuple(sorted(declared))) or "any version",
         where or places or "nothing says which",
         fetch=True,
@@ -148,9 +146,7 @@ def find_declared(texts: Mapping[str, str]) -> tuple[set[int], str]:
             # The pattern is slow on a long line, which no such file needs.
             text = "\n".join(line for line in whole.splitlines() if len(line) < LONGEST_LINE)
             blocks = CI_PYTHON.findall(text)
-            minors = [
-                m for block in blocks for m in re.findall(r"(?<![\d.])3\.(\d{1,2})(?!\d)", block)
-            ]
+            minors = [minor for block in blocks for minor in CI_MINOR.findall(block)]
             found |= {int(minor) for minor in [*minors, *CI_TOX.findall(text)]}
             first = first or (path if minors else "")
     return found & set(MINORS), first

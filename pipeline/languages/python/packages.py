@@ -99,11 +99,9 @@ _COLLECTED: Final = re.compile(
     r"(?:ERROR (?:collecting )?)?(?P<path>[^\s:<]+\.py)(?:::|: \d+$| - |$)"
     r"|(?P<indent> *)<(?P<kind>Module|Package|Dir|DoctestModule) ['\"]?(?P<name>[^'\">]+)"
 )
-_MOST_LINES: Final = 200_000
-_LONGEST_LINE: Final = 1000
-_LONGEST_PATH: Final = 1000
+_LONGEST: Final = 1000
+"""Characters of a line, or of a path, that are read."""
 _MOST_FOLDERS: Final = 100
-_AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def parse_collection(output: str, paths: Iterable[str]) -> Collected:
@@ -117,8 +115,8 @@ def parse_collection(output: str, paths: Iterable[str]) -> Collected:
     known = _Paths(paths)
     files: set[str] = set()
     folders: list[tuple[int, str]] = []
-    for line in output.splitlines()[:_MOST_LINES]:
-        match = _COLLECTED.match(line[:_LONGEST_LINE])
+    for line in output.splitlines()[:200_000]:
+        match = _COLLECTED.match(line[:_LONGEST])
         if not match:
             continue
         if match["path"]:
@@ -131,7 +129,7 @@ def parse_collection(output: str, paths: Iterable[str]) -> Collected:
             folders.append((depth, name.removesuffix("/__init__.py")))
             continue
         whole = "/".join([*(folder for _, folder in folders[-_MOST_FOLDERS:]), name])
-        if len(whole) <= _LONGEST_PATH:
+        if len(whole) <= _LONGEST:
             files.update(known.find(whole))
     files.update(known.list_below())
     return Collected(int(found[1] or found[2]) if found else None, known.all & files)
@@ -161,7 +159,7 @@ class _Paths:
         if not found and len(parts) > 1:  # any folder may have a file of that last name
             begin = _reverse(whole)
             first = bisect_left(self._backwards, (begin,))
-            last = bisect_left(self._backwards, (begin[:-1] + _AFTER_SLASH,))
+            last = bisect_left(self._backwards, (begin[:-1] + chr(ord("/") + 1),))
             self._below.add((first, last))
         return found
 

@@ -34,9 +34,6 @@ from sandbox.program import Program
 
 IMPORT_SECONDS: Final = 60.0
 """Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
-COLLECT_SECONDS: Final = 45.0
-COLLECT_BYTES: Final = 8 * 1024 * 1024
-"""Some 100,000 tests; of a list with its middle left out, few files would be known."""
 
 
 class Python(Language):
@@ -88,7 +85,8 @@ class Python(Language):
         if at is None or command.argv[at] == "unittest":
             return None
         argv = (*command.argv, "--collect-only")
-        return Program(argv, seconds=COLLECT_SECONDS, output_bytes=COLLECT_BYTES)
+        # Some 100,000 tests; of a list with its middle left out, few files would be known.
+        return Program(argv, seconds=45, output_bytes=8 * 1024 * 1024)
 
     def read_collection(self, output: str, paths: Iterable[str]) -> Collected:
         return packages.parse_collection(output, paths)

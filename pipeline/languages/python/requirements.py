@@ -163,7 +163,6 @@ PYPI_NAMES: Final = {
 }
 """conda-forge's names where the package index has another for the same contents."""
 OWN: Final = re.compile(r"\./?\[([\w.,\s-]+)\]", re.ASCII)
-MAX_GROUP_DEPTH: Final = 5
 
 
 @dataclass(frozen=True)
@@ -335,7 +334,7 @@ def expand_group(project: Mapping[str, Any], name: str, depth: int = 0) -> list[
         for item in cast(list[Any], value):
             if isinstance(item, str):
                 found.append(item)
-            elif isinstance(item, dict) and depth < MAX_GROUP_DEPTH:
+            elif isinstance(item, dict) and depth < 5:
                 other = cast(dict[str, Any], item).get("include-group")
                 found += expand_group(project, str(other), depth + 1)
         return found

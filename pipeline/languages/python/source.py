@@ -68,15 +68,15 @@ _SPOILING: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
     (re.compile(r"(?<=\breturn ).+"), {}),
     (re.compile(r"(?<=\bif ).+(?=:$)"), {}),
 )
-"""What is replaced, and by what; by `None` where that is not said."""
+"""What is replaced, and by what; by `None` where nothing is given."""
 
 
 def spoil(diff: str) -> tuple[str, ...]:
     """At most `MOST_MUTANTS` versions of a diff by git, each with one thing wrong.
 
-    Lines of Python that it adds say another thing, or one of its several hunks of Python is
-    missing. Its tests, which a script never runs, stay as they are. Empty where nothing can be
-    spoilt so. A version may not apply.
+    A line of Python that it adds is changed, or one of its several hunks of Python is missing. Its
+    tests, which a script never runs, stay as they are. Empty if nothing can be spoilt this way. A
+    version may not apply.
     """
     found = [*_with_spoilt_lines(diff), *_without_hunks(diff)]
     distinct = [one for one in dict.fromkeys(found) if one != diff]
@@ -127,15 +127,12 @@ def _is_code(head: str) -> bool:
     return path.endswith(".py") and not is_test(path)
 
 
-_FUNCTION = "function_definition"
-
-
 def find_added_tests(diff: str, path: str, text: str) -> tuple[str, ...]:
     """The names of the test functions and methods that `diff` adds to `path`, whose new content is
     `text`.
 
-    Code in a string is no test, nor is a function within a function: no runner finds them. None if
-    `text` is not what `diff` leaves.
+    Code in a string is not a test, nor is a function within a function: no runner finds them. Empty
+    if `text` is not what `diff` leaves.
     """
     grammar = grammar_of(path)
     if grammar is None or grammar.name != "python":
@@ -173,7 +170,7 @@ def _list_functions(root: Node) -> Iterator[Node]:
     nodes = [root]
     while nodes:
         node = nodes.pop()
-        if node.type == _FUNCTION:
+        if node.type == "function_definition":
             yield node
         else:
             nodes += reversed(node.named_children)
@@ -186,8 +183,6 @@ def _read_name(function: Node) -> str:
 
 MOST_BYTES: Final = 256 * 1024
 """Bytes of all files that one script writes."""
-WRITE_SECONDS: Final = 10.0
-WRITE_MEMORY: Final = 512 * 1024 * 1024
 _NONCE: Final = secrets.token_hex(16)
 """Stands for the nonce in failing tests that are kept; no text from outside can contain it."""
 _EXITS: Final = re.compile(r"\bexit\(|\bSystemExit\b")
@@ -301,8 +296,8 @@ async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any]
             failing_tests.__name__,
             failing_tests.write_failing_tests.__name__,
             question,
-            seconds=WRITE_SECONDS,
-            memory=WRITE_MEMORY,
+            seconds=10,
+            memory=512 * 1024 * 1024,
             keep=True,  # each edit that runs with the same tests asks again
         )
     except IsolatedFailure:

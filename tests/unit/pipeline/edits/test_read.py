@@ -186,7 +186,7 @@ async def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
 
 
 HINTS: dict[str, tuple[str, str]] = {
-    "no block": ("just words", "holds no block"),
+    "no block": ("just words", "contains no block"),
     "no path": ("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "has no file"),
     "not closed": ("a.py\n<<<<<<< SEARCH\na\n=======\nb\n", "not closed"),
     "no divider": ("a.py\n<<<<<<< SEARCH\na\nb\n>>>>>>> REPLACE", "no ======="),

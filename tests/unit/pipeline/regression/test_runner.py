@@ -55,7 +55,7 @@ async def run_with_limits(store: Store, sandbox: Clocked, *limits: float) -> Non
 async def test_a_run_that_stays_below_two_limits_serves_both(tmp_path: Path) -> None:
     sandbox = Clocked(cpu=3, wall=4)
     await run_with_limits(DirStore(tmp_path), sandbox, 60, 25, 120)
-    assert sandbox.program == [60]
+    assert sandbox.limits == [60]
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ async def test_a_run_that_another_limit_would_change_is_repeated(
     tmp_path: Path, sandbox: Clocked
 ) -> None:
     await run_with_limits(DirStore(tmp_path), sandbox, 60, 25, 60, 25)
-    assert sandbox.program == [60, 25]
+    assert sandbox.limits == [60, 25]
 
 
 async def test_a_run_that_a_limit_ended_says_nothing_of_another_limit(tmp_path: Path) -> None:
     sandbox = Clocked(cpu=1, wall=2, hang=True)
     await run_with_limits(DirStore(tmp_path), sandbox, 25, 60, 25, 60)
-    assert sandbox.program == [25, 60]
+    assert sandbox.limits == [25, 60]

@@ -35,7 +35,7 @@ def broken_markers() -> Iterator[Case]:
     yield Case("a second REPLACE", _GOOD + ">>>>>>> REPLACE\n", said="outside a block")
     yield Case("a divider between blocks", _GOOD + "=======\n" + _GOOD, said="outside a block")
     for words in ("", "\n\n", "I would change total().", "plain.py", "```python\nx = 1\n```"):
-        yield Case(f"no block: {words!r}", words, said="holds no block")
+        yield Case(f"no block: {words!r}", words, said="contains no block")
     rest = "".join(_LINES[1:])
     yield Case("no path at all", rest, said="has no file")
     yield Case("only a fence before it", f"```python\n{rest}```\n", said="has no file")
