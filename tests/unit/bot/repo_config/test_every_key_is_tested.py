@@ -21,7 +21,7 @@ BUILDS: Final = "contracts/sandbox/test_build_isolation.py::"
 WHO: Final = "e2e/commands/test_trust_and_quota.py::"
 CONVENTIONS: Final = "e2e/publishing/test_repository_conventions.py::"
 DAY_BUDGET: Final = "unit/bot/storage/test_day_budget.py::"
-PYTHON: Final = "unit/pipeline/languages/test_python_version.py::"
+PYTHON: Final = "unit/pipeline/languages/python/test_interpreter.py::"
 CARE: Final = "e2e/followup/test_open_pulls.py::"
 ACTS: Final[Mapping[str, str]] = {
     "version": "unit/bot/repo_config/test_model.py::test_a_mistake_is_reported_with_its_place",
