@@ -21,6 +21,7 @@ CONDITION = re.compile(r"((?:[!\w{}.-]++|\s*+,\s*+)++):(?!//)\s*(\S.*)$")
 """A line with a condition: `py{36,37}-x: requirement`."""
 MOST_LINES = 2000
 """Lines of one setting, with those of the settings that it refers to."""
+MOST_DEPTH = 5
 REFERENCE = re.compile(r"\{\[([^\]]+)\](\w+)\}")
 NOT_TESTS = re.compile(
     r"lint|doc|flake|mypy|typ(e|ing)|pre-?commit|style|isort|black|build|package|release|coverage"
@@ -128,7 +129,7 @@ def select_lines(
                 continue
             text = match[2].strip()
         other = REFERENCE.fullmatch(text)
-        if other and depth < 5 and parser.has_option(other[1], other[2]):
+        if other and depth < MOST_DEPTH and parser.has_option(other[1], other[2]):
             kept += select_lines(parser, parser.get(other[1], other[2]), factors, depth + 1)
         else:
             kept.append(text)
