@@ -28,7 +28,7 @@ async def test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_sa
     repo, pull = await open_pull(bot, "evidence_runs: 4\n")
     (run,) = repo.check_runs
     assert (run.name, run.head_sha, run.conclusion) == (CHECK_NAME, pull.head_sha, "success")
-    assert "4 of 4" in run.title
+    assert "4 of 4" in (run.title or "")
     (ask,) = bot.runner.asked
     assert set(ask.changes) == {"shop.py", "tests/test_total.py"}
     assert "assert -1 == 3" in (run.text or "")
