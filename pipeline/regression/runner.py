@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 
-from pipeline.codebase.isolated import IsolatedFailure, call_isolated
+from pipeline.codebase.isolated import call_isolated
 from pipeline.data.progress import SuiteRan
 from pipeline.data.suite_reports import SuiteRun
 from pipeline.languages.readers import (
@@ -197,11 +197,10 @@ async def parse_untrusted_execution(
         return parse_execution(execution, command, mark)
     question = _Question(execution=execution, command=command, mark=mark)
     data = await asyncio.to_thread(lambda: question.model_dump_json().encode())
-    try:
-        answer = await call_isolated(
-            __name__, "parse_in_process", data, seconds=PARSE_SECONDS, memory=PARSE_MEMORY
-        )
-    except IsolatedFailure:
+    answer = await call_isolated(
+        parse_in_process, data, seconds=PARSE_SECONDS, memory_bytes=PARSE_MEMORY
+    )
+    if answer is None:
         printed = execution.output.partition(f"{mark} ")[0]
         execution = replace(execution, output=printed.rstrip("\n"))
         suite = SuiteRun(execution=_trim(execution), passed=(), failed=())

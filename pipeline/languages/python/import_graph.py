@@ -6,37 +6,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from pipeline.codebase.isolated import run_isolated
+from pipeline.codebase.isolated import call_isolated
 from pipeline.languages.code_scan import CodeScan
-
-_SCAN_PROGRAM = """\
-import ast, json, sys
-files = json.load(sys.stdin)
-imports, functions = {}, {}
-for path, text in files.items():
-    try:
-        tree = ast.parse(text)
-        found, spans = [], []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                found += [[0, alias.name, []] for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [alias.name for alias in node.names]
-                found.append([node.level, node.module or "", names])
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min([node.lineno] + [d.lineno for d in node.decorator_list])
-                spans.append([first, node.end_lineno])
-        imports[path], functions[path] = found, spans
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-        pass
-json.dump({"imports": imports, "functions": functions}, sys.stdout)
-"""
+from pipeline.languages.python import in_process
 
 
 class _ImportScan(BaseModel):
-    """The program's output; files that do not parse are missing."""
+    """The result of `in_process.scan_code`."""
 
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
     """The level of a relative import, the module and the names."""
@@ -48,11 +26,11 @@ async def scan_code(texts: Mapping[str, str]) -> CodeScan:
     python = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     if not python:
         return CodeScan()
-    output = await run_isolated(_SCAN_PROGRAM, json.dumps(python).encode(), seconds=60)
-    try:
-        found = _ImportScan.model_validate_json(output)
-    except ValidationError:
+    data = json.dumps(python).encode()
+    output = await call_isolated(in_process.scan_code, data, seconds=60)
+    if output is None:
         return CodeScan()
+    found = _ImportScan.model_validate_json(output)
     links = _Links(found.imports)
     return CodeScan(found.functions, links.importers, links.loaders)
 

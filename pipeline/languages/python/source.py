@@ -10,31 +10,19 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from tree_sitter import Node
 
 from pipeline.codebase.grammars import grammar_of, parse_code
-from pipeline.codebase.isolated import IsolatedFailure, call_isolated, run_isolated
+from pipeline.codebase.isolated import call_isolated
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.data.types import TestScript
 from pipeline.languages.conventions import Conventions, is_test
-from pipeline.languages.python import failing_tests
 from pipeline.languages.python.conventions import has_tests, is_runnable
+from pipeline.languages.python.failing_tests import write_failing_tests
+from pipeline.languages.python.in_process import check_syntax
 
 SECONDS = 20.0
-_CHECK = """\
-import json, sys
-found = {}
-for path, text in json.load(sys.stdin).items():
-    try:
-        compile(text.encode("latin-1"), path, "exec", dont_inherit=True)
-    except SyntaxError as error:
-        line = (error.text or "").strip()[:200]
-        found[path] = f"line {error.lineno}: {error.msg}" + (f": {line}" if line else "")
-    except (ValueError, RecursionError, MemoryError, OverflowError):
-        pass
-json.dump(found, sys.stdout)
-"""
 _ERRORS = TypeAdapter(dict[str, str])
 
 
@@ -47,11 +35,8 @@ async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     python = {path: data.decode("latin-1") for path, data in files.items() if path.endswith(".py")}
     if not python:
         return {}
-    output = await run_isolated(_CHECK, json.dumps(python).encode(), seconds=SECONDS)
-    try:
-        return _ERRORS.validate_json(output)
-    except ValidationError:
-        return {}
+    output = await call_isolated(check_syntax, json.dumps(python).encode(), seconds=SECONDS)
+    return _ERRORS.validate_json(output) if output else {}
 
 
 MOST_MUTANTS = 4
@@ -291,16 +276,10 @@ async def _write_failing(given: Mapping[str, Any], nonce: str) -> dict[str, Any]
     files: Mapping[str, str] = given["files"]
     tests = [path for path, data in files.items() if _is_test_file(path, base64.b64decode(data))]
     question = json.dumps({"given": given, "tests": tests, "nonce": _NONCE}).encode()
-    try:
-        answer = await call_isolated(
-            failing_tests.__name__,
-            failing_tests.write_failing_tests.__name__,
-            question,
-            seconds=10,
-            memory=512 * 1024 * 1024,
-            keep=True,  # each edit that runs with the same tests asks again
-        )
-    except IsolatedFailure:
+    answer = await call_isolated(
+        write_failing_tests, question, seconds=10, memory_bytes=512 * 1024 * 1024
+    )
+    if answer is None:
         return None
     failing: dict[str, Any] = json.loads(answer)
     for path in tests:
