@@ -13,13 +13,14 @@ from typing import get_args
 from pydantic import ValidationError
 
 from pipeline.bundle import MANIFEST, BadBundle, read_bundle
+from pipeline.codebase.text import pluralize
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import Candidate, Issue, Patch, VoteTable
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
 from pipeline.lab.dataset import BadData
-from pipeline.lab.scoring import coverage_at_k
+from pipeline.lab.scoring import sample_coverage
 from pipeline.localisation.tree_search import SEARCH_STAGES
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
@@ -86,10 +87,14 @@ def coverage_by_dollars(
     longest = max(len(cost.dollars) for costs, _ in known for cost in costs.values())
     widest = max(len(costs) for costs, _ in known)
     return {
-        f"{width} samples" if width > 1 else "1 sample": tuple(
+        pluralize(width, "sample"): tuple(
             (
                 fmean(_dollars_at(costs, width, depth) for costs, _ in known),
-                100 * fmean(_coverage_at(*run, width, depth) for run in known),
+                100
+                * fmean(
+                    sample_coverage(_edits_at(costs, depth), resolved, width)
+                    for costs, resolved in known
+                ),
             )
             for depth in range(1, longest + 1)
         )
@@ -106,17 +111,12 @@ def _dollars_at(costs: Mapping[int, SampleCost], width: int, depth: int) -> floa
     return min(width, len(each)) * fmean(each)
 
 
-def _coverage_at(
-    costs: Mapping[int, SampleCost],
-    resolved: Mapping[int, Sequence[int] | None],
-    width: int,
-    depth: int,
-) -> float:
-    right = 0
-    for sample, cost in costs.items():
-        written = cost.edits[min(depth, len(cost.edits)) - 1] if cost.edits else 0
-        right += written > 0 and written - 1 in (resolved.get(sample) or ())
-    return coverage_at_k(right, len(costs), min(width, len(costs)))
+def _edits_at(costs: Mapping[int, SampleCost], depth: int) -> dict[int, int]:
+    """The last edit, from 0, of each sample after `depth` replies; -1 if there is none."""
+    return {
+        sample: (cost.edits[min(depth, len(cost.edits)) - 1] if cost.edits else 0) - 1
+        for sample, cost in costs.items()
+    }
 
 
 _BUNDLE = "run.tar.zst"

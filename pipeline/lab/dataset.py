@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.codebase.unified_diff import parse_diff
 from pipeline.data.types import CommitSha
@@ -42,6 +42,14 @@ class LocatedInstance(Instance):
 
     base_commit: CommitSha
     patch: str
+
+
+def _read_list(value: Any) -> Any:
+    """The dataset on Hugging Face holds lists as JSON text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+TestNames = Annotated[tuple[str, ...], BeforeValidator(_read_list)]
 
 
 class Prediction(BaseModel):
@@ -80,7 +88,7 @@ def read_dataset(
     Raises:
         BadData: a file is missing, broken or contradicts another.
     """
-    rows = read_instances(instances)
+    rows = read_rows(instances, Instance)
     files = prediction_files(predictions)
     truth = read_labels(labels)
     members = tuple(read_ensemble(ensemble)) if ensemble else tuple(sorted(files))
@@ -90,7 +98,12 @@ def read_dataset(
         if member not in truth:
             raise BadData(f"{labels} has no labels for {member}.")
     known = {row.instance_id for row in rows}
-    patches = {member: _patches(files[member], known) for member in members}
+    patches = {
+        member: {
+            name: diff for name, diff in read_predictions(files[member]).items() if name in known
+        }
+        for member in members
+    }
     resolved = {member: frozenset(truth[member]) & known for member in members}
     if not any(resolved.values()) and any(truth[member] for member in members):
         raise BadData(f"{labels} labels none of the instances in {instances}.")
@@ -102,19 +115,9 @@ def read_labels(path: Path) -> dict[str, list[str]]:
     return _read_json(path, TypeAdapter(dict[str, list[str]]), "labels")
 
 
-def read_instances(path: Path) -> tuple[Instance, ...]:
-    """The instances of a file of JSON lines. Raises BadData."""
-    return read_rows(path, Instance)
-
-
-def read_located(path: Path) -> tuple[LocatedInstance, ...]:
-    """The instances with base commits and reference edits. Raises BadData."""
-    return read_rows(path, LocatedInstance)
-
-
 def read_rows(path: Path, kind: type[InstanceT]) -> tuple[InstanceT, ...]:
     """The instances of a file, as `kind`. Raises BadData."""
-    rows = tuple(_rows(path, kind))
+    rows = tuple(read_lines(path, kind))
     if not rows:
         raise BadData(f"{path} holds no instance.")
     _check_unique(path, (row.instance_id for row in rows))
@@ -174,7 +177,7 @@ def read_references(path: Path) -> dict[str, str]:
 
     Selection must never see this. Raises BadData.
     """
-    return {row.instance_id: row.patch for row in _rows(path, _Reference) if row.patch}
+    return {row.instance_id: row.patch for row in read_lines(path, _Reference) if row.patch}
 
 
 def list_changed_files(references: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -187,20 +190,10 @@ def list_changed_files(references: Mapping[str, str]) -> dict[str, frozenset[str
 
 def read_predictions(path: Path) -> dict[str, str]:
     """The edits of one file of predictions by instance, without empty ones. Raises BadData."""
-    rows = list(_rows(path, Prediction))
+    rows = list(read_lines(path, Prediction))
     _check_unique(path, (row.instance_id for row in rows))
     patches = {row.instance_id: row.model_patch or "" for row in rows}
     return {name: patch for name, patch in patches.items() if patch.strip()}
-
-
-def _patches(path: Path, known: set[str]) -> dict[str, str]:
-    rows = list(_rows(path, Prediction))
-    _check_unique(path, (row.instance_id for row in rows))
-    return {
-        row.instance_id: row.model_patch
-        for row in rows
-        if row.instance_id in known and row.model_patch and row.model_patch.strip()
-    }
 
 
 def _check_unique(path: Path, names: Iterator[str]) -> None:
@@ -214,7 +207,8 @@ def _check_unique(path: Path, names: Iterator[str]) -> None:
 RowT = TypeVar("RowT", bound=BaseModel)
 
 
-def _rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
+def read_lines(path: Path, kind: type[RowT]) -> Iterator[RowT]:
+    """The rows of a file of JSON lines, which may be compressed. Raises BadData."""
     for number, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip():
             continue

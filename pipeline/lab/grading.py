@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.data.options import Options
-from pipeline.lab.dataset import BadData, Dataset, LocatedInstance, read_outcomes, read_rows
+from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
 from pipeline.languages.registry import is_runnable
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
@@ -77,24 +75,6 @@ def draw_edits(data: Dataset, instance_id: str, most: int = MOST_OF_KIND) -> lis
     return [edit for pair in zip_longest(right, wrong) for edit in pair if edit]
 
 
-def read_executions(paths: Sequence[Path]) -> list[ExecutedEdit]:
-    """The rows of files that `capuchin evaluate --grade DIR` wrote. Raises BadData."""
-    rows: list[ExecutedEdit] = []
-    for path in paths:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise BadData(f"{path} cannot be read: {error.strerror}.") from None
-        for number, line in enumerate(lines, 1):
-            try:
-                rows.append(ExecutedEdit.model_validate_json(line))
-            except ValidationError as error:
-                raise BadData(f"{path}, line {number}: {error.errors()[0]['msg']}.") from None
-    if not rows:
-        raise BadData("There are no executions.")
-    return rows
-
-
 MOST_ASIDE = 0.1
 """The share of tests that should pass on the unedited code and do not here, above which an
 environment cannot tell."""
@@ -107,14 +87,8 @@ class GradedInstance(LocatedInstance):
     """A SWE-bench instance with its tests, in the dataset's own fields."""
 
     test_patch: str
-    fail_to_pass: tuple[str, ...] = Field(alias="FAIL_TO_PASS")
-    pass_to_pass: tuple[str, ...] = Field(alias="PASS_TO_PASS")
-
-    @field_validator("fail_to_pass", "pass_to_pass", mode="before")
-    @classmethod
-    def _read_list(cls, value: Any) -> Any:
-        """The dataset on Hugging Face holds lists as JSON text."""
-        return json.loads(value) if isinstance(value, str) else value
+    fail_to_pass: TestNames = Field(alias="FAIL_TO_PASS")
+    pass_to_pass: TestNames = Field(alias="PASS_TO_PASS")
 
 
 class InstanceGrade(Frozen):
@@ -139,11 +113,6 @@ class InstanceGrade(Frozen):
     command: tuple[str, ...] = ()
     seconds: float = 0.0
     """Of wall time, environment included."""
-
-
-def read_graded(path: Path) -> tuple[GradedInstance, ...]:
-    """The instances of a file of JSON lines. Raises BadData."""
-    return read_rows(path, GradedInstance)
 
 
 @dataclass(frozen=True)

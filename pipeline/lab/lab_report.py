@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 
 from pipeline.codebase.text import pluralize
-from pipeline.lab.plots import PERCENTS, Axis, bar_chart, line_chart
 from pipeline.lab.recall import render_localisation, render_recall_svg
+from pipeline.lab.render import Axis, bar_chart, line_chart, percent_axis, section, table
 from pipeline.lab.scoring import MethodScore, Report
 from pipeline.lab.strategies import (
     render_difficulty,
@@ -34,24 +34,21 @@ def render_markdown(report: Report) -> str:
     parts = [
         "# Selection\n",
         f"{pluralize(report.instances, 'instance')}, {pluralize(report.members, 'member')}. "
-        "Scores are per cent resolved; ties count as a draw by lot. Intervals are 95 %, bootstrap "
-        "over instances. The gap is that between choosing by lot and an oracle.\n",
-        "| method | score | interval | gap closed | interval |",
-        "|---|---|---|---|---|",
-        f"| oracle | {report.oracle:.1f} | | 100 % | |",
-        *(_row(name, m) for name, m in _by_score(report.methods)),
-        f"| best single member, in hindsight: {escape(report.best_member_name)} "
-        f"| {report.best_member:.1f} | | | |",
-        f"| random | {report.random:.1f} | | 0 % | |",
-        "",
-        "## Members\n",
-        "| member | score |",
-        "|---|---|",
-        *(
-            f"| {escape(name)} | {score:.1f} |"
-            for name, score in sorted(report.member_scores.items(), key=lambda item: -item[1])
+        "Scores are the per cent of instances resolved; ties are drawn by lot. Intervals are 95 %, "
+        "by bootstrap over instances. The gap is that between random choice and an oracle.\n",
+        *table(
+            ("method", "score", "interval", "gap closed", "interval"),
+            [
+                ("oracle", f"{report.oracle:.1f}", "", "100 %", ""),
+                *(_row(name, m) for name, m in _by_score(report.methods)),
+                (
+                    f"best single member, in hindsight: {escape(report.best_member_name)}",
+                    f"{report.best_member:.1f}", "", "", "",
+                ),
+                ("random", f"{report.random:.1f}", "", "0 %", ""),
+            ],
         ),
-        "",
+        *section("Members", "", ("member", "score"), _sorted_scores(report.member_scores)),
         *_stages(report),
         *_recall(report),
         *render_localisation(report.localisation),
@@ -60,12 +57,13 @@ def render_markdown(report: Report) -> str:
         *_comparison(report),
         *_calibration(report),
         *_curve(report),
-        *_serial("Coverage after so many edits of each machine", report.serial),
+        *_serial("Coverage by the number of edits of each machine", report.serial),
         *_serial(
-            "Majority voting with tests after so many edits of each machine", report.serial_voted
+            "Majority voting with tests by the number of edits of each machine",
+            report.serial_voted,
         ),
         *_dollars(report),
-    ]
+    ]  # fmt: skip
     return "\n".join(parts)
 
 
@@ -78,7 +76,7 @@ def render_figures(report: Report) -> dict[str, str]:
         ("best single member", report.best_member, None),
         ("random", report.random, None),
     ]
-    per_cent = Axis("instances resolved, %", 0, 100, PERCENTS)
+    per_cent = percent_axis("instances resolved, %")
     found = {"methods.svg": bar_chart("Ways of choosing", per_cent, rows)}
     if report.curve:
         found["candidates.svg"] = _candidates(report, per_cent)
@@ -99,7 +97,9 @@ def render_figures(report: Report) -> dict[str, str]:
         found["revisions_voted.svg"] = _revisions(
             "Majority voting by serial and parallel work", report.serial_voted, per_cent
         )
-    found |= _by_budget_and_difficulty(report)
+    if figure := render_strategies_figure(report.strategies):
+        found["strategies.svg"] = figure
+    found |= render_difficulty_figures(report.difficulty)
     if report.calibration:
         found["calibration.svg"] = line_chart(
             "Confidence and how often it is right",
@@ -139,21 +139,21 @@ def write_report(
         (folder / "predictions" / f"{stem}.jsonl").write_text(body, encoding="utf-8")
 
 
-def _by_budget_and_difficulty(report: Report) -> dict[str, str]:
-    """SWE-Reasoner, Figures 6 to 9."""
-    figure = render_strategies_figure(report.strategies)
-    found = {"strategies.svg": figure} if figure else {}
-    return found | render_difficulty_figures(report.difficulty)
-
-
 def _by_score(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore]]:
     return sorted(methods.items(), key=lambda item: -item[1].score)
 
 
-def _row(name: str, m: MethodScore) -> str:
-    closed = "" if m.gap_closed is None else f"{m.gap_closed:.0f} %"
-    sure = "" if m.gap_closed is None else f"{m.gap_closed_ci[0]:.0f} to {m.gap_closed_ci[1]:.0f} %"
-    return f"| {name} | {m.score:.1f} | {m.ci[0]:.1f} to {m.ci[1]:.1f} | {closed} | {sure} |"
+def _sorted_scores(scores: Mapping[str, float]) -> list[tuple[str, str]]:
+    ordered = sorted(scores.items(), key=lambda item: -item[1])
+    return [(escape(name), f"{score:.1f}") for name, score in ordered]
+
+
+def _row(name: str, m: MethodScore) -> tuple[str, ...]:
+    closed = sure = ""
+    if m.gap_closed is not None:
+        closed = f"{m.gap_closed:.0f} %"
+        sure = f"{m.gap_closed_ci[0]:.0f} to {m.gap_closed_ci[1]:.0f} %"
+    return (name, f"{m.score:.1f}", f"{m.ci[0]:.1f} to {m.ci[1]:.1f}", closed, sure)
 
 
 def _candidates(report: Report, y: Axis) -> str:
@@ -182,25 +182,22 @@ def _stages(report: Report) -> list[str]:
     """CodeMonkeys, Figure 2."""
     if not report.stages:
         return []
-    rows = [f"| {escape(name)} | {value:.1f} |" for name, value in report.stages.items()]
-    return ["## How far each step gets\n", "| step | instances, % |", "|---|---|", *rows, ""]
+    rows = [(escape(name), f"{value:.1f}") for name, value in report.stages.items()]
+    return section("How far each step gets", "", ("step", "instances, %"), rows)
 
 
 def _recall(report: Report) -> list[str]:
     """CodeMonkeys, Figure 3: recall on the left, compression on the right."""
     if not report.recall:
         return []
-    budgets = " | ".join(f"{budget:,}" for budget in report.recall)
-    values = " | ".join(f"{value:.1f}" for value in report.recall.values())
     squeezed = "" if report.compression is None else f"{report.compression:.1f}"
-    return [
-        "## Context after ranking\n",
-        "Per cent of instances whose files of the reference edit are all within so many tokens.\n",
-        f"| tokens | {budgets} | compression |",
-        "|---|" + "--:|" * (len(report.recall) + 1),
-        f"| recall | {values} | {squeezed} |",
-        "",
-    ]
+    return section(
+        "Context after ranking",
+        "Per cent of instances for which all files of the reference edit fit into the given number "
+        "of tokens.",
+        ("tokens", *(f"{budget:,}" for budget in report.recall), "compression"),
+        [("recall", *(f"{value:.1f}" for value in report.recall.values()), squeezed)],
+    )
 
 
 def _dollars(report: Report) -> list[str]:
@@ -208,20 +205,16 @@ def _dollars(report: Report) -> list[str]:
     if not report.dollars:
         return []
     depth = max(len(points) for points in report.dollars.values())
-    replies = " | ".join(str(d) for d in range(1, depth + 1))
-    rows = [
-        f"| {name} | {' | '.join(f'${cost:.2f}: {value:.1f}' for cost, value in points)} |"
-        for name, points in report.dollars.items()
-    ]
-    return [
-        "## Coverage by dollars\n",
-        "Mean cost of an instance's tests and edits, and coverage in per cent, with at most so "
-        "many replies of each editing machine.\n",
-        f"| | {replies} |",
-        "|---|" + "---|" * depth,
-        *rows,
-        "",
-    ]
+    return section(
+        "Coverage by dollars",
+        "Mean cost of an instance's tests and edits, and coverage in per cent, by the maximum "
+        "number of replies of each editing machine.",
+        ("", *map(str, range(1, depth + 1))),
+        [
+            (name, *(f"${cost:.2f}: {value:.1f}" for cost, value in points))
+            for name, points in report.dollars.items()
+        ],
+    )
 
 
 def _dollars_chart(report: Report, y: Axis) -> str:
@@ -235,10 +228,8 @@ def _comparison(report: Report) -> list[str]:
     """CodeMonkeys, Table 2: each method beside each member alone."""
     scores = {"oracle": report.oracle, "random": report.random}
     scores |= {f"**{name}**": m.score for name, m in report.methods.items()}
-    scores |= {escape(name): score for name, score in report.member_scores.items()}
-    ordered = sorted(scores.items(), key=lambda item: -item[1])
-    rows = [f"| {name} | {score:.1f} |" for name, score in ordered]
-    return ["## All in one order\n", "| method or member | score |", "|---|---|", *rows, ""]
+    rows = _sorted_scores(scores | report.member_scores)
+    return section("Methods and members by score", "", ("method or member", "score"), rows)
 
 
 def _serial(title: str, serial: Mapping[str, Sequence[float]]) -> list[str]:
@@ -246,30 +237,23 @@ def _serial(title: str, serial: Mapping[str, Sequence[float]]) -> list[str]:
     if not serial:
         return []
     depth = max(len(values) for values in serial.values())
-    edits = " | ".join(str(d) for d in range(1, depth + 1))
-    rows = [
-        f"| {name} | {' | '.join(f'{value:.1f}' for value in values)} |"
-        for name, values in serial.items()
-    ]
-    head = [f"## {title}\n", f"| | {edits} |"]
-    return [*head, "|---|" + "---|" * depth, *rows, ""]
+    rows = [(name, *(f"{value:.1f}" for value in values)) for name, values in serial.items()]
+    return section(title, "", ("", *map(str, range(1, depth + 1))), rows)
 
 
 def _calibration(report: Report) -> list[str]:
     parts: list[str] = []
     for name, found in report.calibration.items():
-        parts += [
-            f"## Calibration of {name}\n",
-            f"Expected calibration error {found.error:.3f}; a perfectly calibrated confidence "
-            f"would show {found.by_chance:.3f} on so few instances, on average. Without ranges: "
-            f"{100 * found.stated:.1f} % stated and {100 * found.right:.1f} % right on average, "
-            f"Brier score {found.brier:.3f}. Instances of a "
-            "repository that weights were fitted on are judged by weights fitted without it.\n",
-            "| stated | right | choices |",
-            "|---|---|---|",
-            *(f"| {b.confidence:.2f} | {b.right:.2f} | {b.choices} |" for b in found.curve),
-            "",
-        ]
+        parts += section(
+            f"Calibration of {name}",
+            f"Expected calibration error {found.error:.3f}; on this number of instances, a "
+            f"perfectly calibrated confidence would show {found.by_chance:.3f} on average. Without "
+            f"ranges: {100 * found.stated:.1f} % stated and {100 * found.right:.1f} % right on "
+            f"average, Brier score {found.brier:.3f}. Instances of a repository that weights were "
+            "fitted on are judged by weights fitted without it.",
+            ("stated", "right", "choices"),
+            [(f"{b.confidence:.2f}", f"{b.right:.2f}", b.choices) for b in found.curve],
+        )
     return parts
 
 
@@ -277,13 +261,12 @@ def _curve(report: Report) -> list[str]:
     if not report.curve:
         return []
     names = list(report.curve[0].scores)
-    return [
-        "## Number of candidates\n",
-        f"| candidates | coverage | {' | '.join(names)} |",
-        "|---|---|" + "---|" * len(names),
-        *(
-            f"| {p.k} | {p.coverage:.1f} | {' | '.join(f'{p.scores[n]:.1f}' for n in names)} |"
-            for p in report.curve
-        ),
+    return section(
+        "Number of candidates",
         "",
-    ]
+        ("candidates", "coverage", *names),
+        [
+            (p.k, f"{p.coverage:.1f}", *(f"{p.scores[name]:.1f}" for name in names))
+            for p in report.curve
+        ],
+    )

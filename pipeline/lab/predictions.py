@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import fmean
 from types import MappingProxyType
 
@@ -45,25 +45,6 @@ class EnsembleCase:
         return compute_text_evidence(self.forms, self.instance.problem_statement, self.record)
 
 
-class CanonicalEdits:
-    """The normalised edits of a dataset, each computed once."""
-
-    def __init__(self, data: Dataset) -> None:
-        self._data = data
-        self._forms: dict[tuple[str, str], CanonicalEdit] = {}
-
-    def get(self, member: str, instance: str) -> CanonicalEdit:
-        key = (member, instance)
-        if key not in self._forms:
-            self._forms[key] = normalise(self._data.patches[member][instance])
-        return self._forms[key]
-
-    def add(self, case: EnsembleCase) -> None:
-        """Add forms that are known already."""
-        for member, form in zip(case.members, case.forms, strict=True):
-            self._forms[member, case.instance.instance_id] = form
-
-
 def member_records(data: Dataset) -> MemberRecords:
     """Each member's log-odds of being right, by repository, from all *other* repositories."""
     result: dict[str, dict[str, float]] = {}
@@ -81,30 +62,34 @@ def log_odds_of_right(right: int, of: int) -> float:
     return math.log((right + _PRIOR) / (of - right + _PRIOR))
 
 
-def case_of(
-    data: Dataset,
-    forms: CanonicalEdits,
-    known: MemberRecords,
-    instance: Instance,
-    members: Sequence[str],
-) -> EnsembleCase:
-    """The case of one instance, with those of `members` that have an edit for it."""
-    name = instance.instance_id
-    given = tuple(m for m in members if name in data.patches[m])
-    return EnsembleCase(
-        instance=instance,
-        members=given,
-        diffs=tuple(data.patches[m][name] for m in given),
-        forms=tuple(forms.get(m, name) for m in given),
-        right=tuple(data.is_right(m, name) for m in given),
-        record=tuple(known[instance.repo][m] for m in given),
-    )
+class CaseBuilder:
+    """Builds cases of a dataset; each edit is normalised once."""
 
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._records = member_records(data)
+        self._forms: dict[tuple[str, str], CanonicalEdit] = {}
 
-def cases(data: Dataset) -> list[EnsembleCase]:
-    """All instances, in order; one without any edit has no members."""
-    forms, known = CanonicalEdits(data), member_records(data)
-    return [case_of(data, forms, known, i, data.members) for i in data.instances]
+    def build(self, instance: Instance, members: Sequence[str]) -> EnsembleCase:
+        """The case of one instance, with those of `members` that have an edit for it."""
+        name = instance.instance_id
+        patches = self._data.patches
+        given = tuple(m for m in members if name in patches[m])
+        for member in given:
+            if (member, name) not in self._forms:
+                self._forms[member, name] = normalise(patches[member][name])
+        return EnsembleCase(
+            instance=instance,
+            members=given,
+            diffs=tuple(patches[m][name] for m in given),
+            forms=tuple(self._forms[m, name] for m in given),
+            right=tuple(self._data.is_right(m, name) for m in given),
+            record=tuple(self._records[instance.repo][m] for m in given),
+        )
+
+    def build_all(self) -> list[EnsembleCase]:
+        """All instances, in order; one without any edit has no members."""
+        return [self.build(one, self._data.members) for one in self._data.instances]
 
 
 Method = Callable[[EnsembleCase], Sequence[int]]
@@ -172,36 +157,28 @@ def chance_of_right(case: EnsembleCase, method: Method) -> float:
     return fmean(case.right[c] for c in method(case)) if case.members else 0.0
 
 
-def confidence_point(case: EnsembleCase) -> tuple[float, float] | None:
-    """The fitted confidence in the choice of `by_confidence`, and the chance that it is right."""
+def confidence_point(
+    case: EnsembleCase, *, with_records: bool = False
+) -> tuple[float, float] | None:
+    """The fitted confidence in the choice by it, and the chance that this choice is right.
+
+    `with_records`: the members' records in other repositories are known.
+    """
     if not case.members:
         return None
-    return confidence(case.evidence, weights_for(case.instance.repo)), chance_of_right(
-        case, by_confidence
-    )
+    if with_records:
+        weights = weights_for(case.instance.repo, "record")
+        sure = confidence(case.evidence_with_records, weights)
+        return sure, chance_of_right(case, by_confidence_with_records)
+    sure = confidence(case.evidence, weights_for(case.instance.repo))
+    return sure, chance_of_right(case, by_confidence)
 
 
-def confidence_point_with_records(case: EnsembleCase) -> tuple[float, float] | None:
-    """The fitted confidence in the choice of `by_confidence_with_records`, and its chance."""
-    if not case.members:
-        return None
-    weights = weights_for(case.instance.repo, "record")
-    return confidence(case.evidence_with_records, weights), chance_of_right(
-        case, by_confidence_with_records
-    )
-
-
-CONFIDENCE_POINTS: Mapping[str, Callable[[EnsembleCase], tuple[float, float] | None]] = (
-    MappingProxyType(
-        {
-            "confidence": confidence_point,
-            "confidence with records elsewhere": confidence_point_with_records,
-        }
-    )
-)
-"""By method that states a confidence: the confidence, and the chance that the choice is right."""
-
-
+CONFIDENCE_POINTS: Mapping[str, Callable[[EnsembleCase], tuple[float, float] | None]] = {
+    "confidence": confidence_point,
+    "confidence with records elsewhere": partial(confidence_point, with_records=True),
+}
+"""By method that states a confidence."""
 DRAWS = 5
 """Random ensembles of each size for the curve, per instance."""
 CURVE: Mapping[str, Method] = {
@@ -219,7 +196,8 @@ class Evaluation:
 
 def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluation:
     """Evaluate every method on every instance of `data`; returns the report and the choices."""
-    found = cases(data)
+    builder = CaseBuilder(data)
+    found = builder.build_all()
     results = {
         name: [chance_of_right(case, method) for case in found] for name, method in methods.items()
     }
@@ -232,7 +210,7 @@ def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluati
         for member in data.members
     }
     report = assemble(
-        members=members, methods=results, stated=sure, points=_scaling_curve(data, found)
+        members=members, methods=results, stated=sure, points=_scaling_curve(data, builder)
     )
     chosen = {
         name: tuple((case.instance.instance_id, _first_choice(case, method)) for case in found)
@@ -245,12 +223,9 @@ def _first_choice(case: EnsembleCase, method: Method) -> str:
     return case.diffs[next(iter(method(case)))] if case.members else ""
 
 
-def _scaling_curve(data: Dataset, found: Sequence[EnsembleCase]) -> list[CurvePoint]:
+def _scaling_curve(data: Dataset, builder: CaseBuilder) -> list[CurvePoint]:
     """Coverage and scores with 1, 2, 3, 5, 8 … of the members, drawn at random (Figure 5)."""
     draw = random.Random(0)  # noqa: S311
-    forms, known = CanonicalEdits(data), member_records(data)
-    for case in found:
-        forms.add(case)
     points: list[CurvePoint] = []
     for k in _ensemble_sizes(len(data.members)):
         covered = [
@@ -262,8 +237,7 @@ def _scaling_curve(data: Dataset, found: Sequence[EnsembleCase]) -> list[CurvePo
         results: dict[str, list[float]] = {name: [] for name in CURVE}
         for instance in data.instances:
             for _ in range(DRAWS):
-                some = draw.sample(data.members, k)
-                case = case_of(data, forms, known, instance, some)
+                case = builder.build(instance, draw.sample(data.members, k))
                 for name, method in CURVE.items():
                     results[name].append(chance_of_right(case, method))
         means = {name: 100 * fmean(values) for name, values in results.items()}

@@ -26,7 +26,7 @@ from pipeline.data.code_places import Context, Located
 from pipeline.data.types import Issue
 from pipeline.lab.bundles import FinishedRun
 from pipeline.lab.dataset import Dataset, LocatedInstance
-from pipeline.lab.plots import Axis, line_chart
+from pipeline.lab.render import Axis, line_chart, percent_axis, section, table
 from pipeline.lab.scoring import LocationScore, percent
 from pipeline.localisation.stages import definitions_around
 from pipeline.models.base import Model
@@ -158,9 +158,10 @@ def _recall_of_method(cases: Sequence[RecallCase], name: str) -> MethodRecall:
     tokens: dict[int, float] = {}
     last: list[int] = []
     for budget in BUDGETS:
-        taken = [_files_within(case, name, budget) for case in cases]
-        found = [case.needed <= some for case, some in zip(cases, taken, strict=True)]
-        last = [sum(case.tokens[p] for p in some) for case, some in zip(cases, taken, strict=True)]
+        ranked = ([(path, case.tokens[path]) for path in case.orders[name]] for case in cases)
+        taken = [files_within(files, budget) for files in ranked]
+        found = [case.needed <= some.keys() for case, some in zip(cases, taken, strict=True)]
+        last = [sum(some.values()) for some in taken]
         recall[budget] = 100 * sum(found) / len(cases)
         tokens[budget] = sum(last) / len(cases)
     whole = [sum(case.tokens.values()) for case in cases]
@@ -172,44 +173,48 @@ def _recall_of_method(cases: Sequence[RecallCase], name: str) -> MethodRecall:
     )
 
 
-def _files_within(case: RecallCase, name: str, budget: int) -> set[str]:
-    """The whole files that fit, in order."""
-    taken: set[str] = set()
-    for path in case.orders[name]:
-        if case.tokens[path] <= budget:
-            taken.add(path)
-            budget -= case.tokens[path]
+def files_within(files: Iterable[tuple[str, int]], budget: int) -> dict[str, int]:
+    """The whole files, paths with their tokens, that fit into `budget` in their order."""
+    taken: dict[str, int] = {}
+    for path, tokens in files:
+        if tokens <= budget:
+            taken[path] = tokens
+            budget -= tokens
     return taken
 
 
 def render_markdown(found: Recall) -> str:
     """The table in Markdown, with what was not measured."""
-    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
-    rows = [
-        f"| {name} | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} "
-        f"| {way.tokens[BUDGETS[-1]]:,.0f} | {way.compression:.1f} | {way.read_tokens:,.0f} |"
-        for name, way in found.ways.items()
-    ]
+    missing = found.missing
     return "\n".join(
         [
             "# Recall of context\n",
-            f"{pluralize(found.instances, 'instance')}: per cent whose edited files are all within "
-            "so many tokens. Files are taken whole, in the order of the prefilter: by the words "
-            "they share with the issue, and by meaning where an embedding model is set; "
-            f"`both` lets the scout read the first {PREFILTERED_FILES} only. No solver ranks.\n",
-            f"| way | {heads} | tokens shown | compression | tokens read |",
-            "|---|" + "--:|" * (len(BUDGETS) + 3),
-            *rows,
-            "",
-            *(
-                [f"Not measured: {pluralize(len(found.missing), 'instance')}.\n"]
-                if found.missing
-                else []
+            f"{pluralize(found.instances, 'instance')}: per cent for which all edited files fit "
+            "into the given number of tokens. Files are taken whole, in the order of the "
+            "prefilter: by the words they share with the issue, and by meaning if an embedding "
+            f"model is set; with `both`, the scout reads only the first {PREFILTERED_FILES}. The "
+            "solver does not rank.\n",
+            *table(
+                (
+                    "way", *(f"{budget:,}" for budget in BUDGETS),
+                    "tokens shown", "compression", "tokens read",
+                ),
+                [
+                    (
+                        name,
+                        *(f"{way.recall[budget]:.1f}" for budget in BUDGETS),
+                        f"{way.tokens[BUDGETS[-1]]:,.0f}",
+                        f"{way.compression:.1f}",
+                        f"{way.read_tokens:,.0f}",
+                    )
+                    for name, way in found.ways.items()
+                ],
             ),
-            *(f"- `{name}`: {why}" for name, why in found.missing.items()),
+            *([f"Not measured: {pluralize(len(missing), 'instance')}.\n"] if missing else []),
+            *(f"- `{name}`: {why}" for name, why in missing.items()),
             "",
         ]
-    )
+    )  # fmt: skip
 
 
 def render_svg(found: Recall) -> str:
@@ -224,7 +229,7 @@ def render_recall_svg(title: str, lines: Mapping[str, Mapping[int, float]]) -> s
     return line_chart(
         title,
         Axis("context, tokens", 0, BUDGETS[-1], ticks),
-        Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20))),
+        percent_axis("instances, %"),
         {
             name: [(float(budget), value) for budget, value in recall.items()]
             for name, recall in lines.items()
@@ -238,8 +243,13 @@ def recall_by_budget(shown: Sequence[tuple[Context, frozenset[str]]]) -> dict[in
     The files are taken in the order of the ranking, as long as they fit; each instance is its
     context and those files.
     """
+    cases = [
+        ([(file.path, file.tokens) for file in context.files], needed) for context, needed in shown
+    ]
     return {
-        budget: percent([float(needed <= _fit(context, budget)) for context, needed in shown])
+        budget: percent(
+            [float(needed <= files_within(files, budget).keys()) for files, needed in cases]
+        )
         for budget in BUDGETS
         if shown
     }
@@ -253,15 +263,6 @@ def mean_compression(contexts: Sequence[Context]) -> float | None:
         if context.findings and (size := sum(file.tokens for file in context.files))
     ]
     return fmean(factors) if factors else None
-
-
-def _fit(context: Context, budget: int) -> set[str]:
-    taken: set[str] = set()
-    for file in context.files:
-        if file.tokens <= budget:
-            taken.add(file.path)
-            budget -= file.tokens
-    return taken
 
 
 BEST, ANY, CHOSEN = "best answer of the search", "any answer of the search", "chosen edit"
@@ -437,19 +438,16 @@ def render_localisation(scores: Mapping[str, LocationScore]) -> list[str]:
     """Lines of Markdown; none without scores."""
     if not scores:
         return []
-    rows = [
-        f"| {escape(name)} | {s.instances:,} | {s.chunk:.1f} | {_show_function(s)} | {s.file:.1f} |"
-        for name, s in scores.items()
-    ]
-    return [
-        "## Localisation\n",
-        "Per cent of instances of which every place of the reference edit is found; of an edit, "
-        "what it changes counts as found.\n",
-        "| what names the place | of | chunk | function | file |",
-        "|---|--:|--:|--:|--:|",
-        *rows,
-        "",
-    ]
+    return section(
+        "Localisation",
+        "Per cent of instances for which every place of the reference edit is found; the places of "
+        "an edit are those that it changes.",
+        ("what names the place", "of", "chunk", "function", "file"),
+        [
+            (escape(name), f"{s.instances:,}", f"{s.chunk:.1f}", _show_function(s), f"{s.file:.1f}")
+            for name, s in scores.items()
+        ],
+    )
 
 
 def _show_function(score: LocationScore) -> str:

@@ -1,17 +1,33 @@
-"""Line and bar charts as SVG: labelled, readable without colour, no dependency."""
+"""Markdown tables, and line and bar charts as SVG: labelled, readable without colour."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from pipeline.svg import element, picture, text
 
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 220, 48, 56
 _COLOURS = ("#0b5394", "#b45f06", "#38761d", "#741b47", "#666666", "#990000", "#134f5c")
-PERCENTS = tuple(float(n) for n in range(0, 101, 20))
-"""Ticks of an axis in per cent."""
-_MARKS = ("circle", "square", "diamond")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> list[str]:
+    """The lines of a Markdown table; all columns but the first are aligned to the right."""
+    return [
+        f"| {' | '.join(head)} |",
+        "|---|" + "--:|" * (len(head) - 1),
+        *(f"| {' | '.join(map(str, row))} |" for row in rows),
+        "",
+    ]
+
+
+def section(
+    title: str, words: str, head: Sequence[str], rows: Iterable[Sequence[str | int]]
+) -> list[str]:
+    """The lines of a section with a table."""
+    return [f"## {title}\n", *([f"{words}\n"] if words else []), *table(head, rows)]
 
 
 @dataclass(frozen=True)
@@ -21,26 +37,59 @@ class Axis:
     high: float
     ticks: Sequence[float]
 
+    def share(self, value: float) -> float:
+        """How far along the axis `value` is, from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
+
+def percent_axis(label: str) -> Axis:
+    """An axis from 0 to 100 per cent."""
+    return Axis(label, 0, 100, tuple(float(n) for n in range(0, 101, 20)))
+
 
 def line_chart(
     title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[float, float]]]
 ) -> str:
     """A line chart of `series`, with a legend at the right."""
-    parts = [_frame(title, x, y)]
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+
+    def place_x(value: float) -> float:
+        return _LEFT + x.share(value) * (right - _LEFT)
+
+    def place_y(value: float) -> float:
+        return bottom - y.share(value) * (bottom - _TOP)
+
+    middle = (_TOP + bottom) / 2
+    parts = [
+        text(_LEFT, 28, title, font_size=16),
+        *(_grid_line(_LEFT, place_y(tick), right, place_y(tick)) for tick in y.ticks),
+        *(
+            text(_LEFT - 8, place_y(tick) + 4, f"{tick:g}", text_anchor="end", font_size=12)
+            for tick in y.ticks
+        ),
+        *(_middle_text(place_x(tick), bottom + 20, f"{tick:g}") for tick in x.ticks),
+        element("path", d=f"M{_LEFT} {_TOP}V{bottom}H{right}", stroke="#333", fill="none"),
+        _middle_text((_LEFT + right) / 2, bottom + 42, x.label),
+        _middle_text(18, middle, y.label, transform=f"rotate(-90 18 {middle:g})"),
+    ]
     for number, (name, points) in enumerate(series.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        placed = [(_x(px, x), _y(py, y)) for px, py in points]
-        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in placed)
-        dashes = "" if number < len(_COLOURS) else ' stroke-dasharray="4 3"'
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
-        )
-        parts += [_mark(px, py, number, colour) for px, py in placed]
-        top = _TOP + 12 + 20 * number
-        left = _WIDTH - _RIGHT + 16
-        parts.append(_mark(left, top - 4, number, colour))
-        parts.append(_text(left + 12, top, name, size=12))
-    return _svg(title, parts)
+        placed = [(place_x(px), place_y(py)) for px, py in points]
+        top, left = _TOP + 12 + 20 * number, right + 16
+        parts += [
+            element(
+                "polyline",
+                points=" ".join(f"{px:.1f},{py:.1f}" for px, py in placed),
+                fill="none",
+                stroke=colour,
+                stroke_width=2,
+                stroke_dasharray=None if number < len(_COLOURS) else "4 3",
+            ),
+            *(_mark(px, py, number, colour) for px, py in placed),
+            _mark(left, top - 4, number, colour),
+            text(left + 12, top, name, font_size=12),
+        ]
+    return _picture(title, parts, _WIDTH, _HEIGHT)
 
 
 def bar_chart(
@@ -55,91 +104,49 @@ def bar_chart(
     `left`: the width of the names, in pixels.
     """
     right, step = 56, 26
-    height = _TOP + step * len(rows) + _BOTTOM
-    width = _WIDTH + left - 190
+    width, base = _WIDTH + left - 190, _TOP + step * len(rows)
 
     def place(value: float) -> float:
-        return left + (value - axis.low) / (axis.high - axis.low) * (width - left - right)
+        return left + axis.share(value) * (width - left - right)
 
-    parts = [_text(left, 28, title, size=16)]
-    base = _TOP + step * len(rows)
+    parts = [text(left, 28, title, font_size=16)]
     for tick in axis.ticks:
-        at = place(tick)
-        parts.append(f'<line x1="{at:.1f}" y1="{_TOP}" x2="{at:.1f}" y2="{base}" stroke="#ddd"/>')
-        parts.append(_text(at, base + 18, f"{tick:g}", anchor="middle", size=12))
-    parts.append(_text(left, base + 40, axis.label, size=12))
+        parts.append(_grid_line(place(tick), _TOP, place(tick), base))
+        parts.append(_middle_text(place(tick), base + 18, f"{tick:g}"))
+    parts.append(text(left, base + 40, axis.label, font_size=12))
     for number, (name, value, interval) in enumerate(rows):
         top = _TOP + step * number + 4
-        parts.append(_text(left - 8, top + 13, name, anchor="end", size=12))
-        span = max(place(value) - left, 0)
-        parts.append(f'<rect x="{left}" y="{top}" width="{span:.1f}" height="18" fill="#9fc5e8"/>')
-        end = place(value)
+        span, end = max(place(value) - left, 0), place(value)
+        parts.append(text(left - 8, top + 13, name, text_anchor="end", font_size=12))
+        parts.append(element("rect", x=left, y=top, width=span, height=18, fill="#9fc5e8"))
         if interval:
             low, end = place(interval[0]), place(interval[1])
             middle = top + 9
-            parts.append(
-                f'<path d="M{low:.1f} {middle - 4}v8M{low:.1f} {middle}H{end:.1f}'
-                f'M{end:.1f} {middle - 4}v8" stroke="#333" fill="none"/>'
-            )
-        parts.append(_text(end + 6, top + 13, f"{value:.1f}", size=12))
-    return _svg(title, parts, width, height)
+            shape = f"M{low:.1f} {top + 5}v8M{low:.1f} {middle}H{end:.1f}M{end:.1f} {top + 5}v8"
+            parts.append(element("path", d=shape, stroke="#333", fill="none"))
+        parts.append(text(end + 6, top + 13, f"{value:.1f}", font_size=12))
+    return _picture(title, parts, width, base + _BOTTOM)
 
 
-def _frame(title: str, x: Axis, y: Axis) -> str:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    parts = [_text(_LEFT, 28, title, size=16)]
-    for tick in y.ticks:
-        at = _y(tick, y)
-        parts.append(f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{right}" y2="{at:.1f}" stroke="#ddd"/>')
-        parts.append(_text(_LEFT - 8, at + 4, f"{tick:g}", anchor="end", size=12))
-    for tick in x.ticks:
-        at = _x(tick, x)
-        parts.append(f'<line x1="{at:.1f}" y1="{bottom}" x2="{at:.1f}" y2="{bottom + 5}" '
-                     'stroke="#333"/>')  # fmt: skip
-        parts.append(_text(at, bottom + 20, f"{tick:g}", anchor="middle", size=12))
-    parts.append(f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" stroke="#333" fill="none"/>')
-    parts.append(_text((_LEFT + right) / 2, bottom + 42, x.label, anchor="middle", size=12))
-    middle = (_TOP + bottom) / 2
-    parts.append(
-        f'<text x="18" y="{middle}" font-size="12" text-anchor="middle" '
-        f'transform="rotate(-90 18 {middle})">{escape(y.label)}</text>'
-    )
-    return "\n".join(parts)
+def _grid_line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="#ddd")
 
 
-def _x(value: float, axis: Axis) -> float:
-    share = (value - axis.low) / (axis.high - axis.low)
-    return _LEFT + share * (_WIDTH - _RIGHT - _LEFT)
-
-
-def _y(value: float, axis: Axis) -> float:
-    share = (value - axis.low) / (axis.high - axis.low)
-    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
+def _middle_text(x: float, y: float, words: str, transform: str | None = None) -> str:
+    return text(x, y, words, text_anchor="middle", font_size=12, transform=transform)
 
 
 def _mark(x: float, y: float, number: int, colour: str) -> str:
-    match _MARKS[number % len(_MARKS)]:
-        case "circle":
-            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
-        case "square":
-            return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="{colour}"/>'
+    match number % 3:
+        case 0:
+            return element("circle", cx=x, cy=y, r=4, fill=colour)
+        case 1:
+            return element("rect", x=x - 4, y=y - 4, width=8, height=8, fill=colour)
         case _:
-            shape = f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z"
-            return f'<path d="{shape}" fill="{colour}"/>'
+            return element("path", d=f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z", fill=colour)
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">'
-        f"{escape(text)}</text>"
-    )
-
-
-def _svg(title: str, parts: Sequence[str], width: int = _WIDTH, height: int = _HEIGHT) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'font-family="sans-serif">\n<title>{escape(title)}</title>\n'
-        f'<rect width="{width}" height="{height}" fill="white"/>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+def _picture(title: str, parts: Iterable[str], width: int, height: int) -> str:
+    background = element("rect", width=width, height=height, fill="white")
+    head = [element("title", escape(title)), background]
+    return picture(width, height, [*head, *parts], font_family="sans-serif") + "\n"

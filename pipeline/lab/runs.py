@@ -11,6 +11,7 @@ from math import comb
 from statistics import fmean
 from types import MappingProxyType
 
+from pipeline.codebase.text import pluralize
 from pipeline.data.code_places import Context
 from pipeline.data.options import SelectionMethod
 from pipeline.data.types import VoteTable
@@ -18,7 +19,14 @@ from pipeline.lab.bundles import FinishedRun, coverage_by_dollars
 from pipeline.lab.dataset import BadData, SampleLabels, list_changed_files
 from pipeline.lab.predictions import Evaluation
 from pipeline.lab.recall import mean_compression, recall_by_budget, score_localisation
-from pipeline.lab.scoring import CurvePoint, Report, assemble, coverage_at_k, percent
+from pipeline.lab.scoring import (
+    CurvePoint,
+    Report,
+    assemble,
+    coverage_at_k,
+    percent,
+    sample_coverage,
+)
 from pipeline.lab.strategies import find_levels, score_by_difficulty, score_strategies
 from pipeline.selection.methods import best_candidates
 from pipeline.selection.scoring.canonical import normalise
@@ -81,8 +89,11 @@ def coverage_by_revisions(
     longest = max((len(p) for run, _ in runs for p in run.revisions.values()), default=0)
     widest = max((len(run.revisions) for run, _ in runs), default=0)
     return {
-        f"{width} samples" if width > 1 else "1 sample": tuple(
-            100 * fmean(_coverage_at(run, samples, width, depth) for run, samples in runs)
+        pluralize(width, "sample"): tuple(
+            100
+            * fmean(
+                sample_coverage(_revisions_at(run, depth), samples, width) for run, samples in runs
+            )
             for depth in range(1, longest + 1)
         )
         for width in sorted({w for w in (1, 2, 3, 5, 8, 13) if w < widest} | {widest})
@@ -143,12 +154,9 @@ def _voting_score_at(
     return fmean(tie_score(draw.sample(numbers, width)) for _ in range(DRAWS))
 
 
-def _coverage_at(
-    run: FinishedRun, samples: Mapping[int, Sequence[int] | None], width: int, depth: int
-) -> float:
-    ends = {s: min(depth, len(patches)) - 1 for s, patches in run.revisions.items()}
-    right = sum(end in (samples.get(sample) or ()) for sample, end in ends.items())
-    return coverage_at_k(right, len(ends), min(width, len(ends))) if ends else 0.0
+def _revisions_at(run: FinishedRun, depth: int) -> dict[int, int]:
+    """Each sample's last revision, from 0, after `depth` edits."""
+    return {sample: min(depth, len(edits)) - 1 for sample, edits in run.revisions.items()}
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,17 @@ def coverage_at_k(right: int, of: int, k: int) -> float:
     return 1 - math.comb(of - right, k) / math.comb(of, k)
 
 
+def sample_coverage(
+    ends: Mapping[int, int], resolved: Mapping[int, Sequence[int] | None], width: int
+) -> float:
+    """The chance that one of `width` samples drawn is right, with each at its revision in `ends`.
+
+    `resolved`: the right revisions by sample.
+    """
+    right = sum(end in (resolved.get(sample) or ()) for sample, end in ends.items())
+    return coverage_at_k(right, len(ends), min(width, len(ends))) if ends else 0.0
+
+
 StatedOutcome = tuple[float, float]
 """A stated probability, and the share of right edits among choices with it."""
 

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from pipeline.codebase.text import pluralize
 from pipeline.data.types import Account, Usage
-from pipeline.lab.plots import Axis, bar_chart
-from pipeline.lab.recall import BUDGETS, MethodRecall, Recall
+from pipeline.lab.recall import BUDGETS, MethodRecall, Recall, files_within
+from pipeline.lab.render import bar_chart, percent_axis, section
 from pipeline.lab.scoring import percent
 from pipeline.models.base import Price
 from sandbox.frozen import Frozen
@@ -81,29 +81,11 @@ def cost_table(accounts: Sequence[Account], prices: Mapping[str, Price]) -> list
     return [*(line for line in lines.values() if line.calls), total]
 
 
-def render_table(lines: Sequence[CostLine]) -> str:
-    """The table as text: dollars by kind, their sum, its share in percent, and tokens read."""
-    whole = lines[-1].dollars if lines else 0.0
-    head = ("Stage", "Calls", "Input", "Output", "Cache read", "Cache write", "Total", "%", "Read")
-    rows = [
-        (
-            line.stage,
-            str(line.calls),
-            *(f"{kind:.2f}" for kind in (line.input, line.output)),
-            *(f"{kind:.2f}" for kind in (line.cache_read, line.cache_write, line.dollars)),
-            f"{100 * line.dollars / whole if whole else 0:.1f}",
-            f"{100 * line.read_share:.1f} %",
-        )
-        for line in lines
-    ]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (head, *rows)
-    )
+def cost_cells(line: CostLine, whole: float) -> tuple[str | int, ...]:
+    """A row of the table, with the share of `whole` dollars in per cent."""
+    kinds = (line.input, line.output, line.cache_read, line.cache_write, line.dollars)
+    share = f"{100 * line.dollars / whole if whole else 0:.1f}"
+    return (line.stage, line.calls, *(f"{kind:.2f}" for kind in kinds), share)
 
 
 def _empty_line(stage: str) -> CostLine:
@@ -214,7 +196,7 @@ def measure_shown(
     recall: dict[int, float] = {}
     tokens: dict[int, float] = {}
     for budget in BUDGETS if cases else ():
-        taken = [_files_within(one.shown, budget) for one in cases]
+        taken = [files_within(one.shown, budget) for one in cases]
         pairs = zip(cases, taken, strict=True)
         recall[budget] = percent(
             [float(references[one.instance_id] <= some.keys()) for one, some in pairs]
@@ -228,15 +210,6 @@ def measure_shown(
         read_tokens=fmean(one.read_tokens for one in cases) if cases else 0.0,
     )
     return Recall(instances=len(cases), missing=missing, ways={RANKED: way} if cases else {})
-
-
-def _files_within(shown: Sequence[tuple[str, int]], budget: int) -> dict[str, int]:
-    taken: dict[str, int] = {}
-    for path, tokens in shown:
-        if tokens <= budget:
-            taken[path] = tokens
-            budget -= tokens
-    return taken
 
 
 def compression(one: SolvedInstance) -> float:
@@ -254,8 +227,7 @@ def render_compression(found: Sequence[SolvedInstance]) -> str:
         some = [f for f in factors if low < f and (high is None or f <= high)]
         rows.append((name, 100 * len(some) / max(1, len(factors)), None))
         low = high or low
-    per_cent = Axis("instances, %", 0, 100, tuple(float(n) for n in range(0, 101, 20)))
-    return bar_chart("Tokens searched for each token shown", per_cent, rows)
+    return bar_chart("Tokens searched for each token shown", percent_axis("instances, %"), rows)
 
 
 def render_summary(
@@ -266,7 +238,7 @@ def render_summary(
     score = "" if report.score is None else f", {report.score:.1f} %"
     parts = [
         "# Our own runs\n",
-        f"{pluralize(report.instances, 'instance')}, {len(graded)} that ended and can be told: "
+        f"{pluralize(report.instances, 'instance')}, {len(graded)} finished and graded: "
         f"{len(report.resolved)} resolved{score}. ${report.dollars:.2f} at list prices, "
         f"{report.seconds:,.0f} s.\n",
         *_render_costs(costs, len(graded)),
@@ -274,8 +246,8 @@ def render_summary(
     ]
     for title, some in (
         ("Not resolved", report.unresolved),
-        ("Cannot be told here, and no model was asked", report.cannot_tell),
-        ("Not finished; the same command goes on", report.unfinished),
+        ("Cannot be graded here, and no model was asked", report.cannot_tell),
+        ("Not finished; the same command continues", report.unfinished),
     ):
         if some:
             lines = (
@@ -290,21 +262,13 @@ def _render_costs(lines: Sequence[CostLine], instances: int) -> list[str]:
     if not lines or not instances:
         return []
     whole = lines[-1].dollars
-    rows = [
-        f"| {line.stage} | {line.calls} | {line.input:.2f} | {line.output:.2f} "
-        f"| {line.cache_read:.2f} | {line.cache_write:.2f} | {line.dollars:.2f} "
-        f"| {100 * line.dollars / whole if whole else 0:.1f} |"
-        for line in lines
-    ]
-    return [
-        "## Costs\n",
+    return section(
+        "Costs",
         f"In US dollars at list prices, over {pluralize(instances, 'instance')}: "
-        f"{whole / instances:.2f} for each.\n",
-        "| stage | calls | input | output | cache read | cache write | total | % |",
-        "|---|" + "--:|" * 7,
-        *rows,
-        "",
-    ]
+        f"{whole / instances:.2f} for each.",
+        ("stage", "calls", "input", "output", "cache read", "cache write", "total", "%"),
+        [cost_cells(line, whole) for line in lines],
+    )
 
 
 def _render_shown(shown: Recall, graded: Sequence[SolvedInstance]) -> list[str]:
@@ -313,16 +277,17 @@ def _render_shown(shown: Recall, graded: Sequence[SolvedInstance]) -> list[str]:
         return []
     way = shown.ways[RANKED]
     factors = [compression(one) for one in graded if one.shown]
-    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
     return [
-        "## Recall of context\n",
-        f"{pluralize(shown.instances, 'instance')}: per cent whose edited files are all within the "
-        "first so many tokens that the solver saw, in its own ranking.\n",
-        f"| | {heads} |",
-        "|---|" + "--:|" * len(BUDGETS),
-        f"| recall | {' | '.join(f'{way.recall[b]:.1f}' for b in BUDGETS)} |",
-        f"| tokens | {' | '.join(f'{way.tokens[b]:,.0f}' for b in BUDGETS)} |",
-        "",
+        *section(
+            "Recall of context",
+            f"{pluralize(shown.instances, 'instance')}: per cent for which all edited files are "
+            "within the given number of tokens that the solver saw first, in its own ranking.",
+            ("", *(f"{budget:,}" for budget in BUDGETS)),
+            [
+                ("recall", *(f"{way.recall[budget]:.1f}" for budget in BUDGETS)),
+                ("tokens", *(f"{way.tokens[budget]:,.0f}" for budget in BUDGETS)),
+            ],
+        ),
         f"For each token shown, {median(factors):.1f} were searched (median; mean "
         f"{way.compression:.1f}).\n",
     ]

@@ -13,7 +13,7 @@ from typing import Final
 from pipeline.data.options import SelectionMethod
 from pipeline.data.types import VoteTable
 from pipeline.lab.bundles import FinishedRun
-from pipeline.lab.plots import PERCENTS, Axis, line_chart
+from pipeline.lab.render import Axis, line_chart, percent_axis, section
 from pipeline.lab.scoring import DifficultyScore, StrategyScore
 from pipeline.localisation.tree_search import find_beam
 from pipeline.selection.methods import best_candidates
@@ -127,19 +127,13 @@ def render_strategies(scores: Sequence[StrategyScore]) -> list[str]:
         return []
     cells = {(one.strategy, one.budget): one for one in scores}
     names = list(dict.fromkeys(one.strategy for one in scores))
-    rows = [
-        f"| {name} | " + " | ".join(_cell(cells.get((name, k))) for k in BUDGETS) + " |"
-        for name in names
-    ]
-    return [
-        "## Strategies by budget\n",
-        "Per cent resolved with 1, 2, 4 and 8 edits, of so many instances, and mean US dollars an "
-        "instance.\n",
-        "| strategy | " + " | ".join(map(str, BUDGETS)) + " |",
-        "|---" * (len(BUDGETS) + 1) + "|",
-        *rows,
-        "",
-    ]
+    return section(
+        "Strategies by budget",
+        "Per cent resolved with 1, 2, 4 and 8 edits, the number of instances, and the mean US "
+        "dollars per instance.",
+        ("strategy", *map(str, BUDGETS)),
+        [(name, *(_cell(cells.get((name, k))) for k in BUDGETS)) for name in names],
+    )
 
 
 def _cell(one: StrategyScore | None) -> str:
@@ -160,7 +154,7 @@ def render_strategies_figure(scores: Sequence[StrategyScore]) -> str:
     return line_chart(
         "Resolved by budget",
         Axis("edits drawn for each instance", 0, budgets[-1] + 1, budgets),
-        Axis("instances resolved, %", 0, 100, PERCENTS),
+        percent_axis("instances resolved, %"),
         lines,
     )
 
@@ -215,22 +209,19 @@ def render_difficulty(scores: Sequence[DifficultyScore]) -> list[str]:
     if not scores:
         return []
     columns = list(_lines(scores))
-    rows: list[str] = []
+    rows: list[Sequence[str | int]] = []
     for one in scores:
         cells = {(s.strategy, s.budget): f"{s.score:.1f}" for s in one.strategies}
         tokens = "" if one.output_tokens is None else f"{one.output_tokens:,.0f}"
-        values = " | ".join(cells.get(key, "") for key in columns)
-        rows.append(f"| {one.level} | {one.instances} | {tokens} | {values} |")
-    heads = " | ".join(f"{strategy}, {budget}" for strategy, budget in columns)
-    return [
-        "## By difficulty\n",
-        "Per cent resolved by each strategy with so many edits. Level 1 is what at least 25 of the "
-        "30 best public systems resolve, level 5 what fewer than 10 do.\n",
-        f"| level | instances | tokens written | {heads} |",
-        "|---" * (len(columns) + 3) + "|",
-        *rows,
-        "",
-    ]
+        rows.append((one.level, one.instances, tokens, *(cells.get(key, "") for key in columns)))
+    heads = (f"{strategy}, {budget}" for strategy, budget in columns)
+    return section(
+        "By difficulty",
+        "Per cent resolved by each strategy and number of edits. At least 25 of the 30 best public "
+        "systems resolve the instances of level 1, fewer than 10 those of level 5.",
+        ("level", "instances", "tokens written", *heads),
+        rows,
+    )
 
 
 def render_difficulty_figures(scores: Sequence[DifficultyScore]) -> dict[str, str]:
@@ -239,7 +230,7 @@ def render_difficulty_figures(scores: Sequence[DifficultyScore]) -> dict[str, st
         return {}
     levels = tuple(float(n) for n in range(1, LEVELS + 1))
     x = Axis("difficulty (1: easiest)", 0, LEVELS + 1, levels)
-    percent = Axis("instances resolved, %", 0, 100, PERCENTS)
+    percent = percent_axis("instances resolved, %")
     lines = _lines(scores)
     most = {strategy: max(b for s, b in lines if s == strategy) for strategy, _ in lines}
     found = {

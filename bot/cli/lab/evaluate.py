@@ -27,11 +27,12 @@ from pipeline.codebase.git import GitFailed
 from pipeline.lab.bundles import read_runs
 from pipeline.lab.dataset import (
     BadData,
+    Instance,
+    LocatedInstance,
     read_dataset,
-    read_instances,
     read_labels,
-    read_located,
     read_references,
+    read_rows,
     read_samples,
 )
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
@@ -226,7 +227,7 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
     found = evaluate(data)
     code: dict[str, dict[str, str]] = {}
     if args.trees:
-        code = asyncio.run(read_code(read_located(args.instances), args.trees))
+        code = asyncio.run(read_code(read_rows(args.instances, LocatedInstance), args.trees))
     where = score_predictions(data, read_references(args.instances), code)
     return Evaluation(replace(found.report, localisation=where), found.chosen)
 
@@ -234,7 +235,9 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
 def _evaluate_runs(args: argparse.Namespace) -> Evaluation:
     if args.ensemble:
         raise BadData("--ensemble selects members of --predictions and cannot be used with --runs.")
-    known = {instance.instance_id: instance.repo for instance in read_instances(args.instances)}
+    known = {
+        instance.instance_id: instance.repo for instance in read_rows(args.instances, Instance)
+    }
     labels = read_samples(args.labels or args.runs / "labels.json")
     runs = asyncio.run(read_runs(args.runs))
     for run in runs:

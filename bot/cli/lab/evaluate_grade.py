@@ -30,7 +30,7 @@ from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
-from pipeline.lab.dataset import BadData, Dataset, read_predictions
+from pipeline.lab.dataset import BadData, Dataset, read_predictions, read_rows
 from pipeline.lab.grading import (
     DrawnEdit,
     ExecutedEdit,
@@ -41,7 +41,6 @@ from pipeline.lab.grading import (
     build_grade_report,
     choose_edits,
     draw_edits,
-    read_graded,
 )
 from pipeline.lab.recall import find_clone
 from pipeline.regression.near_tests import NearbyTests
@@ -146,7 +145,7 @@ async def grade_predictions(
         BadData: the instances or the predictions cannot be read.
         SandboxUnavailable: Docker does not answer; call again to go on.
     """
-    rows = await asyncio.to_thread(read_graded, instances)
+    rows = await asyncio.to_thread(read_rows, instances, GradedInstance)
     await asyncio.to_thread(check_trees, trees)
     named = predictions in (GOLD, NONE)
     found = predictions if named else await asyncio.to_thread(read_predictions, Path(predictions))
@@ -275,7 +274,7 @@ async def execute_edits(
         BadData: the instances cannot be read.
         SandboxUnavailable: Docker does not answer; call again to go on.
     """
-    rows = await asyncio.to_thread(read_graded, instances)
+    rows = await asyncio.to_thread(read_rows, instances, GradedInstance)
     await asyncio.to_thread(check_trees, trees)
     engine = build_engine(settings, owner=GRADE_OWNER)
     with scratch_folder("grade") as scratch:

@@ -14,7 +14,7 @@ from bot.safe_text import printable
 from bot.settings import Settings
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.data.types import Usage
-from pipeline.lab.dataset import BadData, LocatedInstance, read_located
+from pipeline.lab.dataset import BadData, LocatedInstance, read_rows
 from pipeline.lab.recall import (
     CannotMeasure,
     Recall,
@@ -75,7 +75,7 @@ async def measure_recall(
 def _read_instances(instances: Path, trees: Path) -> tuple[LocatedInstance, ...]:
     if not trees.is_dir():
         raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
-    return read_located(instances)
+    return read_rows(instances, LocatedInstance)
 
 
 def write_recall(found: Recall, out: Path | None, *, as_json: bool) -> None:

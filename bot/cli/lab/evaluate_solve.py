@@ -40,8 +40,8 @@ from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Account, Issue, NoFix, Selection
 from pipeline.lab.bundles import FinishedRun, read_run
-from pipeline.lab.dataset import BadData, list_changed_files, read_references
-from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade, read_graded
+from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
+from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
 from pipeline.lab.recall import Recall, find_clone, render_svg
@@ -234,7 +234,7 @@ async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
         SettingsError, ModelError, SandboxUnavailable: call again to go on.
     """
     check_models(settings)
-    rows = await asyncio.to_thread(read_graded, task.instances)
+    rows = await asyncio.to_thread(read_rows, task.instances, GradedInstance)
     await asyncio.to_thread(check_trees, task.trees)
     if task.budget is not None and not task.budget > 0:
         raise BadData("--budget must be more than 0.")

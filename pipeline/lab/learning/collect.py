@@ -6,27 +6,27 @@ The paper's rules (section 3.1 of SWE-Reasoner and its source, Lingma SWE-GPT): 
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
 from pipeline.lab.dataset import (
     BadData,
     LocatedInstance,
+    TestNames,
     prediction_files,
     read_dataset,
+    read_lines,
     read_predictions,
     read_rows,
 )
-from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue, read_rows_of
+from pipeline.lab.learning.records import Attempt, LearningData, SolvedIssue
 from pipeline.lab.recall import find_clone
 from pipeline.languages.conventions import is_test
 from sandbox.frozen import Frozen
@@ -38,13 +38,8 @@ class DatedInstance(LocatedInstance):
     created_at: str = ""
     licence: str = "unknown"
     test_patch: str = ""
-    fail_to_pass: tuple[str, ...] = Field(default=(), alias="FAIL_TO_PASS")
-    pass_to_pass: tuple[str, ...] = Field(default=(), alias="PASS_TO_PASS")
-
-    @field_validator("fail_to_pass", "pass_to_pass", mode="before")
-    @classmethod
-    def _read_list(cls, value: Any) -> Any:
-        return json.loads(value) if isinstance(value, str) else value
+    fail_to_pass: TestNames = Field(default=(), alias="FAIL_TO_PASS")
+    pass_to_pass: TestNames = Field(default=(), alias="PASS_TO_PASS")
 
 
 def read_instance_issues(path: Path) -> LearningData:
@@ -168,7 +163,7 @@ class CollectReport:
 def read_pulls(path: Path) -> tuple[LearningData, CollectReport]:
     """The issues that the pull requests in `path` closed. Raises BadData."""
     report, issues = CollectReport(), list[SolvedIssue]()
-    for row in read_rows_of(path, PullRow):
+    for row in read_lines(path, PullRow):
         report.add(_to_solved_issue(row, "pulls"), issues)
     return LearningData(tuple(issues), ()), report
 
@@ -180,7 +175,7 @@ async def read_history(path: Path, trees: Path) -> tuple[LearningData, CollectRe
         BadData: the file cannot be read, or there is no clone of one of its repositories.
     """
     wanted: dict[str, list[IssueRow]] = defaultdict(list)
-    for row in read_rows_of(path, IssueRow):
+    for row in read_lines(path, IssueRow):
         wanted[row.repository].append(row)
     report, issues = CollectReport(), list[SolvedIssue]()
     for repository, rows in wanted.items():

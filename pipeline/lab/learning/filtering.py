@@ -12,7 +12,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options
 from pipeline.generation.testing import NOT_FIXED
-from pipeline.lab.dataset import BadData
+from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.grading import GradedInstance, Grader
 from pipeline.lab.learning.records import (
     ISSUES,
@@ -22,7 +22,6 @@ from pipeline.lab.learning.records import (
     SolvedIssue,
     Stage,
     check_manifest,
-    read_rows_of,
     write_manifest,
     write_rows,
 )
@@ -43,6 +42,7 @@ from pipeline.lab.learning.training_rows import (
     similarity,
     split_issues,
 )
+from pipeline.lab.render import table
 from pipeline.store import Store, load_or_run
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
@@ -449,11 +449,11 @@ def read_filtered(folder: Path) -> FilteredData:
     """
     check_manifest(folder, _DATA)
     found = FilteredData(
-        issues=list(read_rows_of(folder / ISSUES, SolvedIssue)),
-        policy=list(read_rows_of(folder / POLICY, PolicyRow)),
-        process=list(read_rows_of(folder / PROCESS, ProcessRow)),
-        outcome=list(read_rows_of(folder / OUTCOME, OutcomeRow)),
-        candidates=list(read_rows_of(folder / CANDIDATES, CandidateRow)),
+        issues=list(read_lines(folder / ISSUES, SolvedIssue)),
+        policy=list(read_lines(folder / POLICY, PolicyRow)),
+        process=list(read_lines(folder / PROCESS, ProcessRow)),
+        outcome=list(read_lines(folder / OUTCOME, OutcomeRow)),
+        candidates=list(read_lines(folder / CANDIDATES, CandidateRow)),
     )
     if leaks := count_leaks(found):
         raise BadData(f"{folder} must not be used: training and test share {leaks} things.")
@@ -465,24 +465,25 @@ def render_filter_report(report: FilterReport) -> str:
     lines = [
         "# Filter\n",
         f"{pluralize(report.attempts, 'attempt')} at {pluralize(report.issues, 'issue')}: "
-        f"{report.accepted} passed all four checks; of {report.prefixes} others a correct "
-        f"beginning was kept. {report.easy} easy issues do not train the policy.\n",
-        "| check | yes | no | no evidence |",
-        "|---|--:|--:|--:|",
-        *(
-            f"| {name} | {c.get('yes', 0)} | {c.get('no', 0)} | {c.get('no evidence', 0)} |"
-            for name, c in report.checks.items()
+        f"{report.accepted} passed all four checks; of {report.prefixes} others, a correct "
+        f"beginning was kept. The policy is not trained on {pluralize(report.easy, 'easy issue')}."
+        "\n",
+        *table(
+            ("check", "yes", "no", "no evidence"),
+            [
+                (name, count.get("yes", 0), count.get("no", 0), count.get("no evidence", 0))
+                for name, count in report.checks.items()
+            ],
         ),
-        "",
-        "| rows | train | test |",
-        "|---|--:|--:|",
-        *(f"| {name} | {c['train']} | {c['test']} |" for name, c in report.rows.items()),
-        "",
+        *table(
+            ("rows", "train", "test"),
+            [(name, count["train"], count["test"]) for name, count in report.rows.items()],
+        ),
         *(
             f"- left out: {pluralize(count, 'issue')} ({why})"
             for why, count in report.left_out.items()
         ),
-        f"- training ends before {report.until or 'no date: no issue of the test has one'}",
+        f"- training ends before {report.until or 'no date: no test issue has one'}",
         f"- leakage: {report.leaks}",
         "",
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.lab.dataset import BadData
-from pipeline.lab.plots import Axis, line_chart
+from pipeline.lab.render import Axis, line_chart
 from sandbox.frozen import Frozen
 
 TrainedKind = Literal["policy", "prm", "orm"]

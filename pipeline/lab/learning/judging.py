@@ -11,6 +11,7 @@ from typing import Literal
 
 from pipeline.lab.learning.filtering import CandidateRow, FilteredData
 from pipeline.lab.learning.training_rows import outcome_prompt, process_rows
+from pipeline.lab.render import table
 from pipeline.lab.scoring import bootstrap, percent
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.confidence import ranking, weights_for
@@ -205,23 +206,30 @@ def render_gains(gains: Sequence[Gain], name: str) -> str:
 
     lines = [
         f"# What {name} gains\n",
-        "Per cent of the issues kept apart with a right choice; differences with their paired 95 % "
+        "Per cent of the held-out issues with a right choice; differences with their paired 95 % "
         "intervals.\n",
-        "| choice of | issues | random | confidence | model | both | model − confidence "
-        "| both − confidence | pairs in order |",
-        "|---|--:|--:|--:|--:|--:|---|---|--:|",
-        *(
-            f"| {g.level} | {g.issues} | {g.random:.1f} | {g.confidence:.1f} | {g.model:.1f} "
-            f"| {g.fused:.1f} | {show(g.model_gain)} | {show(g.fused_gain)} "
-            f"| {'' if g.pairs is None else f'{g.pairs:.1f}'} |"
-            for g in gains
+        *table(
+            (
+                "choice of", "issues", "random", "confidence", "model", "both",
+                "model − confidence", "both − confidence", "pairs in order",
+            ),
+            [
+                (
+                    g.level,
+                    g.issues,
+                    *(f"{score:.1f}" for score in (g.random, g.confidence, g.model, g.fused)),
+                    show(g.model_gain),
+                    show(g.fused_gain),
+                    "" if g.pairs is None else f"{g.pairs:.1f}",
+                )
+                for g in gains
+            ],
         ),
-        "",
         *(
             f"- {g.level}: "
             + ("a gain over the confidence is measured." if g.is_measured else "no gain measured.")
             for g in gains
         ),
         "",
-    ]
+    ]  # fmt: skip
     return "\n".join(lines)

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypeVar
-
-from pydantic import ValidationError
+from typing import Literal
 
 from pipeline.data.types import Issue
-from pipeline.lab.dataset import BadData
+from pipeline.lab.dataset import BadData, read_lines
 from pipeline.models.base import Message
 from sandbox.frozen import Frozen
 
@@ -123,9 +121,6 @@ class LearningData:
         return LearningData(tuple(issues.values()), tuple(attempts.values()))
 
 
-RowT = TypeVar("RowT", bound=Frozen)
-
-
 def read_data(folder: Path) -> LearningData:
     """The collected data in `folder`; none if it does not exist yet.
 
@@ -136,7 +131,8 @@ def read_data(folder: Path) -> LearningData:
         return LearningData((), ())
     check_manifest(folder, "collected")
     return LearningData(
-        read_rows_of(folder / ISSUES, SolvedIssue), read_rows_of(folder / ATTEMPTS, Attempt)
+        tuple(read_lines(folder / ISSUES, SolvedIssue)),
+        tuple(read_lines(folder / ATTEMPTS, Attempt)),
     )
 
 
@@ -177,29 +173,6 @@ def check_manifest(folder: Path, kind: str) -> None:
         raise BadData(f"{folder} does not come from `capuchin learn {step}`.")
     if not whole:
         raise BadData(f"{folder} is damaged: a file differs from its digest in {MANIFEST}.")
-
-
-def read_rows_of(path: Path, kind: type[RowT]) -> tuple[RowT, ...]:
-    """The rows of a file of JSON lines.
-
-    Raises:
-        BadData: the file or a line cannot be read.
-    """
-    found: list[RowT] = []
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError):
-        raise BadData(f"{path} cannot be read.") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found.append(kind.model_validate_json(line))
-        except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"]))
-            raise BadData(f"{path}, line {number}: {where}: {problem['msg']}.") from None
-    return tuple(found)
 
 
 def write_rows(path: Path, rows: Iterable[Frozen]) -> None:

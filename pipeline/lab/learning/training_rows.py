@@ -15,6 +15,7 @@ from pipeline.data.types import Issue
 from pipeline.lab.learning.records import AnswerLevel, JudgedAnswer, ReplyRow, SolvedIssue
 from pipeline.localisation.process_reward import render_judgement
 from pipeline.localisation.stages import LONGEST_CODE
+from pipeline.models.metering import BAD, GOOD
 from prompts.templates import render
 from prompts.text import shorten
 from sandbox.frozen import Frozen
@@ -73,9 +74,7 @@ def hits_places(diff: str, reference: str) -> bool:
 
     Two changes are at one place if they are at most `NEAR` lines apart, or in one named definition.
     """
-    ours = list_places(diff)
-    theirs = list_places(reference)
-    return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
+    return _hit_all(list_places(diff), list_places(reference))
 
 
 def names_files(paths: Iterable[str], reference: str) -> bool:
@@ -91,6 +90,10 @@ def names_places(places: Iterable[Place], reference: str) -> bool:
         for one in places
     ]
     theirs = [one for file in parse_diff(reference) if file.old for one in _places_of(file)]
+    return _hit_all(ours, theirs)
+
+
+def _hit_all(ours: Sequence[ChangedLines], theirs: Sequence[ChangedLines]) -> bool:
     return bool(theirs) and all(any(_same_place(one, other) for one in ours) for other in theirs)
 
 
@@ -153,7 +156,6 @@ def render_step(
 
 
 Split = Literal["train", "test"]
-GOOD, BAD = "+", "-"
 
 
 class ChatMessage(Frozen):

@@ -25,7 +25,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from pipeline.lab.grading import ExecutedEdit, read_executions
+from pipeline.lab.dataset import BadData, read_lines
+from pipeline.lab.grading import ExecutedEdit
 from pipeline.lab.scoring import StatedOutcome, calibration_error, reliability_curve
 from pipeline.selection.scoring.confidence import sigmoid
 from pipeline.selection.scoring.standings import ASSUMED, FittedRatios, Rate, Ratios
@@ -42,6 +43,14 @@ _EDGE: Final = 0.005
 
 Share = Callable[[ExecutedEdit], float | None]
 """How far an edit does something, from 0 to 1; None: it is not known."""
+
+
+def read_executions(paths: Sequence[Path]) -> list[ExecutedEdit]:
+    """The rows of files that `capuchin evaluate --grade DIR` wrote. Raises BadData."""
+    rows = [row for path in paths for row in read_lines(path, ExecutedEdit)]
+    if not rows:
+        raise BadData("There are no executions.")
+    return rows
 
 
 def count_ratios(rows: Sequence[ExecutedEdit], prior: Ratios, weight: float) -> Ratios:

@@ -38,7 +38,8 @@ from pipeline.data.progress import Event
 from pipeline.data.types import Issue, NoFix, Usage
 from pipeline.edits.external import diff_commits
 from pipeline.generation.testing import TestingState
-from pipeline.lab.grading import GradedInstance, read_graded
+from pipeline.lab.dataset import read_rows
+from pipeline.lab.grading import GradedInstance
 from pipeline.lab.recall import find_clone
 from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
 from pipeline.resources import Workspace
@@ -115,7 +116,7 @@ async def measure() -> list[Row]:
         return []
     runnable = json.loads((Path(data) / "execution/runnable.json").read_text())
     can_run = {row["instance_id"] for row in runnable}
-    rows = [r for r in read_graded(Path(data) / "ensemble/instances.jsonl.gz")
+    rows = [r for r in read_rows(Path(data) / "ensemble/instances.jsonl.gz", GradedInstance)
             if r.instance_id in can_run]  # fmt: skip
     random.Random(SEED).shuffle(rows)
     redo = os.environ.get("REDO", "").split(",")  # noqa: TID251

@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.lab.solving import CostLine, render_table
+from pipeline.lab.render import table
+from pipeline.lab.solving import CostLine, cost_cells
 from tests.benchmarks.pipeline.approvals import compare
 from tests.benchmarks.pipeline.paper_run import replay
 from tests.benchmarks.table import Row
@@ -19,7 +20,7 @@ PAPER_DOLLARS = 2300 / 500
 async def measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         run = await replay(Path(folder))
-    sys.stdout.write(f"{render_table(run.lines)}\n\n{_tokens(run.lines)}\n\n")
+    sys.stdout.write(f"{_render_costs(run.lines)}\n{_tokens(run.lines)}\n\n")
     separate, riding = await compare()
     read = 100 * run.cached / run.cacheable
     return [
@@ -33,6 +34,13 @@ async def measure() -> list[Row]:
             separate.calls,
         ),
     ]
+
+
+def _render_costs(lines: Sequence[CostLine]) -> str:
+    whole = lines[-1].dollars if lines else 0.0
+    head = ("Stage", "Calls", "Input", "Output", "Cache read", "Cache write", "Total", "%", "Read")
+    rows = [(*cost_cells(line, whole), f"{100 * line.read_share:.1f} %") for line in lines]
+    return "\n".join(table(head, rows))
 
 
 def _tokens(lines: Sequence[CostLine]) -> str:

@@ -13,9 +13,9 @@ import pytest
 from bot.cli import main
 from capuchin_demo.recorded.recording import RecordedAnswer
 from capuchin_demo.recorded.server import RecordedServer
-from pipeline.lab.grading import read_executions
 from pipeline.lab.learning.filtering import read_filtered
 from tests.benchmarks.fitting.fit_ratios import main as fit_ratios
+from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data.diffs import diff_of

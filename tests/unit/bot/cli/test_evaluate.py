@@ -208,7 +208,7 @@ def test_runs_are_scored_by_what_they_recorded_too(
         assert (tmp_path / "out" / name).read_text().startswith("<svg")
     told = (tmp_path / "out/report.md").read_text()
     assert "## How far each step gets" in told
-    assert "## All in one order" in told
+    assert "## Methods and members by score" in told
     out = (tmp_path / "out/predictions/machine-as-it-was-chosen.jsonl").read_text()
     assert json.loads(out)["model_patch"] == SAME
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.options import Options
-from pipeline.lab.dataset import BadData, normalise_name
+from pipeline.lab.dataset import BadData, normalise_name, read_rows
 from pipeline.lab.grading import (
     GradedInstance,
     Grader,
     InstanceGrade,
     build_grade_report,
     drop_files,
-    read_graded,
 )
 from pipeline.store import DirStore
 from tests.support.data.solver_shop import Shop, open_shop
@@ -135,4 +134,4 @@ def test_instances_without_tests_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "i.jsonl"
     path.write_text(json.dumps({"instance_id": "a", "repo": "a/b", "base_commit": "1"}))
     with pytest.raises(BadData, match="line 1"):
-        read_graded(path)
+        read_rows(path, GradedInstance)

@@ -9,7 +9,7 @@ from pipeline.lab.dataset import Dataset, read_dataset
 from pipeline.lab.lab_report import render_figures, render_markdown, write_report
 from pipeline.lab.predictions import (
     METHODS,
-    cases,
+    CaseBuilder,
     chance_of_right,
     evaluate,
     log_odds_of_right,
@@ -48,22 +48,22 @@ def test_random_oracle_and_members_are_reckoned_over_all_instances(data: Dataset
 
 
 def test_majority_counts_ties_as_a_draw_by_lot(data: Dataset) -> None:
-    assert [chance_of_right(case, majority) for case in cases(data)] == pytest.approx(
-        [1, 1 / 3, 0, 0]
-    )
+    assert [
+        chance_of_right(case, majority) for case in CaseBuilder(data).build_all()
+    ] == pytest.approx([1, 1 / 3, 0, 0])
     score = evaluate(data).report.methods["majority"]
     assert score.score == pytest.approx(100 / 3)
     assert score.gap_closed == pytest.approx(100 * (100 / 3 - 100 / 3) / (75 - 100 / 3))
 
 
 def test_the_shortest_diff_wins_by_length(data: Dataset) -> None:
-    one = cases(data)[0]
+    one = CaseBuilder(data).build_all()[0]
     lengths = [len(diff) for diff in one.diffs]
     assert shortest(one) == [i for i, n in enumerate(lengths) if n == min(lengths)]
 
 
 def test_records_come_from_other_repositories_alone(data: Dataset) -> None:
-    one, two, _, four = cases(data)
+    one, two, _, four = CaseBuilder(data).build_all()
     # On `one`, alpha is right in 1 and beta in 1 of the other three, gamma in none.
     assert one.record == pytest.approx(
         (log_odds_of_right(1, 3), log_odds_of_right(1, 3), log_odds_of_right(0, 3))

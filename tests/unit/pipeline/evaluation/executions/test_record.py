@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.lab.dataset import BadData, Dataset, Instance
-from pipeline.lab.grading import ExecutedEdit, draw_edits, read_executions
+from pipeline.lab.grading import ExecutedEdit, draw_edits
 from sandbox.frozen import replace
+from tests.benchmarks.fitting.fit_ratios import read_executions
 from tests.support.data.diffs import diff_of
 
 SOURCE = "def f(a):\n    return a\n"
