@@ -56,7 +56,6 @@ class _Ranking:
     order: list[str]
     invented: int = 0
     from_solver: bool = False
-    """Whether it is the solver's."""
     listed: int = 0
     """How many files the solver was offered."""
     left_out: tuple[str, ...] = ()
@@ -80,15 +79,7 @@ class ContextFinder:
     ) -> None:
         """`counter` counts the solver's tokens, `scout_counter` the scout's."""
         self._solver = solver
-        self._search = Search(
-            scout,
-            store,
-            options,
-            on_progress,
-            counter=scout_counter,
-            embedding_ranker=embedding_ranker,
-        )
-        self._embedding_ranker = embedding_ranker
+        self._search = Search(scout, store, options, on_progress, scout_counter, embedding_ranker)
         self._store = store
         self._options = options
         self._counter = counter
@@ -106,7 +97,9 @@ class ContextFinder:
         if saved:
             return saved
         began = time.monotonic()
-        read = await build_reading_list(codebase, issue, self._options, self._embedding_ranker)
+        read = await build_reading_list(
+            codebase, issue, self._options, self._search.embedding_ranker
+        )
         found = await self._search.find(read, issue)
         if not found.verdicts:
             return None

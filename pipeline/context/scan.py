@@ -18,7 +18,7 @@ from pipeline.context.scout import (
     RelevanceReader,
     RelevanceVerdict,
     merge_verdicts,
-    unreadable_note,
+    unknown_verdict,
 )
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.data.types import Issue
@@ -188,9 +188,7 @@ class _Scan:
             if not await self._reader.is_available():
                 raise
             # The server fails at this file alone; do not let it hold up the others.
-            return RelevanceVerdict(
-                path=piece.path, answer="unknown", summary=unreadable_note(piece)
-            )
+            return unknown_verdict(piece)
 
     async def _keep(self, file: Source, verdict: RelevanceVerdict) -> None:
         self._verdicts[file.path] = verdict

@@ -22,6 +22,7 @@ from pipeline.models.base import (
     ModelRefused,
     ModelRequest,
     ModelUnavailable,
+    Reply,
     ReplyFormat,
 )
 from prompts.templates import render
@@ -195,9 +196,7 @@ class RelevanceReader:
         try:
             return await self._judge(piece)
         except ModelRefused:
-            return RelevanceVerdict(
-                path=piece.path, answer="unknown", summary=unreadable_note(piece)
-            )
+            return unknown_verdict(piece)
         except ContextTooLong:
             return await self._read_halves(piece)
 
@@ -205,14 +204,7 @@ class RelevanceReader:
         """Whether the scout answers a trivial request."""
         nothing = Piece(path="empty", text="", tokens=0, first=1, last=1, number=1, of=1)
         try:
-            await self._scout.complete(
-                ModelRequest(
-                    self._system,
-                    self._messages(nothing, word=True),
-                    call="relevance/word",
-                    max_tokens=1,
-                )
-            )
+            await self._ask_word(nothing)
         except ModelUnavailable:
             return False
         except (ContextTooLong, ModelRefused):
@@ -241,29 +233,31 @@ class RelevanceReader:
                 )
         if chance is not None:  # the word alone is a verdict too
             return self._verdict(piece, True, "", chance)
-        return RelevanceVerdict(path=piece.path, answer="unknown", summary=unreadable_note(piece))
+        return unknown_verdict(piece)
 
     async def _ask_probability(self, piece: Piece) -> float | None:
-        """The probability from the first token's candidates; None if they are of no use."""
-        reply = await self._scout.complete(
+        """The probability from the first token's candidates; None if they are unusable."""
+        form = ReplyFormat(alternatives=_ALTERNATIVES)
+        return yes_probability((await self._ask_word(piece, form)).first)
+
+    async def _ask_word(self, piece: Piece, form: ReplyFormat | None = None) -> Reply:
+        """Ask for an answer in one word."""
+        return await self._scout.complete(
             ModelRequest(
                 self._system,
                 self._messages(piece, word=True),
                 call="relevance/word",
                 temperature=0,
                 max_tokens=1,
-                form=ReplyFormat(alternatives=_ALTERNATIVES),
+                form=form,
             )
         )
-        return yes_probability(reply.first)
 
     async def _read_halves(self, piece: Piece) -> RelevanceVerdict:
         """Read both halves of a piece whose tokens were underestimated."""
         half = piece.tokens // 2
         if half < _LEAST:
-            return RelevanceVerdict(
-                path=piece.path, answer="unknown", summary=unreadable_note(piece)
-            )
+            return unknown_verdict(piece)
         whole = SourceFile(path=piece.path, text=piece.text, tokens=piece.tokens)
         smaller = [
             dataclasses.replace(
@@ -298,10 +292,11 @@ def reply_tokens(profile: ModelProfile) -> int:
     return min(wanted, _MOST_REPLY_TOKENS, profile.max_output)
 
 
-def unreadable_note(piece: Piece) -> str:
-    """The note on a piece without a readable verdict."""
-    where = "" if piece.of == 1 else f" in lines {piece.first} to {piece.last}"
-    return f"The scout could not say what is{where or ' in it'}."
+def unknown_verdict(piece: Piece) -> RelevanceVerdict:
+    """The verdict on a piece of which the scout gives no readable one."""
+    where = "it" if piece.of == 1 else f"lines {piece.first} to {piece.last}"
+    note = f"The scout could not say what is in {where}."
+    return RelevanceVerdict(path=piece.path, answer="unknown", summary=note)
 
 
 def merge_verdicts(verdicts: Sequence[RelevanceVerdict]) -> RelevanceVerdict:

@@ -6,7 +6,7 @@ https://github.com/github-linguist/linguist/blob/main/docs/overrides.md
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pipeline.codebase.commit import Codebase, File
@@ -168,11 +168,6 @@ async def _find_attribute_files(codebase: Codebase) -> list[File]:
 
 def _parse_attributes(output: bytes, attributes: dict[str, Attributes]) -> None:
     fields = iter(output.decode().split("\0"))
-    for path, name, value in _triples(fields):
+    for path, name, value in zip(fields, fields, fields, strict=False):
         if value in _YES or value in _NO:
             attributes.setdefault(path, {})[_REASONS[name]] = value in _YES
-
-
-def _triples(fields: Iterable[str]) -> Iterable[tuple[str, str, str]]:
-    three = iter(fields)
-    return zip(three, three, three, strict=False)

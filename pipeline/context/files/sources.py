@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.codebase.commit import SUBMODULE, Codebase, File
+from pipeline.codebase.commit import SUBMODULE, Codebase
 from pipeline.codebase.text import Globs, decode_text
 from pipeline.context.files.cache import ContentCache, run_with_cache
 from pipeline.context.files.chunks import Piece, Span, build_pieces, find_cuts
@@ -155,6 +155,9 @@ _OVERRIDABLE = frozenset[SkipReason]({"vendored", "documentation", "data"})
 """Guesses from a name that `include` overrides."""
 _DENIABLE = frozenset[SkipReason]({"generated", "minified"})
 """Guesses from a text that `.gitattributes` can deny by `-linguist-generated`."""
+_CONTENT_REASONS: tuple[SkipReason, ...] = (
+    "binary", "empty", "generated", "LFS pointer", "minified",
+)  # fmt: skip
 _TOPIC = "facts 1"
 """Change it whenever the same content would be judged or counted differently."""
 
@@ -197,7 +200,11 @@ def _filter_by_name(
     wanted: list[Source] = []
     skipped = [SkippedFile(entry.path, "unreadable name") for entry in codebase.skipped]
     for file in codebase.files.values():
-        why = _kind_reason(file) or _rule_reason(file.path, include, exclude)
+        why: SkipReason | None = None
+        if not file.regular:
+            why = "submodule" if file.mode == SUBMODULE else "symbolic link"
+        elif exclude.first_match(file.path) or (include and not include.first_match(file.path)):
+            why = "excluded"
         why = why or _name_reason(
             file.path, attributes.get(file.path, {}), overridden=bool(include)
         )
@@ -229,18 +236,6 @@ def _filter_by_content(
     return Sources(tuple(files), tuple(sorted(skipped, key=lambda e: e.path)), codebase)
 
 
-def _kind_reason(file: File) -> SkipReason | None:
-    if file.mode == SUBMODULE:
-        return "submodule"
-    return None if file.regular else "symbolic link"
-
-
-def _rule_reason(path: str, include: Globs, exclude: Globs) -> SkipReason | None:
-    if exclude.first_match(path) or (include and not include.first_match(path)):
-        return "excluded"
-    return None
-
-
 def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> SkipReason | None:
     """A reason from the attributes, else from the name unless the attributes deny it."""
     stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
@@ -251,18 +246,9 @@ def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> Skip
 
 def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
     """The cached reason, unless the attributes deny it."""
-    why = _NAMES.get(stated)
+    why = next((reason for reason in _CONTENT_REASONS if reason == stated), None)
     denied = why in _DENIABLE and attributes.get("generated") is False
     return None if denied else why
-
-
-_NAMES: Mapping[str, SkipReason] = {
-    "binary": "binary",
-    "empty": "empty",
-    "generated": "generated",
-    "LFS pointer": "LFS pointer",
-    "minified": "minified",
-}
 
 
 ContentKey = tuple[str, bool]

@@ -105,24 +105,17 @@ class SearchResult:
         return [verdict.path for verdict in self.verdicts]
 
 
+@dataclass(frozen=True)
 class Search:
-    def __init__(
-        self,
-        scout: Model | None,
-        store: Store,
-        options: Options,
-        on_progress: OnScanProgress | None,
-        *,
-        counter: TokenCounter = ESTIMATOR,
-        embedding_ranker: EmbeddingRanker | None = None,
-    ) -> None:
-        """`counter` counts the scout's tokens."""
-        self._scout = scout
-        self._store = store
-        self._options = options
-        self._on_progress = on_progress
-        self._counter = counter
-        self._embedding_ranker = embedding_ranker
+    """Finds the files worth ranking by the scout, or by words where there is none."""
+
+    scout: Model | None
+    store: Store
+    options: Options
+    on_progress: OnScanProgress | None = None
+    scout_counter: TokenCounter = ESTIMATOR
+    """Counts the scout's tokens."""
+    embedding_ranker: EmbeddingRanker | None = None
 
     async def find(self, reading_list: ReadingList, issue: Issue) -> SearchResult:
         """Find the files worth ranking.
@@ -130,18 +123,18 @@ class Search:
         Raises:
             ModelError: the scout failed. BudgetSpent: the ceiling is reached."""
         sources = reading_list.sources
-        if self._scout is None:
+        if self.scout is None:
             found, note = await self._search_by_words(sources, issue)
             return SearchResult(found, "words", (), note)
         verdicts = await scan(
             sources,
             reading_list.files,
             issue,
-            scout=self._scout,
-            store=self._store,
-            threshold=self._options.scout_threshold,
-            on_progress=self._on_progress,
-            counter=self._counter,
+            scout=self.scout,
+            store=self.store,
+            threshold=self.options.scout_threshold,
+            on_progress=self.on_progress,
+            counter=self.scout_counter,
         )
         named = set(find_named_files(issue, (file.path for file in sources.files)))
         worth = [v for v in verdicts if v.answer == "relevant" or v.path in named]
@@ -161,9 +154,7 @@ class Search:
     async def _search_by_words(
         self, sources: Sources, issue: Issue
     ) -> tuple[tuple[RelevanceVerdict, ...], str]:
-        found = await prefilter(
-            sources, issue, MOST_RANKED, embedding_ranker=self._embedding_ranker
-        )
+        found = await prefilter(sources, issue, MOST_RANKED, embedding_ranker=self.embedding_ranker)
         worth = [
             RelevanceVerdict(path=h.path, answer="relevant", summary=h.summary) for h in found.kept
         ]
@@ -173,7 +164,7 @@ class Search:
         """Sort by what they share with the issue, since not all of them can be ranked."""
         every = len(sources.files)
         found = await prefilter(
-            sources, issue, every, fill_up=True, embedding_ranker=self._embedding_ranker
+            sources, issue, every, fill_up=True, embedding_ranker=self.embedding_ranker
         )
         place = {hit.path: at for at, hit in enumerate(found.kept)}
         worth.sort(key=lambda verdict: place[verdict.path])
