@@ -6,11 +6,15 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from html import escape
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
+from markupsafe import Markup
+
 from bot.comments.statistics import MIN_FOR_RATE
 from bot.data.run import Run, RunStatus, now
+from pipeline.svg import element, picture, text
 
 PER_PAGE: Final = 50
 DAYS: Final = 30
@@ -202,45 +206,17 @@ def _parse_day(text: str) -> date | None:
 WIDTH: Final = 320
 HEIGHT: Final = 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 4, 10, 22
-
-
-class Bar(NamedTuple):
-    """One bar, or a part of a stacked one, in the picture's units."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    kind: str
-    """The style."""
-    title: str
-
-
-class Tick(NamedTuple):
-    """A line across the picture with its label."""
-
-    at: float
-    label: str
+_BASE: Final = HEIGHT - _BOTTOM
 
 
 class Chart(NamedTuple):
-    """A picture with its alternative in words."""
+    """A bar chart by day."""
 
-    name: str
-    """Identifies it on the page."""
     title: str
-    text: str
-    """What the picture shows, in a sentence."""
-    bars: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
-    days: tuple[Tick, ...]
-    """Labels below, across."""
+    svg: Markup
+    """The picture, with what it shows as a sentence."""
     legend: tuple[tuple[str, str], ...] = ()
     """Styles and what they stand for."""
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = _LEFT
-    base: int = HEIGHT - _BOTTOM
 
 
 _ENDS: Final[tuple[tuple[str, str, Callable[[Day], float]], ...]] = (
@@ -257,15 +233,11 @@ def draw_days(days: Sequence[Day]) -> tuple[Chart, ...]:
     minutes = [day.minutes or 0.0 for day in days]
     dollars = [day.dollars for day in days]
     return (
-        _draw("ends", "Runs a day, by how they ended", days, ends, "{:.0f}"),
+        _draw("ends", "Runs per day, by how they ended", days, ends, "{:.0f}"),
         _draw(
-            "minutes",
-            "Median minutes a day",
-            days,
-            [("plain", "", minutes, "minutes")],
-            "{:.0f}",
+            "minutes", "Median minutes per day", days, [("plain", "", minutes, "minutes")], "{:.0f}"
         ),
-        _draw("dollars", "Dollars a day", days, [("plain", "", dollars, "dollars")], "${:.2f}"),
+        _draw("dollars", "Dollars per day", days, [("plain", "", dollars, "dollars")], "${:.2f}"),
     )
 
 
@@ -279,54 +251,52 @@ def _draw(
     sums = [sum(values[place] for _, _, values, _ in stacks) for place in range(len(days))]
     top = _round_up(max(sums, default=0.0))
     step = (WIDTH - _LEFT - _RIGHT) / max(1, len(days))
-    room = HEIGHT - _TOP - _BOTTOM
-    bars: list[Bar] = []
+    room = _BASE - _TOP
+    parts = [
+        element("title", escape(title), id=f"{name}-title"),
+        element("desc", escape(_describe(days, sums, form)), id=f"{name}-text"),
+    ]
+    for share in (0.0, 0.5, 1.0):
+        at = _BASE - share * room
+        parts.append(element("line", class_="grid", x1=_LEFT, x2=WIDTH, y1=at, y2=at))
+        parts.append(text(_LEFT - 4, at + 3, _label(share * top, form), text_anchor="end"))
     for place, day in enumerate(days):
-        floor = float(HEIGHT - _BOTTOM)
+        floor = float(_BASE)
         for kind, _, values, words in stacks:
             if not values[place]:
                 continue
             height = values[place] / top * room
             floor -= height
-            x = _LEFT + place * step
-            said = f"{day.day}: {form.format(values[place])} {words}"
-            bars.append(
-                Bar(
-                    round(x, 1),
-                    round(floor, 1),
-                    round(step - 1.5, 1),
-                    round(height, 1),
-                    kind,
-                    said,
+            said = escape(f"{day.day}: {form.format(values[place])} {words}")
+            parts.append(
+                element(
+                    "rect",
+                    element("title", said),
+                    class_=kind,
+                    x=_LEFT + place * step,
+                    y=floor,
+                    width=step - 1.5,
+                    height=height,
                 )
             )
-    ticks = [
-        Tick(round(HEIGHT - _BOTTOM - share * room, 1), _label(share * top, form))
-        for share in (0.0, 0.5, 1.0)
-    ]
-    labels = [
-        Tick(round(_LEFT + (place + 0.5) * step, 1), f"{days[place].day.day} {days[place].day:%b}")
-        for place in range(4, len(days), 10)
-    ]
-    return Chart(
-        name=name,
-        title=title,
-        text=_describe(days, sums, form),
-        bars=tuple(bars),
-        ticks=tuple(ticks),
-        days=tuple(labels),
-        legend=tuple((kind, words) for kind, words, _, _ in stacks if words),
-    )
+        if place % 10 == 4:
+            middle = _LEFT + (place + 0.5) * step
+            label = f"{day.day.day} {day.day:%b}"
+            parts.append(text(middle, _BASE + 15, label, text_anchor="middle"))
+    described = f"{name}-title {name}-text"
+    svg = picture(WIDTH, HEIGHT, parts, aria_labelledby=described)
+    legend = tuple((kind, words) for kind, words, _, _ in stacks if words)
+    return Chart(title, Markup(svg), legend)  # noqa: S704 - all words are escaped
 
 
 def _describe(days: Sequence[Day], sums: Sequence[float], form: str) -> str:
     known = [value for value in sums if value]
     if not known:
-        return "Nothing in these days."
+        return "Nothing on these days."
     highest = max(range(len(days)), key=lambda place: sums[place])
     return (
-        f"{days[0].day} to {days[-1].day}: something on {len(known)} of {len(days)} days; "
-        f"the most, {form.format(sums[highest])}, on {days[highest].day}."
+        f"{days[0].day} to {days[-1].day}: something on {len(known)} of {len(days)} days, "
+        f"at most {form.format(sums[highest])} on {days[highest].day}."
     )
 
 

@@ -17,7 +17,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import Hunk, parse_diff
-from pipeline.context.files.sources import Sources, find_sources
+from pipeline.context.files.sources import find_sources
 from pipeline.context.outline import Outline, outline_of
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.retrieval.prefilter import prefilter
@@ -25,7 +25,7 @@ from pipeline.context.scan import scan
 from pipeline.data.code_places import Context, Located
 from pipeline.data.types import Issue
 from pipeline.lab.bundles import FinishedRun
-from pipeline.lab.dataset import Dataset, LocatedInstance
+from pipeline.lab.dataset import BadData, Dataset, LocatedInstance
 from pipeline.lab.render import Axis, line_chart, percent_axis, section, table
 from pipeline.lab.scoring import LocationScore, percent
 from pipeline.localisation.stages import definitions_around
@@ -75,8 +75,8 @@ class RecallCase:
     """How long the scout read."""
 
 
-class CannotMeasure(Exception):
-    """An instance cannot be measured; the sentence says why."""
+class CannotMeasure(BadData):
+    """An instance cannot be measured or graded; the sentence says why. Untrusted."""
 
 
 def find_clone(trees: Path, repo: str) -> Path | None:
@@ -102,7 +102,7 @@ async def measure_case(
         CannotMeasure: the tree or the edited source is missing.
         ModelError: a model call failed.
     """
-    sources = await _open_sources(row, trees)
+    sources = await find_sources(await open_base(trees, row.repo, row.base_commit))
     needed = frozenset(_EDITED.findall(row.patch)) & sources.by_path.keys()
     if not needed:
         raise CannotMeasure("Its edit changes no source file that exists before it.")
@@ -133,17 +133,21 @@ async def measure_case(
     return RecallCase(needed, {f.path: f.tokens for f in sources.files}, orders, read, seconds)
 
 
-async def _open_sources(row: LocatedInstance, trees: Path) -> Sources:
-    tree = find_clone(trees, row.repo)
+async def open_base(trees: Path, repo: str, commit: str) -> Codebase:
+    """The codebase before an instance's edit, from its clone in `trees`.
+
+    Raises:
+        CannotMeasure: there is no clone, or it lacks the commit or a part of it.
+    """
+    tree = await asyncio.to_thread(find_clone, trees, repo)
     if tree is None:
-        raise CannotMeasure(f"{trees} holds no clone of {row.repo}.")
+        raise CannotMeasure(f"{trees} holds no clone of {repo}.")
     try:
-        codebase = await Codebase.open(tree, row.base_commit)
+        return await Codebase.open(tree, commit)
     except GitFailed as failed:
         if failed.command == "ls-tree":
             raise CannotMeasure(f"{tree} is not whole: {failed.words}.") from None
-        raise CannotMeasure(f"{tree} has no commit {row.base_commit}.") from None
-    return await find_sources(codebase)
+        raise CannotMeasure(f"{tree} has no commit {commit}.") from None
 
 
 def compute_recall(cases: Sequence[RecallCase], missing: Mapping[str, str]) -> Recall:
@@ -363,12 +367,9 @@ async def read_code(instances: Sequence[LocatedInstance], trees: Path) -> dict[s
     """
     found: dict[str, dict[str, str]] = {}
     for one in instances:
-        clone = await asyncio.to_thread(find_clone, trees, one.repo)
-        if clone is None:
-            continue
         try:
-            codebase = await Codebase.open(clone, one.base_commit)
-        except GitFailed:
+            codebase = await open_base(trees, one.repo, one.base_commit)
+        except CannotMeasure:
             continue
         paths = {spot.path for spot in find_spots(one.patch)} & codebase.files.keys()
         texts = {path: await codebase.read_text(path) for path in sorted(paths)}

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +19,10 @@ from pydantic import Field
 from bot.cli.display import print_event, print_progress
 from bot.data.job import Job
 from bot.data.run import RunId
-from bot.errors import BotError
 from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.safe_text import code, printable, prose
 from bot.settings import Settings
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
@@ -42,19 +39,14 @@ from pipeline.lab.grading import (
     choose_edits,
     draw_edits,
 )
-from pipeline.lab.recall import find_clone
+from pipeline.lab.recall import CannotMeasure, open_base
+from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
 from pipeline.store import DirStore, ScopedStore, Store
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
 from sandbox.scratch import scratch_folder
-
-_DIGITS: Final = 16
-
-
-class CannotTell(BotError):
-    """An instance has no environment; the sentence says why. Untrusted."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +72,10 @@ class Workplaces:
         """The environment of `row`; what ran there is saved in `store`.
 
         Raises:
-            CannotTell: there is no clone or commit, or nothing could be installed.
+            CannotMeasure: there is no clone or commit, or nothing could be installed.
             SandboxUnavailable: call again to go on.
         """
-        tree = await asyncio.to_thread(find_clone, self._trees, row.repo)
-        if tree is None:
-            raise CannotTell(f"{self._trees} holds no clone of {row.repo}.")
-        try:
-            codebase = await Codebase.open(tree, row.base_commit)
-        except GitFailed:
-            raise CannotTell(f"{tree} has no commit {row.base_commit}.") from None
+        codebase = await open_base(self._trees, row.repo, row.base_commit)
         options = Options()
         job = Job(
             run_id=RunId(f"grade-{digest(row.instance_id)}"),
@@ -109,11 +95,31 @@ class Workplaces:
                     best.line() if best else "",
                 )
         except EnvironmentFailed as error:
-            raise CannotTell(f"No environment: {error}") from error
+            raise CannotMeasure(f"No environment: {error}") from error
 
     async def evict_images(self) -> None:
         """Keep the images within the settings' ceiling."""
         await self._runner.engine.collect(max_bytes=self._images_bytes)
+
+
+@asynccontextmanager
+async def open_runner(settings: Settings) -> AsyncGenerator[PipelineRunner]:
+    """A runner with an engine of its own."""
+    engine = build_engine(settings, owner=GRADE_OWNER)
+    try:
+        yield PipelineRunner(settings, engine)
+    finally:
+        await engine.close()
+
+
+@asynccontextmanager
+async def _open_workplaces(
+    trees: Path, out: Path | None, settings: Settings
+) -> AsyncGenerator[tuple[Workplaces, DirStore]]:
+    """Workplaces, and a store in `out` or in a temporary folder."""
+    with scratch_folder("grade") as scratch:
+        async with open_runner(settings) as runner:
+            yield Workplaces(trees, settings, runner), DirStore((out or scratch) / GRADES)
 
 
 def check_trees(trees: Path) -> None:
@@ -122,10 +128,28 @@ def check_trees(trees: Path) -> None:
         raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
 
 
+def write_output(
+    out: Path | None, files: Mapping[str, str], *, see: str, document: str, text: str, as_json: bool
+) -> None:
+    """Write `files` into `out` and name the one to `see`; print `document` or `text`.
+
+    `document` is JSON; without either `out` or `as_json`, `text` is printed. Raises OSError.
+    """
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_text(content, encoding="utf-8")
+        print_progress(f"See {out}/{see}.")
+    if as_json:
+        sys.stdout.write(document)
+    elif not out:
+        sys.stdout.write(printable(text))
+
+
 def digest(*parts: str) -> str:
     """A short name for `parts`."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 GOLD, NONE = "gold", "none"
@@ -150,48 +174,33 @@ async def grade_predictions(
     named = predictions in (GOLD, NONE)
     found = predictions if named else await asyncio.to_thread(read_predictions, Path(predictions))
     edits = choose_edits(rows, found)
-    engine = build_engine(settings, owner=GRADE_OWNER)
-    with scratch_folder("grade") as scratch:
-        places = Workplaces(trees, settings, PipelineRunner(settings, engine))
-        grading = _Grading(DirStore((out or scratch) / GRADES), places)
-        try:
-            grades = await gather_bounded(
-                settings.sandbox_parallel,
-                (grading.grade(row, edits[row.instance_id]) for row in rows),
-            )
-        finally:
-            await engine.close()
+    async with _open_workplaces(trees, out, settings) as (places, store):
+        grades = await gather_bounded(
+            settings.sandbox_parallel,
+            (_grade_saved(row, edits[row.instance_id], store, places) for row in rows),
+        )
     return build_grade_report(grades)
 
 
-class _Grading:
-    """Grades one instance after another with one engine."""
-
-    def __init__(self, store: DirStore, places: Workplaces) -> None:
-        self._store = store
-        self._places = places
-
-    async def grade(self, row: GradedInstance, diff: str) -> InstanceGrade:
-        """The verdict over `diff`, saved."""
-        store = ScopedStore(self._store, row.instance_id)
-        key = f"verdict/{digest(row.model_dump_json(), diff)}"
-        grade = await store.load(key, InstanceGrade)
-        if grade is None:
-            began = time.monotonic()
-            grade = await self._grade_new(row, diff, store)
-            grade = replace(grade, seconds=round(time.monotonic() - began, 1))
-            await store.save(key, grade)
-            await self._places.evict_images()
-        print_progress(_line(grade))
-        return grade
-
-    async def _grade_new(self, row: GradedInstance, diff: str, store: Store) -> InstanceGrade:
+async def _grade_saved(
+    row: GradedInstance, diff: str, store: DirStore, places: Workplaces
+) -> InstanceGrade:
+    own = ScopedStore(store, row.instance_id)
+    key = f"verdict/{digest(row.model_dump_json(), diff)}"
+    grade = await own.load(key, InstanceGrade)
+    if grade is None:
+        began = time.monotonic()
         try:
-            async with self._places.open(row, store) as place:
+            async with places.open(row, own) as place:
                 grade = await place.grader.grade(diff)
-        except CannotTell as error:
-            return InstanceGrade(instance_id=row.instance_id, cannot_tell=str(error))
-        return replace(grade, environment=place.environment)
+                grade = replace(grade, environment=place.environment)
+        except CannotMeasure as error:
+            grade = InstanceGrade(instance_id=row.instance_id, cannot_tell=str(error))
+        grade = replace(grade, seconds=round(time.monotonic() - began, 1))
+        await own.save(key, grade)
+        await places.evict_images()
+    print_progress(_line(grade))
+    return grade
 
 
 def _line(grade: InstanceGrade) -> str:
@@ -203,45 +212,39 @@ def _line(grade: InstanceGrade) -> str:
 
 
 def write_grades(found: GradeReport, out: Path | None, *, as_json: bool) -> None:
-    """Write grades.json and grades.md into `out`.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    text = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
-    table = _render_markdown(found)
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "grades.json").write_text(text, encoding="utf-8")
-        (out / "grades.md").write_text(table, encoding="utf-8")
-        print_progress(f"See {out}/grades.md.")
-    if as_json:
-        sys.stdout.write(text)
-    elif not out:
-        sys.stdout.write(printable(table))
+    """Write grades.json and grades.md into `out`; see `write_output`."""
+    document = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
+    text = _render_markdown(found)
+    files = {"grades.json": document, "grades.md": text}
+    write_output(out, files, see="grades.md", document=document, text=text, as_json=as_json)
 
 
 def _render_markdown(found: GradeReport) -> str:
     told = found.instances - len(found.cannot_tell)
     score = "" if found.score is None else f", {found.score:.1f} % of those"
-    rows = [
-        f"| {code(grade.instance_id)} | {_verdict(grade)} | {grade.fixed} of {grade.to_fix} "
-        f"| {grade.kept} of {grade.to_keep} | {grade.aside} | {grade.seconds:.0f} |"
-        for grade in found.grades
-    ]
     lost = [f"- {code(name)}: {prose(why, 500)}" for name, why in found.cannot_tell.items()]
     wrong = [f"- {code(name)}: {prose(why, 500)}" for name, why in found.unresolved.items()]
     return "\n".join(
         [
             "# Verdicts\n",
-            f"{pluralize(found.instances, 'instance')}, {told} that can be told: "
+            f"{pluralize(found.instances, 'instance')}, {told} graded: "
             f"{len(found.resolved)} resolved{score}.\n",
-            "| instance | verdict | fixed | kept | set aside | seconds |",
-            "|---|---|--:|--:|--:|--:|",
-            *rows,
-            "",
+            *table(
+                ("instance", "verdict", "fixed", "kept", "set aside", "seconds"),
+                [
+                    (
+                        code(grade.instance_id),
+                        _verdict(grade),
+                        f"{grade.fixed} of {grade.to_fix}",
+                        f"{grade.kept} of {grade.to_keep}",
+                        grade.aside,
+                        f"{grade.seconds:.0f}",
+                    )
+                    for grade in found.grades
+                ],
+            ),
             *(["Not resolved:\n", *wrong, ""] if wrong else []),
-            *(["The environment cannot tell:\n", *lost, ""] if lost else []),
+            *(["Cannot be graded in these environments:\n", *lost, ""] if lost else []),
         ]
     )
 
@@ -276,17 +279,11 @@ async def execute_edits(
     """
     rows = await asyncio.to_thread(read_rows, instances, GradedInstance)
     await asyncio.to_thread(check_trees, trees)
-    engine = build_engine(settings, owner=GRADE_OWNER)
-    with scratch_folder("grade") as scratch:
-        places = Workplaces(trees, settings, PipelineRunner(settings, engine))
-        store = DirStore((out or scratch) / GRADES)
-        try:
-            found = await gather_bounded(
-                settings.sandbox_parallel,
-                (_execute_instance(row, data, store, places) for row in rows),
-            )
-        finally:
-            await engine.close()
+    async with _open_workplaces(trees, out, settings) as (places, store):
+        found = await gather_bounded(
+            settings.sandbox_parallel,
+            (_execute_instance(row, data, store, places) for row in rows),
+        )
     return Executions(
         edits=tuple(edit for one in found for edit in one.edits),
         cannot_tell={name: why for one in found for name, why in one.cannot_tell.items()},
@@ -305,7 +302,7 @@ async def _execute_instance(
         try:
             async with places.open(row, own) as place:
                 found = await _execute_edits(row, drawn, place)
-        except CannotTell as error:
+        except CannotMeasure as error:
             found = Executions(edits=(), cannot_tell={name: str(error)})
         await own.save(key, found)
         await places.evict_images()
@@ -343,25 +340,20 @@ async def _execute_edits(
 
 
 def write_executions(found: Executions, out: Path | None, *, as_json: bool) -> None:
-    """Write executions.jsonl into `out`, for `tests.benchmarks.fitting.fit_ratios`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
-        lines = "".join(edit.model_dump_json() + "\n" for edit in found.edits)
-        (out / FILE).write_text(lines, encoding="utf-8")
-        print_progress(f"See {out}/{FILE}.")
-    if as_json:
-        sys.stdout.write(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
-    elif not out:
-        sys.stdout.write(printable("".join(f"{_executions_line(edit)}\n" for edit in found.edits)))
+    """Write executions.jsonl into `out`, for `tests.benchmarks.fitting.fit_ratios`."""
+    write_output(
+        out,
+        {FILE: "".join(edit.model_dump_json() + "\n" for edit in found.edits)},
+        see=FILE,
+        document=json.dumps(found.model_dump(mode="json"), indent=1) + "\n",
+        text="".join(f"{_describe_execution(edit)}\n" for edit in found.edits),
+        as_json=as_json,
+    )
 
 
-def _executions_line(edit: ExecutedEdit) -> str:
+def _describe_execution(edit: ExecutedEdit) -> str:
     word = "right" if edit.right else "wrong"
-    near = "near tests told nothing"
+    near = "no result of the near tests"
     if edit.broken is not None:
         near = f"{pluralize(edit.broken, 'near test')} broken"
     passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"

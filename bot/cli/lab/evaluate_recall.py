@@ -9,8 +9,8 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from bot.cli.lab.evaluate_grade import check_trees, write_output
 from bot.runner.models import build_ranker
-from bot.safe_text import printable
 from bot.settings import Settings
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.data.types import Usage
@@ -45,7 +45,8 @@ async def measure_recall(
         BadData: the instances cannot be read, or no instance has a tree.
         ModelError: the scout model failed.
     """
-    rows = await asyncio.to_thread(_read_instances, instances, trees)
+    await asyncio.to_thread(check_trees, trees)
+    rows = await asyncio.to_thread(read_rows, instances, LocatedInstance)
     cases: list[RecallCase] = []
     missing: dict[str, str] = {}
     async with AsyncExitStack() as stack:
@@ -72,29 +73,12 @@ async def measure_recall(
     return compute_recall(cases, missing)
 
 
-def _read_instances(instances: Path, trees: Path) -> tuple[LocatedInstance, ...]:
-    if not trees.is_dir():
-        raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
-    return read_rows(instances, LocatedInstance)
-
-
 def write_recall(found: Recall, out: Path | None, *, as_json: bool) -> None:
-    """Write recall.json, recall.md and recall.svg into `out`.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    text = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "recall.json").write_text(text, encoding="utf-8")
-        (out / "recall.md").write_text(render_markdown(found), encoding="utf-8")
-        (out / "recall.svg").write_text(render_svg(found), encoding="utf-8")
-        sys.stderr.write(f"See {out}/recall.md.\n")
-    if as_json:
-        sys.stdout.write(text)
-    elif not out:
-        sys.stdout.write(printable(render_markdown(found)))
+    """Write recall.json, recall.md and recall.svg into `out`; see `write_output`."""
+    document = json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
+    text = render_markdown(found)
+    files = {"recall.json": document, "recall.md": text, "recall.svg": render_svg(found)}
+    write_output(out, files, see="recall.md", document=document, text=text, as_json=as_json)
 
 
 def _build_ranker(settings: Settings, stack: AsyncExitStack) -> EmbeddingRanker | None:

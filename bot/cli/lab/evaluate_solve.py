@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.cli.display import print_event, print_progress
-from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest
+from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest, open_runner, write_output
 from bot.cli.local_run import (
     build_run_files,
     load_config,
@@ -28,12 +28,9 @@ from bot.data.job import Job
 from bot.data.run import RunId
 from bot.runner.models import check_models
 from bot.runner.runner import PipelineRunner
-from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.workers import InFlightWork
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.code_places import Context
@@ -44,7 +41,7 @@ from pipeline.lab.dataset import BadData, list_changed_files, read_references, r
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
-from pipeline.lab.recall import Recall, find_clone, render_svg
+from pipeline.lab.recall import Recall, open_base, render_svg
 from pipeline.lab.runs import evaluate_runs
 from pipeline.lab.solving import (
     CostLine,
@@ -200,11 +197,9 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
     if solved.shown.ways:
         files["recall.svg"] = render_svg(solved.shown)
         files["compression.svg"] = render_compression(list_graded(solved.found))
-    out.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (out / name).write_text(content, encoding="utf-8")
-    sys.stdout.write(printed if as_json else printable(text))
-    print_progress(f"See {out}/report.md.")
+    write_output(out, files, see="report.md", document=printed, text=text, as_json=as_json)
+    if not as_json:
+        sys.stdout.write(printable(text))
 
 
 RUNS: Final = "runs"
@@ -239,12 +234,9 @@ async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
     if task.budget is not None and not task.budget > 0:
         raise BadData("--budget must be more than 0.")
     spent = sum([(await _read_ledger(task.out / RUNS / row.instance_id)).dollars for row in rows])
-    engine = build_engine(settings, owner=GRADE_OWNER)
-    solving = _Solving(task, settings, PipelineRunner(settings, engine), Purse(task.budget, spent))
-    try:
+    async with open_runner(settings) as runner:
+        solving = _Solving(task, settings, runner, Purse(task.budget, spent))
         found = await gather_bounded(settings.worker_runs, (solving.solve(row) for row in rows))
-    finally:
-        await engine.close()
     return await evaluate_solved(tuple(found), rows, task.instances, task.out / RUNS, settings)
 
 
@@ -291,14 +283,7 @@ class _Solving:
 
     async def _build_job(self, row: GradedInstance) -> Job:
         """Raises BadData, WrongUsage: the commit, or its settings file, cannot be read."""
-        trees = self._task.trees
-        clone = await asyncio.to_thread(find_clone, trees, row.repo)
-        if clone is None:
-            raise BadData(f"{trees} holds no clone of {row.repo}.")
-        try:
-            codebase = await Codebase.open(clone, row.base_commit)
-        except GitFailed:
-            raise BadData(f"{clone} has no commit {row.base_commit}.") from None
+        codebase = await open_base(self._task.trees, row.repo, row.base_commit)
         config = await load_config(codebase)
         overrides = {"samples": self._task.samples, "all_revisions": True}
         title, _, body = row.problem_statement.strip().partition("\n")

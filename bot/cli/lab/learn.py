@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_event, print_progress
+from bot.cli.lab.evaluate_grade import open_runner
 from bot.data.job import Job
 from bot.data.run import RunId, now
 from bot.errors import RunFailed, TryLater, translate_errors
 from bot.github.app import GitHubApp
 from bot.outcomes import find_outcomes
 from bot.runner.runner import PipelineRunner
-from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.safe_text import printable
 from bot.settings import Settings
 from bot.storage.history import HISTORY_DAYS
-from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
@@ -71,7 +69,7 @@ from pipeline.lab.learning.records import (
     read_data,
     write_data,
 )
-from pipeline.lab.recall import find_clone
+from pipeline.lab.recall import CannotMeasure, open_base
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore
 from sandbox.errors import EnvironmentFailed, SandboxError
@@ -215,18 +213,14 @@ async def _execute_all(
         if attempt.issue in known and (attempt.script or attempt.resolved is None):
             by_issue[attempt.issue].append(attempt)
     store = DirStore(out / "executions")
-    engine = build_engine(settings, owner=GRADE_OWNER)
-    runner = PipelineRunner(settings, engine)
+    async with open_runner(settings) as runner:
 
-    async def execute(name: str) -> list[Attempt]:
-        found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
-        await engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
-        return found
+        async def execute(name: str) -> list[Attempt]:
+            found = await _execute_issue(known[name], by_issue[name], trees, store, runner)
+            await runner.engine.collect(max_bytes=settings.sandbox_images_mb * 1_000_000)
+            return found
 
-    try:
         found = await gather_bounded(settings.sandbox_parallel, map(execute, by_issue))
-    finally:
-        await engine.close()
     return data.merge(LearningData((), tuple(one for some in found for one in some)))
 
 
@@ -237,13 +231,10 @@ async def _execute_issue(
     store: DirStore,
     runner: PipelineRunner,
 ) -> list[Attempt]:
-    clone = await asyncio.to_thread(find_clone, trees, issue.repository)
     try:
-        codebase = await Codebase.open(clone, issue.base_commit) if clone else None  # pyright: ignore[reportArgumentType]
-    except GitFailed:
-        codebase = None
-    if codebase is None:
-        print_progress(f"{issue.id}: cannot tell. {trees} has no clone with its base commit.")
+        codebase = await open_base(trees, issue.repository, issue.base_commit)
+    except CannotMeasure as error:
+        print_progress(f"{issue.id}: cannot tell. {error}")
         return attempts
     options = Options()
     job = Job(

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lab.dataset import Dataset, read_dataset
-from pipeline.lab.predictions import CanonicalEdits, EnsembleCase, case_of, member_records
+from pipeline.lab.predictions import CaseBuilder, EnsembleCase
 from pipeline.lab.scoring import reliability_curve
 from pipeline.selection.scoring.confidence import (
     ConfidenceModel,
@@ -98,7 +98,7 @@ class EnsembleSample:
 def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
     """Draw random ensembles for every instance. Those for ranks are the same for both kinds."""
     draw = random.Random(2026)
-    forms, known = CanonicalEdits(data), member_records(data)
+    builder = CaseBuilder(data)
     ordered = sorted(data.members, key=lambda m: -len(data.resolved[m]))
     found: list[EnsembleSample] = []
     for instance in data.instances:
@@ -112,7 +112,7 @@ def samples(data: Dataset, kind: Kind) -> list[EnsembleSample]:
                 else ordered
             )
             members = draw.sample(pool, min(size, len(pool)))
-            case = case_of(data, forms, known, instance, members)
+            case = builder.build(instance, members)
             if case.members:
                 found.append(EnsembleSample(instance.repo, like, _evidence(case, kind), case.right))
     return found

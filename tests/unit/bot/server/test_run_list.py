@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from datetime import UTC, date, datetime, timedelta
 
 from bot.data.run import Run, RunStatus, now
@@ -18,6 +19,8 @@ from bot.server.run_list import (
 from tests.support.data.publishing import a_run
 
 TODAY = date(2026, 3, 1)
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def ended(days: float, minutes: float, status: RunStatus = RunStatus.NO_FIX) -> Run:
@@ -38,11 +41,16 @@ def test_a_day_counts_ends_dollars_and_the_median_of_answers_only() -> None:
     assert (last.minutes, last.dollars) == (3, 4.5)
     assert (days[0].day, days[0].ended, days[0].minutes) == (date(2026, 1, 31), 0, None)
     charts = draw_days(days)
-    assert [chart.name for chart in charts] == ["ends", "minutes", "dollars"]
-    assert charts[2].text.endswith("the most, $4.50, on 2026-03-01.")
-    for bar in (bar for chart in charts for bar in chart.bars):
-        assert 0 <= bar.x <= bar.x + bar.width <= WIDTH
-        assert 0 <= bar.y < bar.y + bar.height <= HEIGHT
+    pictures = [ET.fromstring(chart.svg) for chart in charts]
+    assert [picture.get("aria-labelledby") for picture in pictures] == [
+        f"{name}-title {name}-text" for name in ("ends", "minutes", "dollars")
+    ]
+    assert "$4.50 on 2026-03-01" in (pictures[2].findtext(f"{SVG}desc") or "")
+    assert [len(picture.findall(f"{SVG}rect")) for picture in pictures] == [4, 2, 2]
+    for bar in (bar for picture in pictures for bar in picture.iter(f"{SVG}rect")):
+        x, y, width, height = (float(bar.get(key, "")) for key in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + width <= WIDTH
+        assert 0 <= y < y + height <= HEIGHT + 0.1
 
 
 def test_pages_keep_the_filter_and_a_cut_is_said() -> None:
@@ -58,4 +66,6 @@ def test_pages_keep_the_filter_and_a_cut_is_said() -> None:
 
 def test_no_run_makes_empty_pictures() -> None:
     charts = draw_days(list_runs([], RunFilter(), most=10).days)
-    assert [(chart.bars, chart.text) for chart in charts] == [((), "Nothing in these days.")] * 3
+    for picture in (ET.fromstring(chart.svg) for chart in charts):
+        assert not picture.findall(f"{SVG}rect")
+        assert "Nothing" in (picture.findtext(f"{SVG}desc") or "")
