@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase
+from pipeline.codebase.commit import MOST_TEXT, RECENT_BYTES, Codebase, RecentBytes, read_log
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed, git, read_git_entries
 from pipeline.edits.patches import create_patch
 from pipeline.languages.python.packages import read_manifests
@@ -300,3 +300,29 @@ async def test_a_file_is_read_from_git_once(tmp_path: Path) -> None:
     assert await codebase.read_all(["b.py", "a.py"]) == {"b.py": b"b\n", "a.py": b"a\n"}
     with pytest.raises(GitFailed):  # too large to keep
         await codebase.read("big.py")
+
+
+async def test_a_log_is_read_once(tmp_path: Path) -> None:
+    codebase = await make_codebase(tmp_path / "repo.git", {"a.py": "x = 1\n", "b.py": ""})
+    log = await read_log(codebase, "--format=%H", "--name-only", paths=["a.py"])
+    assert log.split() == [codebase.commit.encode(), b"a.py"]
+    (tmp_path / "repo.git").rename(tmp_path / "gone.git")
+    assert await read_log(codebase, "--format=%H", "--name-only", paths=["a.py"]) == log
+    with pytest.raises(GitFailed):
+        await read_log(codebase, "--format=%H", "--name-only")
+
+
+def test_what_was_asked_for_longest_ago_makes_room() -> None:
+    recent = RecentBytes(160)
+    for number in range(16):
+        recent.add(str(number), bytes(10))
+    assert recent.get("0") is not None
+    recent.add("next", b"x")
+    assert [name for name in ("0", "1", "2", "next") if recent.get(name) is None] == ["1"]
+
+
+def test_a_value_that_would_push_out_most_others_is_not_kept() -> None:
+    recent = RecentBytes(160)
+    recent.add("small", bytes(10))
+    recent.add("large", bytes(11))
+    assert (recent.get("small"), recent.get("large")) == (bytes(10), None)
