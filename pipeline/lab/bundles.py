@@ -189,7 +189,7 @@ async def read_run(entry: Path) -> FinishedRun | None:
 def list_entries(folder: Path) -> list[Path]:
     """What lies in a folder of runs, in order. Raises BadData if it is no folder."""
     if not folder.is_dir():
-        raise BadData(f"{folder} is no folder.")
+        raise BadData(f"{folder} is not a folder.")
     return sorted(folder.iterdir())
 
 

@@ -83,7 +83,9 @@ def validate_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise ValueError(f"{url!r} is not an address that begins with http:// or https://.")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("The address of a model may not hold a user or password; set the key.")
+        raise ValueError(
+            "The address of a model may not hold a user or password; set the key instead."
+        )
     if parts.query or parts.fragment:
         raise ValueError(f"{url!r} may have neither a query nor a fragment.")
     return url.rstrip("/")
@@ -105,7 +107,7 @@ class ModelFacts(Frozen):
 
 
 class Compute(Frozen):
-    """The price of one's own hardware: what an hour costs, and how many tokens it processes.
+    """The price of the operator's hardware: dollars per hour, and tokens per second.
 
     The paper prices its scout this way (CodeMonkeys, appendix C).
     """
@@ -217,7 +219,7 @@ def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
     listed = name if name in table.models else _DATE_SUFFIX.sub("", name)
     facts = table.models.get(listed)
     is_local = spec.provider == "openai" and not _is_paid(spec.base_url, table)
-    # A server of one's own may serve a model that others sell: their price is not its.
+    # An operator's own server may serve a model that others sell at another price.
     counts = listed in table.own or name != spec.name or not is_local
     if facts is not None and counts:
         note = f"{name} is counted at the list price of {table.date}."
@@ -229,20 +231,21 @@ def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
     price = table.unknown.price
     note = (
         f"The price of {name} is not known; it is counted at ${price.input:g} and "
-        f"${price.output:g} per million tokens in and out, more than any model of the list."
+        f"${price.output:g} per million input and output tokens, more than any listed model."
     )
     return _build_profile(spec, table.unknown, "unknown", note)
 
 
 def _build_local_profile(spec: ModelSpec, table: PriceTable) -> PricedProfile:
-    here = f"{spec.name.removeprefix(RECORDED_PREFIX)} runs on a server of one's own"
+    name = spec.name.removeprefix(RECORDED_PREFIX)
+    here = f"{name} runs on the operator's own server"
     compute = table.compute.get(spec.name) or table.compute.get("*")
     if compute is None:
         return _build_profile(spec, table.local, "local", f"{here}: free.")
     note = (
-        f"{here}; a million tokens count as ${compute.price.input:.2g}, from "
-        f"${compute.dollars_per_hour:g} an hour and {compute.tokens_per_second:,.0f} tokens "
-        "a second."
+        f"{here}; a million tokens are counted as ${compute.price.input:.2g}, from "
+        f"${compute.dollars_per_hour:g} per hour and {compute.tokens_per_second:,.0f} tokens "
+        "per second."
     )
     return _build_profile(spec, replace(table.local, price=compute.price), "local", note)
 

@@ -91,19 +91,19 @@ def _add_executions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grade", metavar="PREDICTIONS",
         help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
-        "environments of our own, and say which solve their instances; `gold` grades the "
-        "reference edits, `none` no edits: what can the environments tell? A folder with --labels "
-        "writes what tests say of right and of wrong edits. Calls no model",
+        "environments that Capuchin builds, and report which edits resolve their instances. To "
+        "check the environments, `gold` grades the reference edits and `none` no edits. A folder "
+        "with --labels records test results of right and of wrong edits. Calls no model",
     )  # fmt: skip
     parser.add_argument(
         "--solve", type=Path, metavar="OUT",
-        help="with --trees: run the whole pipeline on every instance, then run the benchmark's "
-        "tests on all its edits; OUT gets the runs, the tables and the figures, and the same "
-        "command continues where it stopped. Calls the configured models",
+        help="with --trees: run the whole pipeline on every instance, then the benchmark's tests "
+        "on all its edits. OUT receives the runs, tables and figures; run the same command again "
+        "to continue. Calls the configured models",
     )  # fmt: skip
     parser.add_argument(
         "--budget", type=float, metavar="DOLLARS",
-        help="with --solve: spending limit of all instances together, at list prices",
+        help="with --solve: spending limit for all instances together, at list prices",
     )  # fmt: skip
     parser.add_argument(
         "--samples", type=int, metavar="N", help="with --solve: how many edits to try"
@@ -152,16 +152,16 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], None]:
-    """What the options ask for. Raises BadData: they do not go together."""
+    """What the options ask for. Raises BadData: they cannot be combined."""
     if args.runs and args.trees:
-        raise BadData("--runs and --trees do not go together.")
+        raise BadData("--runs and --trees cannot be combined.")
     if args.predictions and (args.grade or args.solve):
-        raise BadData("--predictions goes neither with --grade nor with --solve.")
+        raise BadData("--predictions cannot be combined with --grade or --solve.")
     if args.solve:
         if args.grade or not args.trees or args.out:
             raise BadData(
-                "--solve OUT needs --trees, a folder of bare clones, and takes the place of "
-                "--grade and --out."
+                "--solve OUT needs --trees, a folder of bare clones, and replaces --grade "
+                "and --out."
             )
         return _solve
     if args.grade and not args.trees:
@@ -169,7 +169,7 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     if args.predictions or args.runs:
         return _evaluate
     if not args.trees:
-        raise BadData("Name where the edits are from: --predictions, --runs or --trees.")
+        raise BadData("Specify where the edits are from: --predictions, --runs or --trees.")
     return _choose_grading(args.grade) if args.grade else _measure_recall
 
 

@@ -203,7 +203,7 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
 
 
 RUNS: Final = "runs"
-_OUT_OF_BUDGET: Final = "The budget is spent: start again with a larger --budget."
+_OUT_OF_BUDGET: Final = "The budget is spent: run it again with a larger --budget."
 
 
 @dataclass(frozen=True)

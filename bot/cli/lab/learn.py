@@ -148,7 +148,7 @@ def run_collect(args: argparse.Namespace) -> None:
 
 def _check_options(args: argparse.Namespace) -> None:
     if not any((args.runs, args.pulls, args.issues, args.instances)):
-        raise BadData("Name what to collect: --runs, --pulls, --issues or --instances.")
+        raise BadData("Specify what to collect: --runs, --pulls, --issues or --instances.")
     if args.issues and not args.trees:
         raise BadData("--issues needs --trees, a folder of bare clones with the edits.")
     if args.outcomes and not args.runs:
@@ -197,9 +197,9 @@ def _read_easy(path: Path) -> frozenset[str]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise BadData(f"{path} is no JSON list of issues.") from None
+        raise BadData(f"{path} is not a JSON list of issues.") from None
     if not isinstance(found, list):
-        raise BadData(f"{path} is no JSON list of issues.")
+        raise BadData(f"{path} is not a JSON list of issues.")
     return frozenset(map(str, found))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
@@ -278,7 +278,7 @@ def run_train(args: argparse.Namespace) -> None:
     if args.epochs < 1 or args.max_tokens < 1 or not 0 <= args.learning_rate < 1:
         raise BadData("--epochs and --max-tokens are at least 1, --learning-rate is below 1.")
     if not (args.base / "config.json").is_file():
-        raise BadData(f"{args.base} is no folder of a model: it has no config.json.")
+        raise BadData(f"{args.base} is not a model folder: it has no config.json.")
     python = find_interpreter(args.python)
     read_filtered(args.data)
     kind: TrainedKind = args.kind
@@ -312,11 +312,13 @@ def run_judge(args: argparse.Namespace) -> None:
         raise BadData("A policy is judged by `capuchin evaluate --solve`, not by its scores.")
     config = TrainingConfig.model_validate_json((args.trained / CONFIG).read_bytes())
     if config.digest != _digest(args.data / _FILES[training.kind]):
-        raise BadData(f"{args.trained} was trained on other data: its test issues are not apart.")
+        raise BadData(
+            f"{args.trained} was trained on other data, which may contain these test issues."
+        )
     data = read_filtered(args.data)
     requests = list_score_requests(data, training.kind)
     if not requests:
-        raise BadData(f"{args.data} holds no candidate that was kept apart.")
+        raise BadData(f"{args.data} holds no held-out candidate.")
     scores = score_rows(find_interpreter(args.python), requests, args.trained)
     gains = judge(data, scores, _LEVELS[training.kind])
     text = json.dumps([gain.model_dump(mode="json") for gain in gains], indent=1) + "\n"
@@ -353,7 +355,9 @@ def register(subparsers: Subparsers) -> None:
 
 def _register_collect(actions: Subparsers) -> None:
     parser = actions.add_parser("collect", help="add solved issues and attempts at them to DATA")
-    parser.add_argument("data", type=Path, metavar="DATA", help="a folder, new or collected into")
+    parser.add_argument(
+        "data", type=Path, metavar="DATA", help="a new folder, or one of an earlier call"
+    )
     parser.add_argument(
         "--runs", type=Path, metavar="DIR",
         help="attempts of our own runs, each named after a collected issue",
@@ -379,8 +383,8 @@ def _register_collect(actions: Subparsers) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
-        help="with --predictions: JSON that maps a system to what it resolves (default: no labels, "
-        "which `learn filter --trees` finds by the benchmark's tests)",
+        help="with --predictions: JSON that maps a system to what it resolves (default: no labels; "
+        "`learn filter --trees` finds them by the benchmark's tests)",
     )  # fmt: skip
     parser.set_defaults(run=functools.partial(_run, run_collect))
 
@@ -389,8 +393,10 @@ def _register_filter(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "filter", help="keep what passes the four checks, split it, and write training rows"
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help="a folder of `learn collect`")
-    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="for the rows")
+    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn collect`")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", required=True, help="where to write the rows"
+    )
     parser.add_argument(
         "--trees", type=Path, metavar="DIR",
         help="a folder of bare clones: run the scripts of our attempts, and the benchmark's tests, "
@@ -398,23 +404,27 @@ def _register_filter(actions: Subparsers) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--easy", type=Path, metavar="FILE",
-        help="a JSON list of issues that a base model solves at once: not for the policy",
+        help="a JSON list of issues that a base model solves at once; the policy is not trained "
+        "on them",
     )  # fmt: skip
     parser.add_argument(
         "--until", metavar="DATE", default="",
-        help="training ends before it (ISO 8601; default: the median date of the test)",
+        help="training data ends before this date (ISO 8601; default: the median date of the test "
+        "issues)",
     )  # fmt: skip
     parser.set_defaults(run=functools.partial(_run, run_filter))
 
 
 def _register_train(actions: Subparsers) -> None:
-    parser = actions.add_parser("train", help="train a LoRA adapter; call again to go on")
+    parser = actions.add_parser("train", help="train a LoRA adapter; run it again to continue")
     parser.add_argument("kind", choices=("policy", "prm", "orm"))
-    parser.add_argument("data", type=Path, metavar="DATA", help="a folder of `learn filter`")
+    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
     parser.add_argument(
         "--base", type=Path, metavar="MODEL", required=True, help="the base model's folder"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="for the adapter")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", required=True, help="where to write the adapter"
+    )
     _add_python(parser)
     parser.add_argument("--epochs", type=int, metavar="N", default=_EPOCHS)
     parser.add_argument("--learning-rate", type=float, metavar="RATE", default=0.0)
@@ -426,9 +436,9 @@ def _register_train(actions: Subparsers) -> None:
 
 def _register_judge(actions: Subparsers) -> None:
     parser = actions.add_parser(
-        "judge", help="compare a reward model with our confidence on issues kept apart"
+        "judge", help="compare a reward model with our confidence on held-out issues"
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help="a folder of `learn filter`")
+    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
     parser.add_argument("trained", type=Path, metavar="TRAINED", help="the --out of `learn train`")
     _add_python(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")

@@ -31,7 +31,7 @@ _PATH_WEIGHT = 2.0
 _MOST_WORDS = 12
 _NAMED = "The issue names this file."
 _POSSIBLE = "The issue mentions a file of this name."
-_SIMILARITY = "A part of it is like the issue by {:.2f}, on a scale from 0 to 1."
+_SIMILARITY = "A part of it is similar to the issue: {:.2f} on a scale from 0 to 1."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ async def _rerank(
     embedding_ranker: EmbeddingRanker | None,
     cache: ContentCache,
 ) -> tuple[list[Hit], str, bool]:
-    """The hits in the order that words and meaning give together, a sentence on it, and whether
-    meaning had its say."""
+    """The hits ordered by words and meaning together, a sentence about it, and whether the
+    embedding model was used."""
     some = [hit for hit in hits if not hit.named][
         : embedding_ranker.files if embedding_ranker else 0
     ]
@@ -143,7 +143,7 @@ async def _rerank(
     ]
     joined.sort(key=lambda hit: (-hit.score, hit.path))
     named = [hit for hit in hits if hit.named]
-    note = f"The embedding model {title} had a say in the order of {pluralize(len(some), 'file')}."
+    note = f"The embedding model {title} helped to order {pluralize(len(some), 'file')}."
     return [*named, *joined, *hits[len(named) + len(some) :]], note, True
 
 

@@ -80,7 +80,7 @@ def _files_were(count: int) -> str:
 
 
 NONE_RELEVANT = (
-    "It took none to be relevant: those that share most words with the issue were ranked instead."
+    "It found none relevant: those that share most words with the issue were ranked instead."
 )
 MOST_RANKED = 200
 """The most files in one ranking request, so that it stays readable."""

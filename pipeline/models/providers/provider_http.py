@@ -44,14 +44,14 @@ SDK_RETRIES = 2
 _TRANSIENT = frozenset({408, 409, 425, 429, 499})
 """Client errors that both SDKs retry, or that say that somebody hung up."""
 
-_REDIRECTED = "sends us on to another host, which was not set"
+_REDIRECTED = "redirects to another host, which is not configured"
 _STATUS_MEANING = {
     **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
     401: "does not accept the key",
-    402: "wants a payment first",
+    402: "requires a payment first",
     403: "does not allow this key to use the model",
     404: "does not know the model or the address",
-    429: "limits our rate",
+    429: "limits our request rate",
     529: "is overloaded",
 }
 
@@ -151,7 +151,7 @@ def validate_key(service: str, key: str) -> str:
         raise ModelMisconfigured(f"No key is set for {service}.")
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ModelMisconfigured(
-            f"The key for {service} holds a space, a line break or a foreign character."
+            f"The key for {service} contains a space, a line break or a non-ASCII character."
         )
     return key
 

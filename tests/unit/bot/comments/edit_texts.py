@@ -147,7 +147,7 @@ def proved(**fields: object) -> Selection:
 
 LIVE = replace(ACCOUNTS[0], model="qwen")
 UNREACHABLE = "".join(f"curl: (6) Could not resolve host: h{n}.example.org\n" for n in range(12))
-FREE = "qwen runs on a server of one's own: free."
+FREE = "qwen runs on the operator's own server: free."
 
 FURTHER = tuple(
     FurtherScript(text=text, base=FAILS, candidates=(1, 0), runs=runs)

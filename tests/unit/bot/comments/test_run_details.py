@@ -75,7 +75,7 @@ async def test_a_file_of_a_stack_trace_is_shown_though_nobody_found_it_relevant(
 ) -> None:
     context = await found(tmp_path, NO)
     assert "pkg/http.py" in [file.path for file in context.files]
-    assert "It took none to be relevant" not in render_context(context, ())
+    assert "It found none relevant" not in render_context(context, ())
 
 
 async def test_that_a_scout_found_nothing_and_words_were_taken_is_reported(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_that_a_scout_found_nothing_and_words_were_taken_is_reported(tmp_p
     assert [file.path for file in context.files] == ["pkg/heads.py"]
     said = render_context(context, ())
     assert "The scout read every source file." in said
-    assert "It took none to be relevant: those that share most words with the issue" in said
+    assert "It found none relevant: those that share most words with the issue" in said
 
 
 async def test_the_report_says_which_way_was_taken_and_what_was_invented(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_a_price_that_is_in_no_list_is_marked_as_assumed(tmp_path: Path) -
     live = [replace(a, model="m") for a in kept.accounts()]
     guessed, free = price_notes(live)
     assert guessed.startswith("The price of mystery is not known; it is counted at $25 and $125")
-    assert free == "qwen runs on a server of one's own: free."
+    assert free == "qwen runs on the operator's own server: free."
     assert f"{guessed}\n\n{free}" in render_cost(live)
     assert price_notes(meter.accounts()) == (), "recorded answers cost nothing at all"
 

@@ -156,7 +156,7 @@ def test_ones_own_hardware_costs_its_hours_as_in_the_papers_table_1(tmp_path: Pa
     dollars = known.profile.price.of(Usage(input=1_320_000_000, output=830_000))
     assert dollars == pytest.approx(334.02, abs=0.1)
     assert known.profile.price.of(Usage(cache_read=1_000_000)) == 0
-    assert "$8.24 an hour and 9,051 tokens a second" in known.profile.price_note
+    assert "$8.24 per hour and 9,051 tokens per second" in known.profile.price_note
     paid = look_up(parse_spec("openai:gpt-7@https://api.openai.com/v1"), read_prices(file))
     assert paid.price_source == "unknown"
 

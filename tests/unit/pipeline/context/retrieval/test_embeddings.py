@@ -52,7 +52,7 @@ async def test_a_file_that_shares_no_word_is_found_by_its_meaning(tmp_path: Path
         found = await prefilter(sources, ISSUE, 10, embedding_ranker=meaning)
     assert {"c.py", "d.py"} == {hit.path for hit in found.kept[:2]}
     assert "like the issue by 0." in {hit.path: hit.summary for hit in found.kept}["c.py"]
-    assert found.meaning == "The embedding model mini had a say in the order of 4 files."
+    assert found.meaning == "The embedding model mini helped to order 4 files."
     assert all(asked.call == "embedding" for asked in server.requests)
 
 
