@@ -22,7 +22,7 @@ BotError
 ├── ArchiveUnavailable   the operator, whose object store fails, in `bot`
 ├── BundleTooLarge       who downloads a run's bundle, in `bot`
 ├── UnreadableYaml       the author of `capuchin.yml`, in `bot.repo_config`
-└── WrongUsage, CheckFailed, CannotTell, EnvFileError
+└── WrongUsage, CheckFailed, EnvFileError
                          the user of the command line, in `bot.cli` and `capuchin_demo`
 
 `bot.errors` turns the errors of GitHub, git, models and sandbox into `TryLater` or `RunFailed`.
