@@ -1,1 +1,4 @@
-"""What a language needs to be installed, built and tested. Start at `detect.py`."""
+"""What a language needs to be installed, run and tested: each in a folder, behind `Language`.
+
+Start at `language.py`; common code finds languages through `registry.py`.
+"""
