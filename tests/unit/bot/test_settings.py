@@ -1,11 +1,18 @@
-"""What the environment sets, and what it does not."""
+"""What the environment sets, and the address of Redis."""
 
 from __future__ import annotations
 
 import pytest
 
 from bot.runner.sandbox import pod_options
-from bot.settings import Settings
+from bot.settings import (
+    Settings,
+    SettingsError,
+    list_redis_hosts,
+    list_redis_passwords,
+    parse_redis_url,
+)
+from bot.storage.storage import Storage
 
 
 def test_no_variable_sets_an_interval() -> None:
@@ -18,3 +25,38 @@ def test_the_runtime_of_the_sandbox_is_the_runtime_class_of_pods(
 ) -> None:
     settings = Settings.from_env({"CAPUCHIN_SANDBOX_RUNTIME": runtime})
     assert pod_options(settings).runtime_class == runtime_class
+
+
+SENTINELS = (
+    "rediss+sentinel://bob:se%2Fcret@one,[::1]:5000/main/2"
+    "?ssl_ca_certs=/ca.pem&sentinel_username=asker&sentinel_password=other%20word"
+)
+
+
+def test_the_address_of_sentinels_is_taken_apart() -> None:
+    place = parse_redis_url(SENTINELS)
+    assert place.hosts == (("one", 26379), ("::1", 5000))
+    assert place.service == "main"
+    assert place.url.startswith("rediss://bob:se%2Fcret@one/2?ssl_ca_certs=/ca.pem&sentinel_")
+    assert "secret" not in repr(place)
+    assert "word" not in repr(place)
+
+
+def test_every_machine_and_every_password_of_an_address_is_known() -> None:
+    assert list_redis_hosts(SENTINELS) == ["one", "::1"]
+    assert {"se/cret", "other word", "other%20word"} <= set(list_redis_passwords(SENTINELS))
+    assert list_redis_hosts("unix:///run/redis.sock") == []
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis+sentinel://one:26379", "the name of the service is missing"),
+        ("redis+cluster://one", "use redis"),
+        ("http://one", "use redis"),
+        ("redis://one:port", "[Pp]ort"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_what_to_write(url: str, said: str) -> None:
+    with pytest.raises(SettingsError, match="CAPUCHIN_REDIS_URL: .*" + said):
+        Storage.open(url, "capuchin:", timeout=1)

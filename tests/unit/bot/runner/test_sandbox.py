@@ -1,9 +1,10 @@
-"""The settings decide where executions run."""
+"""The engine that the settings ask for."""
 
 from __future__ import annotations
 
 import pytest
 
+from bot.repo_config.model import ConfigProblem, RepoConfig, parse_config
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings, SettingsError
 from sandbox.docker.docker_engine import DockerEngine
@@ -30,3 +31,36 @@ def test_pods_without_a_registry_are_refused_in_a_sentence() -> None:
     settings = Settings.from_env({"CAPUCHIN_SANDBOX": "kubernetes"})
     with pytest.raises(SettingsError, match="CAPUCHIN_SANDBOX_REGISTRY is not set"):
         build_engine(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("BUILD_SECRETS", "{", "CAPUCHIN_BUILD_SECRETS: it must be a JSON object"),
+        ("BUILD_SECRETS", '["x"]', "CAPUCHIN_BUILD_SECRETS: "),
+        ("BUILD_SECRETS", '{"PATH": "12345678"}', 'CAPUCHIN_BUILD_SECRETS: "PATH" is not a'),
+        ("BUILD_NETWORK", "host", "CAPUCHIN_BUILD_NETWORK: must not be the host's"),
+        ("BUILD_INDEX_URL", "https://a:b@c/simple", "CAPUCHIN_BUILD_INDEX_URL: must not carry"),
+        ("BUILD_NPM_REGISTRY", "https://a:b@c/", "CAPUCHIN_BUILD_NPM_REGISTRY: must not carry"),
+        ("BUILD_PYTHON_MIRROR", "https://a:b@c/", "CAPUCHIN_BUILD_PYTHON_MIRROR: must not carry"),
+    ],
+)
+def test_an_invalid_build_setting_is_named(name: str, value: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        build_engine(Settings.from_env({f"CAPUCHIN_{name}": value}))
+
+
+def test_a_secret_is_not_shown_with_the_settings() -> None:
+    settings = Settings.from_env({"CAPUCHIN_BUILD_SECRETS": '{"TOKEN": "hunter22"}'})
+    assert settings.build_secrets["TOKEN"].get_secret_value() == "hunter22"
+    assert "hunter22" not in repr(settings)
+
+
+def test_a_repository_names_its_dockerfile_and_its_python() -> None:
+    found = parse_config('dockerfile: ci/Dockerfile\npython: "3.12"\n')
+    assert isinstance(found, RepoConfig)
+    assert (found.dockerfile, found.python) == ("ci/Dockerfile", "3.12")
+
+
+def test_an_invalid_python_version_is_reported() -> None:
+    assert isinstance(parse_config("python: newest\n"), ConfigProblem)

@@ -1,4 +1,4 @@
-"""What workers count reaches the page of metrics as their sum; nothing is lost, nor too plain."""
+"""Histograms that all workers add to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of a run: what each took and cost, and where its bar lies."""
+"""The timeline on the page of a run."""
 
 from __future__ import annotations
 

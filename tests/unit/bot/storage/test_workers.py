@@ -1,4 +1,4 @@
-"""What a stopping worker waits for."""
+"""What a worker lets end before it stops."""
 
 from __future__ import annotations
 
