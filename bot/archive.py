@@ -51,7 +51,7 @@ class ObjectStore:
             from obstore.store import S3Store
         except ImportError:
             raise SettingsError(
-                "CAPUCHIN_ARCHIVE needs a further package: pip install 'capuchin-bot[s3]'."
+                "CAPUCHIN_ARCHIVE needs another package: pip install 'capuchin-bot[s3]'."
             ) from None
         self.url = url.rstrip("/")
         try:
@@ -85,7 +85,7 @@ class ObjectStore:
             except FileNotFoundError:
                 return None
             if found.meta["size"] > MOST_BYTES:
-                raise ArchiveUnavailable(f"{self.url}/{name} is too large to be read.")
+                raise ArchiveUnavailable(f"{self.url}/{name} is too large to read.")
             return bytes(await found.bytes_async())
 
     async def delete(self, name: str) -> None:
@@ -102,7 +102,7 @@ class ObjectStore:
         found = await self.get(name)
         await self.delete(name)
         if found != data:
-            raise ArchiveUnavailable(f"{self.url} does not give back what was written to it.")
+            raise ArchiveUnavailable(f"{self.url} does not return what was written to it.")
 
     @contextmanager
     def _translate_errors(self) -> Generator[None]:
@@ -111,7 +111,7 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            raise ArchiveUnavailable(f"{self.url}: there is no such bucket.") from error
+            raise ArchiveUnavailable(f"{self.url}: the bucket does not exist.") from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise ArchiveUnavailable(f"{self.url} refuses the keys: {_cause(error)}") from error
         except (BaseError, OSError, ValueError) as error:
@@ -134,7 +134,7 @@ class BundleTooLarge(BotError):
 
 
 async def build_bundle(storage: Storage, run: Run) -> bytes | None:
-    """The bundle; None if nothing of the run is kept any more.
+    """The bundle; None if its documents have expired.
 
     Raises:
         BundleTooLarge: see `MAX_BYTES`.
@@ -188,7 +188,7 @@ def _pack(documents: Mapping[str, bytes], facts: Mapping[str, object]) -> bytes:
 
 
 BATCH: Final = 100
-"""Runs that are looked at between two questions whether there are more."""
+"""Runs archived per batch."""
 
 logger = logging.getLogger(__name__)
 
@@ -201,7 +201,8 @@ def object_name(run_id: RunId) -> str:
 async def archive_runs(storage: Storage, archive: ObjectStore, *, after: float) -> None:
     """Archive the runs that ended more than `after` seconds ago.
 
-    The bundle is written before Redis gives up the checkpoints in it. Done twice, it does no harm.
+    The bundle is written before Redis gives up the checkpoints in it.
+    Archiving a run twice is harmless.
 
     Raises:
         ArchiveUnavailable: the store fails. What is left keeps its place, and comes up again.
@@ -239,7 +240,7 @@ async def _archive_run(storage: Storage, archive: ObjectStore, run_id: RunId) ->
 
 
 async def load_bundle(storage: Storage, archive: ObjectStore | None, run: Run) -> bytes | None:
-    """The bundle of an ended run, from where it is; None if nothing of the run is kept any more.
+    """The bundle of an ended run, from where it is; None if its documents have expired.
 
     Raises:
         ArchiveUnavailable: the store fails, and the bundle is there.

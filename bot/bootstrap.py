@@ -42,7 +42,7 @@ class Bot:
     mirrors: Mirrors
     runner: PipelineRunner
     polls: bool = False
-    """No webhook is expected: workers ask GitHub for what people did."""
+    """No webhooks are expected: workers poll GitHub instead."""
 
     @property
     def solve(self) -> SolveIssue:
@@ -166,7 +166,7 @@ async def open_bot(
 
 @asynccontextmanager
 async def build_worker(settings: Settings, *, poll: float = 0) -> AsyncGenerator[Worker, None]:
-    """The worker of `open_bot`. With `poll` it asks GitHub every so many seconds for events."""
+    """The worker of `open_bot`. `poll`: ask GitHub for events every `poll` seconds."""
     if poll:
         timings = replace(settings.timings, missed_seconds=poll)
         settings = replace(settings, timings=timings)

@@ -27,28 +27,28 @@ class Timings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sweep_seconds: float = Field(default=5, ge=0.2)
-    """How often each worker looks for runs without a worker and for pull requests that are due; a
-    run whose worker died waits no longer than this after its lease has ended."""
+    """How often each worker looks for runs without a worker and for pull requests that are due. A
+    run whose worker died waits at most this long after its lease has expired."""
     missed_seconds: float = Field(default=600, ge=0.2)
     """How often GitHub is asked for events whose webhook was lost: rarely enough to leave most of
     an installation's 5,000 calls an hour to the runs."""
     queue_seconds: float = Field(default=30, ge=0.2)
     """How often a waiting run's place in the queue is updated for people to see."""
     no_worker_seconds: float = Field(default=300, ge=0)
-    """For so long no worker may be heard of before the server says so on the issues that wait."""
+    """How long no worker may be heard from before waiting issues say so."""
     status_seconds: float = Field(default=5, ge=0)
-    """The least time between two edits of a status comment; GitHub allows 80 writes a minute."""
+    """The minimum time between two edits of a status comment; GitHub allows 80 writes a minute."""
     reverify_seconds: float = Field(default=600, ge=0)
-    """The least time between two verifications of a pull request whose base branch moves: a busy
+    """The minimum time between two verifications of a pull request whose base branch moves: a busy
     branch moves every few minutes, and each verification occupies a sandbox."""
     hourly_writes: int = Field(default=400, ge=2)
-    """Most writes to one repository in an hour: GitHub blocks who creates content 500 times."""
+    """Maximum writes to one repository per hour; GitHub blocks accounts at 500."""
     hourly_writes_seconds: float = Field(default=3600, ge=0.2)
     """How long an hour of `hourly_writes` is."""
     archive_seconds: float = Field(default=600, ge=0.2)
-    """How often is looked for ended runs that belong into the archive."""
+    """How often ended runs are moved to the archive."""
     archive_after_seconds: float = Field(default=86_400, ge=0)
-    """How long a run's checkpoints stay in Redis after its end: people look at its page then."""
+    """How long a run's checkpoints stay in Redis after it ends, for people who read its page."""
     follow_up_seconds: float = Field(default=3600, ge=0.2)
     """How often an open pull request is checked without an event; webhooks are seldom lost."""
 
@@ -129,7 +129,7 @@ class _Section(BaseModel):
 
 
 class GitHubSettings(_Section):
-    """The App and the GitHub it belongs to."""
+    """The App, and the GitHub that it is installed on."""
 
     github_url: str = "https://github.com"
     """GitHub's address, or that of an Enterprise Server."""
@@ -168,7 +168,7 @@ class RedisSettings(_Section):
 
 
 class DiskSettings(_Section):
-    """What a worker keeps on its machine, and the archive beside it."""
+    """What a worker keeps on its machine, and the archive of ended runs."""
 
     data_dir: Path = Path(".capuchin")
     """Folder for mirrors of repositories; everything in it can be rebuilt."""
@@ -195,7 +195,7 @@ class BotSettings(_Section):
 
 
 class QuotaSettings(_Section):
-    """What all runs together may cost."""
+    """Limits on runs and on spending."""
 
     quota_person: int = Field(default=20, ge=0)
     """Runs that one person may request per day and installation; 0: unlimited."""
@@ -244,12 +244,12 @@ class ModelSettings(_Section):
     anthropic_base_url: str = "https://api.anthropic.com"
     """Address of Anthropic's API or of a compatible one."""
     own_hosts: str = ""
-    """Your own hosts, such as `vllm,redis,.lan`, beside loopback and private addresses. A pull
-    request whose code reached no other host says so. `kubernetes` names the sandbox cluster."""
+    """Your own hosts, such as `vllm,redis,.lan`, in addition to loopback and private addresses. A
+    pull request whose code reached no other host says so. `kubernetes` is the sandbox cluster."""
     model_concurrency: int = Field(default=8, ge=1)
     """Concurrent solver calls per worker."""
     scout_concurrency: int = Field(default=64, ge=1, le=256)
-    """Most concurrent scout calls per worker; fewer while its server is overloaded."""
+    """Maximum concurrent scout calls per worker; fewer while its server is overloaded."""
     prices_file: Path | None = None
     """JSON file with prices and sizes of models that replaces the shipped `prices.json`."""
 
@@ -304,7 +304,7 @@ class WorkerSettings(_Section):
     """How a worker takes up runs."""
 
     worker_runs: int = Field(default=2, ge=1)
-    """Concurrent runs on issues per worker; one more works on pull requests of ours, so that
+    """Concurrent runs on issues per worker. One more works on the bot's own pull requests, so that
     reviewers do not wait for issues."""
     lease_seconds: float = Field(default=20, ge=1)
     """After this many seconds of silence, another worker takes over a worker's runs."""
@@ -355,10 +355,10 @@ class LogSettings(_Section):
     log_format: Literal["text", "json"] = "text"
     """Log format of `serve` and `worker`: `text` lines, or one `json` object per line."""
     log_level: Literal["debug", "info", "warning"] = "info"
-    """The least that is logged. `debug` adds every call to a model, to GitHub and to the sandbox,
-    without what was sent, and webhooks that ask for nothing."""
+    """The lowest level that is logged. `debug` adds every call to a model, GitHub and the sandbox,
+    without its content, and webhooks that request nothing."""
     otlp_endpoint: str = Field(default="", pattern=r"^(https?://.+)?$")
-    """Base address of an OTLP/HTTP receiver, to which workers send traces. Empty: off. Its other
+    """Base address of an OTLP/HTTP receiver, to which workers send traces. Empty: off. Other
     standard variables, such as `OTEL_EXPORTER_OTLP_HEADERS`, are read too."""
 
 
@@ -408,7 +408,7 @@ class Settings(
 
 
 def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
-    """A sentence for each variable of the process (or of `environ`) that only looks like ours."""
+    """A sentence for each unknown `CAPUCHIN_` variable of the process (or of `environ`)."""
     env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
     known = [variable_name(field) for field in variable_fields()]
     found: list[str] = []
@@ -439,5 +439,5 @@ def variable_name(field: str) -> str:
 
 
 def github_host(settings: Settings) -> str:
-    """GitHub's own name."""
+    """The host name of GitHub."""
     return urlsplit(settings.github_url).hostname or ""

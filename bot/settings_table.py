@@ -1,7 +1,7 @@
 """The tables of settings and keys in the documents: `python -m bot.settings_table FILE ...`.
 
-A file gets the tables whose marks it has. `docs/settings.md` has whole tables, README.md those of
-the settings and keys that most people set.
+A file gets the tables whose marks it has: `docs/settings.md` all settings and keys, README.md those
+that most people set.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HEAD_REF = "refs/capuchin/head"
 _HISTORY_COMMITS = 3000
-"""How far back a tag is looked for."""
+"""How far back to look for a tag."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Mirrors:
             found = await git(place, "rev-parse", "--verify", f"{_HEAD_REF}^{{commit}}")
             base = CommitSha(found.decode().strip())
         if not await _has_commit(place, base):
-            raise GitFailed("fetch", 0, "the commit did not arrive whole")
+            raise GitFailed("fetch", 0, "the fetched commit is incomplete")
         return base
 
 
@@ -346,7 +346,7 @@ def _measure_all(root: Path) -> list[_Kept]:
 
 
 def _evict(kept: _Kept) -> bool:
-    """Delete it unless somebody uses it; whether it went."""
+    """Delete it unless it is in use; whether it was deleted."""
     lock = kept.place.with_suffix(".lock")
     if time.time() - lock.stat().st_mtime < 3600:
         return False

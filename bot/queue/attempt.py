@@ -71,9 +71,8 @@ def report_end(run: Run, cause: str) -> None:
 
 MAX_FRUITLESS_STARTS: Final = 5
 MAX_DEATHS: Final = 3
-"""Of workers, one after the other, in the same step of a run: it may take more memory than there
-is, and every worker that it kills works on other runs as well.
-"""
+"""Workers that may die in a row in the same step of a run: it may need more memory than there is,
+and each worker that it kills has other runs, too."""
 STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
 
@@ -81,7 +80,7 @@ HandleRun = Callable[[Run, Lease], Awaitable[Run]]
 
 
 class RunAttempt:
-    """Made with the lease just taken; `run` ends with the lease let go of, or lost."""
+    """Made with a lease just taken; `run` ends with the lease released or lost."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class RunAttempt:
             event.facts["status"] = self.lease.run.status.value
 
     async def stop_if_wanted(self) -> None:
-        """End the run if it is to stop, and let go of it otherwise: this needs no slot."""
+        """Stop the run if asked to; otherwise release it. This needs no slot."""
         await self._hold(self._stop_or_release)
 
     async def _hold(self, act: Callable[[Run], Awaitable[None]]) -> None:
@@ -285,7 +284,7 @@ class RunAttempt:
         report_end(self.lease.run, self.lease.cause)
 
     async def _hand_back(self, run: Run) -> None:
-        """A worker that is told to stop is no fault of the run's: the start does not count."""
+        """Hand the run back; the start does not count, as the worker stops for its own reasons."""
         await self.lease.release(_forgive_start(replace(run, status=RunStatus.QUEUED)))
         logger.info("Run %s: handed back", run.id)
 
@@ -298,7 +297,7 @@ def _to_waiting(run: Run, later: TryLater, *, since: object) -> Run:
         waiting_for=later.reason,
         waiting_since=since,
     )
-    # What is nobody else's fault may fail in the same way for ever: those starts are counted.
+    # An internal error may repeat forever: those starts are counted.
     return waiting if later.reason is Failure.INTERNAL else _forgive_start(waiting)
 
 

@@ -1,4 +1,4 @@
-"""Takes commands out of the inbox and has them carried out: beside the runs, never behind them."""
+"""Takes commands from the inbox and executes them alongside the runs, never after them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pipeline.run_errors import UnreadableRecord
 from sandbox.frozen import replace
 
 MAX_CONCURRENT: Final = 4
-"""Commands of one worker that are carried out side by side."""
+"""Commands that one worker executes at a time."""
 POLL_SECONDS: Final = 0.1
 MAX_TRIES: Final = 3
-"""How often a command is tried that fails through a bug of ours."""
+"""Tries of a command that fails because of a bug."""
 
 logger = logging.getLogger(__name__)
 

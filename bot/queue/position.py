@@ -46,14 +46,14 @@ def order_fairly(
 
 
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
-"""Tells on the issue how its run waits; the run with its comment. Raises LeaseLost, TryLater."""
+"""Announces a run's position on its issue; returns the run. Raises LeaseLost, TryLater."""
 
 MIN_WAIT: Final = timedelta(seconds=3)
-"""A run that nobody takes up for this long waits for a worker to have time."""
+"""A run that no worker has taken up after this long is waiting for a free slot."""
 MAX_ANNOUNCED: Final = 20
 """How many positions are announced; runs further back follow when they move up."""
 NO_WORKER: Final = -1
-"""The place of a run whose author was told that no worker lives."""
+"""The position of a run whose issue says that no worker is running."""
 
 logger = logging.getLogger(__name__)
 

@@ -29,16 +29,16 @@ from bot.storage.workers import Cursors, Housekeeping
 from bot.webhooks.labels import LabelSet, has_label
 
 MAX_CONCURRENT: Final = 8
-"""Stops that one worker reports side by side."""
+"""Stops that one worker reports at a time."""
 RETRY_SECONDS: Final = 30.0
-"""After which a stop that could not be reported is tried again; GitHub may not answer."""
+"""Until a stop that could not be reported is tried again; GitHub may not answer."""
 
 StopIdleRun = Callable[[RunId], Awaitable[bool]]
-"""Ends the run if it is still to stop; False: somebody works on it. Raises redis-py's errors."""
+"""Stops the run if that is still wanted; False: a worker has it. Raises redis-py's errors."""
 
 
 class IdleStops:
-    """Ends runs that are to stop and that nobody works on. One for each worker."""
+    """Stops runs that no worker has. One per worker."""
 
     def __init__(self, runs: Runs, stop: StopIdleRun) -> None:
         self._runs = runs
@@ -46,7 +46,7 @@ class IdleStops:
         self._not_before: dict[RunId, float] = {}
 
     async def stop_all(self) -> None:
-        """Try each run that is to stop, one time. Raises redis-py's errors."""
+        """Try each run that is to stop once. Raises redis-py's errors."""
         stopping = await self._runs.list_stopping()
         clock = time.monotonic()
         due = [run_id for run_id in stopping if self._not_before.get(run_id, 0) <= clock]

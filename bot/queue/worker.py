@@ -1,4 +1,4 @@
-"""A worker: takes up runs, as many at a time as its slots."""
+"""A worker: takes up runs, with a limit per lane."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Slots:
         self._closed = False
 
     def close(self) -> None:
-        """Take up nothing any more."""
+        """Take up no more runs."""
         self._closed = True
 
     def count(self, lane: Lane) -> int:

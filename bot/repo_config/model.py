@@ -168,10 +168,9 @@ class RepoPolicy(BaseModel):
     follow_up: bool = True
     """Address reviews and resolve conflicts of the bot's pull requests; false: people do both."""
     stale_days: int = Field(default=30, ge=0, le=3650)
-    """Close the bot's pull requests after so many days without activity; 0: never."""
+    """Close the bot's pull requests after this many days without activity; 0: never."""
     monthly_summary: bool = False
-    """Open an issue after each month in which the bot worked here: what came of it, at what
-    cost."""
+    """Open an issue after each month in which the bot worked here, with its results and cost."""
 
 
 class RepoConfig(SharedOptions, RepoPolicy):
@@ -187,7 +186,7 @@ class RepoConfig(SharedOptions, RepoPolicy):
     include: Texts = ()
     """Glob patterns of the only files to read, vendored ones included. Empty: all sources."""
     exclude: Texts = ()
-    """Glob patterns of files not to read, beside those that `.gitattributes` marks."""
+    """Glob patterns of files not to read, in addition to those that `.gitattributes` marks."""
     never_touch: Texts = ()
     """Glob patterns of paths that no edit may change."""
     setup: Texts = ()

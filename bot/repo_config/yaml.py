@@ -31,11 +31,11 @@ _PLAIN_PROBLEMS: Final = {
     "violates indentation": "a tab cannot indent a line. Use spaces.",
     "cannot start any token": "no value starts with this character. Put the value in quotes; "
     "indent with spaces, not tabs.",
-    "mapping values are not allowed": "a second setting does not belong on this line, or under the "
-    "one before. Indent it like its neighbours; put a text that holds a colon in quotes.",
+    "mapping values are not allowed": "this line has two colons, or is indented too "
+    "far. Indent it like its neighbours; put a text that contains a colon in quotes.",
     "unexpected end of stream": "this quote is not closed.",
     "expected ',' or": "this bracket is not closed.",
-    "could not find expected ':'": "the setting before this has no colon with a space after it.",
+    "could not find expected ':'": "the previous setting lacks a colon followed by a space.",
     "did not find expected key": "the line is not indented like its neighbours.",
     "did not find expected '-' indicator": "the line is not indented like its neighbours.",
 }

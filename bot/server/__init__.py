@@ -1,1 +1,1 @@
-"""What `capuchin serve` shows to people and machines beside the webhook: `doors.py` lists it."""
+"""What `capuchin serve` answers: the webhook, pages, metrics and the schema. Start at `app.py`."""

@@ -117,7 +117,7 @@ class NoWorkerWatch:
             await asyncio.sleep(min(POLL_SECONDS, self._settings.timings.no_worker_seconds or 0.2))
 
     async def look(self) -> None:
-        """Tell each waiting run one time, if no worker was heard of for too long.
+        """Announce it once on each waiting run if no worker was heard from for too long.
 
         Raises redis-py's errors.
         """
@@ -130,7 +130,7 @@ class NoWorkerWatch:
         if not self._logged:
             self._logged = True
             logger.error(
-                "No worker was heard of for %d minutes: runs wait. Start `capuchin worker`.",
+                "No worker was heard from for %d minutes: runs wait. Start `capuchin worker`.",
                 silent.total_seconds() // 60,
             )
         if not await self._storage.runs.list_active():
@@ -164,7 +164,7 @@ class Intake:
         if not self.secret:
             raise SettingsError(
                 "CAPUCHIN_WEBHOOK_SECRET is not set. Set it to the secret of the App's webhook:"
-                " without it anybody could ask for runs."
+                " without it, anybody could start runs."
             )
         self.storage = Storage.open(
             settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
@@ -214,7 +214,7 @@ class Intake:
         return JSONResponse({"run": run_id, "status": "stopping"}, 202)
 
     async def _queue_update(self, update: PullUpdate) -> Response:
-        """Only what is about a pull request of ours is kept for a worker."""
+        """Keep an update for a worker only if it concerns one of our pull requests."""
         if not await self.storage.pulls.find_concerned(update):
             return Response(status_code=204)
         taken = await self.storage.requests.put(update)
@@ -251,11 +251,11 @@ class Intake:
         except BodyTooSlow:
             return _error_response(408, "The body took too long to arrive.")
         except TooMuchAtOnce:
-            return _error_response(503, "Too much arrives at once. Redeliver this webhook later.")
+            return _error_response(503, "The server is overloaded. Redeliver this webhook later.")
         except InvalidSignature:
             return _error_response(401, "X-Hub-Signature-256 is missing or wrong.")
         except ClientDisconnect:
-            return _error_response(400, "The body broke off.")
+            return _error_response(400, "The body was incomplete.")
         except MalformedPayload as error:
             return _error_response(400, str(error))
         if wanted is None:
@@ -268,8 +268,8 @@ class Intake:
         ours = urlsplit(self.settings.github_url).hostname or ""
         if host and host.casefold() != ours.casefold():
             raise MalformedPayload(
-                "This webhook is of another GitHub than CAPUCHIN_GITHUB_URL names: of "
-                f"{host[:100]!r}."
+                f"This webhook comes from {host[:100]!r}, not from the GitHub that "
+                "CAPUCHIN_GITHUB_URL names."
             )
 
     async def check_ready(self, workers: bool = False) -> Response:

@@ -66,7 +66,7 @@ def _is_same(given: str, wanted: str) -> bool:
 MAX_STREAMS: Final = 64
 """Open at one time in this process, so that webhooks find room; later pages reload instead."""
 QUIET_SECONDS: Final = 15.0
-"""After so long a line without meaning keeps proxies from closing the stream."""
+"""After this long, a comment line keeps proxies from closing the stream."""
 
 Render = Callable[[Run], Awaitable[str]]
 
@@ -177,7 +177,7 @@ class RunRoutes:
         if isinstance(found, Response):
             return found
         if self._streams.is_full:
-            return PlainTextResponse("Too many pages are open. Reload instead.", 503, _BUSY)
+            return PlainTextResponse("Too many pages are open. Reload this one.", 503, _BUSY)
 
         async def render(run: Run) -> str:
             return await self._pages.render_live(self._storage, run)
@@ -193,9 +193,11 @@ class RunRoutes:
         if isinstance(found, Response):
             return found
         if not found.status.final:
-            return PlainTextResponse("The run works still: its bundle is there when it ends.", 404)
+            return PlainTextResponse(
+                "The run is still active; its bundle follows when it ends.", 404
+            )
         if self._packing.locked():
-            return PlainTextResponse("Another bundle is being packed. Try again.", 503, _BUSY)
+            return PlainTextResponse("Another bundle is being packed. Try again later.", 503, _BUSY)
         try:
             async with self._packing:
                 data = await load_bundle(self._storage, self._archive, found)
@@ -203,11 +205,11 @@ class RunRoutes:
             logger.warning("A bundle could not be read: %s", error)
             return PlainTextResponse("The archive does not answer. Try again later.", 503, _BUSY)
         except BundleTooLarge:
-            return PlainTextResponse("The run kept more than a download may hold.", 413)
+            return PlainTextResponse("The documents of this run are too large to download.", 413)
         except (*REDIS_ERRORS, TimeoutError) as error:
             return _unavailable(error)
         if data is None:
-            return PlainTextResponse("Nothing of this run is kept any more.", 404)
+            return PlainTextResponse("The documents of this run have expired.", 404)
         headers = {
             "content-disposition": f'attachment; filename="capuchin-{run_id[:8]}.{NAME}"',
             "cache-control": "no-store",
@@ -227,7 +229,7 @@ class RunRoutes:
         """The run, or the answer that says why there is none to see."""
         if not may_see_run(self._settings, request, run_id):
             return self._denial()
-        missing = PlainTextResponse("There is no such run (any more).", 404)
+        missing = PlainTextResponse("This run does not exist or has expired.", 404)
         if not re.fullmatch(r"[0-9a-f]{32}", run_id):
             return missing
         try:
@@ -260,7 +262,7 @@ class RunRoutes:
         if not self._settings.dashboard_token.get_secret_value():
             reason = "Closed. Set CAPUCHIN_DASHBOARD_TOKEN, or follow the link of a status comment."
             return PlainTextResponse(reason, 403)
-        reason = "The operator's token is wanted, as Bearer token or as password."
+        reason = "Send the operator's token as a Bearer token or as the password."
         return PlainTextResponse(reason, 401, {"www-authenticate": 'Basic realm="Capuchin"'})
 
 

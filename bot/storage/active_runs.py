@@ -1,4 +1,4 @@
-"""The runs that are not finished: who works on each, and which wait for somebody."""
+"""The runs that are not finished: which a worker has, and which wait for one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Survey(NamedTuple):
     """The active runs of one moment."""
 
     idle: list[Run]
-    """Those whose time has come and that nobody works on."""
+    """Those that are due and that no worker has."""
     working: list[Run]
 
 

@@ -41,7 +41,7 @@ UNREACHABLE: Final = (
     redis.exceptions.ReadOnlyError,
     OSError,
 )
-"""Redis is away, starts, or moves to another host. It passes by itself."""
+"""Redis is down, starting, or moving to another host. It recovers by itself."""
 
 REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 """Every error that a command to Redis raises."""

@@ -36,7 +36,7 @@ class RunHistoryEntry(Frozen):
     status: RunStatus
     mode: Mode
     pull: int | None = None
-    """The pull request that it opened, changed or looked after."""
+    """The pull request that it opened, changed or followed up."""
     candidate: int = 0
     """Which edit it put there: 1 for the one that was chosen, 2 for the next best; 0: none."""
     dollars: float = 0.0

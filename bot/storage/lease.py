@@ -114,7 +114,7 @@ class Lease:
     ) -> Lease | None:
         """Take the lease of an active run; None when another has it or the run is finished.
 
-        A run whose record cannot be read, for it has another format, begins anew.
+        A run whose record has another format begins anew.
         """
         asked, keys = time.monotonic(), storage.keys
         answer = await run_script(

@@ -398,7 +398,7 @@ _REQUESTED: Final = frozenset({
 
 def begin_anew(record: bytes) -> Run | None:
     """The run in a record that cannot be read, as before its first start; one that has ended stays
-    ended. None if it cannot be told what was asked for."""
+    ended. None if what was asked for is unknown."""
     try:
         saved = from_json(record)["record"]
         run = Run.model_validate({name: saved[name] for name in _REQUESTED & saved.keys()})

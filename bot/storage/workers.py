@@ -1,4 +1,4 @@
-"""Which workers live, what only one of them does, what one must finish before it stops."""
+"""Which workers are alive, what only one of them does, what one must finish before it stops."""
 
 from __future__ import annotations
 
@@ -90,22 +90,22 @@ def _current_task() -> asyncio.Task[object]:
 
 HEARTBEAT_SECONDS: Final = 5.0
 SILENT_AFTER: Final = timedelta(seconds=30)
-"""A worker that was not heard of for so long counts as gone."""
+"""A worker that was silent for this long counts as gone."""
 DISK_USE_KEPT: Final = timedelta(hours=1)
 KEPT: Final = timedelta(days=7)
-"""For so long the last heartbeat of a worker that is gone is remembered."""
+"""How long the last heartbeat of a worker that is gone is remembered."""
 
 logger = logging.getLogger(__name__)
 
 
 class WorkerState(Frozen):
-    """What a worker says of itself."""
+    """What a worker reports about itself."""
 
     name: str
     slots: dict[Lane, int]
-    """How many runs of each lane it works on at most."""
+    """Its limit of runs per lane."""
     busy: dict[Lane, int] = Field(default_factory=dict[Lane, int])
-    """How many it works on."""
+    """The number of runs per lane that it works on."""
 
 
 class Measurements(NamedTuple):
@@ -125,11 +125,11 @@ class DiskUse(Frozen):
 
 
 class Housekeeping(NamedTuple):
-    """What looking after the room on a machine came to."""
+    """Disk used on a machine, and what was deleted there."""
 
     use: DiskUse
     evicted: dict[str, int]
-    """Bytes that had to go, by kind."""
+    """Bytes deleted, by kind."""
 
 
 class Workers:
@@ -205,7 +205,7 @@ class Workers:
         return [use for use in uses if use is not None]
 
     async def count_evictions(self) -> dict[str, int]:
-        """Bytes of each kind that were ever deleted for want of room."""
+        """Bytes of each kind that were ever deleted to free disk."""
         found = await cast(
             "Awaitable[dict[bytes, bytes]]", self._redis.hgetall(self._keys.evictions)
         )

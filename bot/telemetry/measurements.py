@@ -55,7 +55,6 @@ class GitHubRate:
 
 
 GITHUB_RATE: Final = GitHubRate()
-"""That of this process."""
 
 
 def measure(data_dir: Path) -> dict[str, float]:
@@ -220,7 +219,7 @@ class Recorder:
 
 
 RECORDER: Final = Recorder()
-"""That of this process."""
+"""This process's recorder."""
 
 
 def read_series(histogram: Histogram, fields: Mapping[str, float]) -> Iterator[Series]:
