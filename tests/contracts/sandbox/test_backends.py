@@ -104,7 +104,6 @@ MATURIN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "files",
     [
@@ -131,7 +130,6 @@ async def test_a_package_of_each_backend_is_installed_and_linked_to_the_checkout
     assert run.output == "1.2 1 /testbed/pad.py\n"
 
 
-@pytest.mark.slow
 async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:
@@ -145,7 +143,6 @@ async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
     assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "lacks"),
     [
@@ -176,7 +173,6 @@ async def test_without_debians_mirror_a_build_says_which_compiler_it_lacks(
     assert lacks in str(failed.value)
 
 
-@pytest.mark.slow
 async def test_versioneer_tells_the_version_after_the_tag(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:

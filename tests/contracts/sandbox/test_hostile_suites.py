@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pipeline.data.options import Options
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
@@ -46,7 +44,6 @@ FILES = {
 EDIT = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-TOTAL = 1\n+TOTAL = 2\n"
 
 
-@pytest.mark.slow
 async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
     engine: DockerEngine, tmp_path: Path, run_id: str
 ) -> None:

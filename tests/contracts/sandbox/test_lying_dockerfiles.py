@@ -19,7 +19,6 @@ RUN for path in /usr/bin/python3* /usr/local/bin/python3*; do \\
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("says", ["exit 1", "exit 0"], ids=["no python", "one that says yes"])
 async def test_a_python_that_is_none_is_told_in_a_sentence(
     engine: DockerEngine, tmp_path: Path, run_id: str, says: str

@@ -63,7 +63,6 @@ LONG_INPUTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG_INPUTS)
 def test_a_long_input_takes_no_quadratic_time(name: str) -> None:
     check(TARGETS[name], LONG_INPUTS[name]().encode())

@@ -55,7 +55,6 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hostile_text_is_read_quickly(reader: str, shape: str) -> None:

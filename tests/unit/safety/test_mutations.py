@@ -38,7 +38,6 @@ def changed(protection: Protection) -> dict[str, str]:
     return files
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "protection", PROTECTIONS, ids=lambda protection: f"{protection.name}, {protection.mode}"
 )

@@ -16,7 +16,6 @@ async def _fail() -> list[Row]:
     raise OSError("the volume is in use")
 
 
-@pytest.mark.slow
 def test_a_benchmark_that_fails_costs_no_result_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

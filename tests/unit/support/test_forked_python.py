@@ -31,7 +31,6 @@ sys.exit(child.wait() + 10)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

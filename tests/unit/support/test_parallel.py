@@ -8,8 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tests.support.parallel import FileScheduling
 
 ROOT = Path(__file__).parents[3]
@@ -53,14 +51,12 @@ def run(folder: Path, processes: int, files: dict[str, str]) -> str:
     return ended.stdout + ended.stderr
 
 
-@pytest.mark.slow
 def test_a_test_that_ends_its_process_fails_once_and_the_others_run(tmp_path: Path) -> None:
     singles = {f"test_{name}.py": ONE.format(name) for name in "bcde"}
     text = run(tmp_path, 1, {"test_a.py": CRASHES, **singles})
     assert "1 failed, 5 passed" in text, text
 
 
-@pytest.mark.slow
 def test_what_a_process_leaves_at_an_early_end_is_run_by_another(tmp_path: Path) -> None:
     others = {
         f"test_{name}.py": "import time\n\n"

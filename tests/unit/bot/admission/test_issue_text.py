@@ -167,7 +167,6 @@ SHAPES = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_text_of_any_shape_is_rendered_in_time(shape: str) -> None:
     began = time.thread_time()

@@ -90,7 +90,6 @@ def run_on_terminal(**env: str) -> str:
     return written.decode()
 
 
-@pytest.mark.slow
 def test_a_terminal_shows_stages_counts_cost_and_time_in_place() -> None:
     text = run_on_terminal()
     assert "\x1b[?25l" in text, "the cursor is hidden"
@@ -108,7 +107,6 @@ def test_a_terminal_shows_stages_counts_cost_and_time_in_place() -> None:
     assert plain.startswith("Working on the last commit.")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
 def test_a_terminal_that_cannot_or_shall_not_redraw_gets_lines(env: dict[str, str]) -> None:
     assert run_on_terminal(**env).splitlines() == [

@@ -312,7 +312,6 @@ def test_runs_without_labels_or_instances_and_broken_bundles_are_one_sentence(
     assert "cannot be used with --runs" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the labelled edits are not beside this repository")
 def test_real_edits_are_chosen_better_than_by_lot(capsys: pytest.CaptureFixture[str]) -> None:
     found = report(

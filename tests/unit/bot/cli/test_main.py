@@ -118,7 +118,6 @@ def test_a_missing_demo_is_one_sentence_that_says_how_to_install_it(
     assert "pip install 'capuchin-bot[demo]'" in err
 
 
-@pytest.mark.slow
 def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     """The exit code is not 3, which means that no edit was chosen."""
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
@@ -142,7 +141,6 @@ def test_a_closed_output_causes_no_traceback() -> None:
     assert process.wait(timeout=120) == 1
 
 
-@pytest.mark.slow
 def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     port = str(find_free_port())
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s", "CAPUCHIN_REDIS_URL": redis_server.url}
@@ -163,7 +161,6 @@ def test_serve_answers_and_stops_gracefully(redis_server: RedisServer) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.slow
 def test_the_web_process_imports_nothing_heavy() -> None:
     heavy = ("githubkit", "anthropic", "openai", "docker", "jinja2", "bot.solve_issue")
     code = f"""
@@ -174,7 +171,6 @@ sys.exit(", ".join(found) or None)
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-@pytest.mark.slow
 def test_config_check_names_the_place(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text("version: 1\nsampels: 3\n")
@@ -186,7 +182,6 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
     assert json.loads(out)["problem"]["line"] == 2
 
 
-@pytest.mark.slow
 def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
     file.write_text(
@@ -264,7 +259,6 @@ def test_config_schema_is_json() -> None:
     assert (code, json.loads(out)["type"]) == (0, "object")
 
 
-@pytest.mark.slow
 def test_doctor_says_what_is_missing_and_the_mend(redis_server: RedisServer) -> None:
     nowhere = f"http://127.0.0.1:{find_free_port()}"
     env = {

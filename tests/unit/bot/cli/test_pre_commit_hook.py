@@ -56,7 +56,6 @@ def repository(tmp_path: Path) -> Path:
     return theirs
 
 
-@pytest.mark.slow
 def test_a_mistake_stops_the_commit_and_names_its_place(repository: Path) -> None:
     (repository / ".github").mkdir()
     (repository / ".github" / "capuchin.yml").write_text("version: 1\nsampels: 3\n")
@@ -67,7 +66,6 @@ def test_a_mistake_stops_the_commit_and_names_its_place(repository: Path) -> Non
     assert ".capuchin.yml: valid." in said
 
 
-@pytest.mark.slow
 def test_a_valid_file_passes_and_others_are_not_looked_at(repository: Path) -> None:
     (repository / ".capuchin.yml").write_text("samples: 3\n")
     (repository / "other.yml").write_text("x: [\n")

@@ -79,7 +79,6 @@ def test_without_any_tree_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["evaluate", str(instances), "--trees", str(tmp_path / "nowhere")]) == 2
 
 
-@pytest.mark.slow
 def test_with_a_scout_all_three_ways_are_compared_and_its_speed_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,6 @@ async def made(
         yield await stack.enter_async_context(ModelFactory(settings).open(purpose)), meter
 
 
-@pytest.mark.slow
 async def test_a_list_of_solvers_is_asked_in_order_and_the_accounts_name_who_answered(
     tmp_path: Path,
 ) -> None:

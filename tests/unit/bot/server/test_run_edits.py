@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bot.server.run_edits import ALL_CHARACTERS, LEFT_OUT, MAX_EDITS, MAX_SCRIPTS, build_edit_table
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import Candidate, JudgedEdits, NoFix, Patch, TestScript, VoteTable
@@ -60,7 +58,6 @@ def test_a_test_runner_that_fails_with_1_did_not_break_off() -> None:
     assert table.reproduction.before.cell.words == "fails"
 
 
-@pytest.mark.slow
 def test_hidden_characters_show_and_a_huge_run_fits_the_page() -> None:
     many = MAX_EDITS + 5
     hidden = FIX.replace("def total", "def \u202etotal")

@@ -140,7 +140,6 @@ async def fill_queue(runs: Runs, count: int) -> list[RunId]:
     return [one.run_id for one in asked]
 
 
-@pytest.mark.slow
 async def test_a_look_at_all_runs_takes_one_command_for_many_of_them(
     runs: Runs, storage: Storage, redis: Redis
 ) -> None:

@@ -39,7 +39,6 @@ def log(log_format: str) -> list[str]:
     return done.stderr.splitlines()
 
 
-@pytest.mark.slow
 def test_debug_adds_our_records_and_not_those_of_libraries() -> None:
     code = """
 import logging
@@ -152,7 +151,6 @@ async def test_a_loop_that_goes_on_is_not_mentioned(caplog: pytest.LogCaptureFix
     assert caplog.messages == []
 
 
-@pytest.mark.slow
 def test_a_test_that_makes_the_loop_stand_still_fails(tmp_path: Path) -> None:
     (tmp_path / "test_stall.py").write_text(STALL)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p"]

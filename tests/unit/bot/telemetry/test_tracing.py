@@ -20,7 +20,6 @@ with tracing(Settings()):
 """
 
 
-@pytest.mark.slow
 def test_opentelemetry_is_not_loaded_without_an_endpoint() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -75,7 +75,6 @@ def test_a_long_name_is_read(tmp_path: Path) -> None:
     assert read_bundle(path).files["patch.diff"] == b"x" * 600
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
 def test_a_header_that_unpacks_without_end_is_refused_before_it_is_read(
     tmp_path: Path, kind: bytes

@@ -236,7 +236,6 @@ async def test_sha256_repositories_work_too(tmp_path: Path) -> None:
     assert "+y" in (await create_patch(codebase, {"a.py": b"y\n"})).diff
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "content", "sentence"),
     [
@@ -274,7 +273,6 @@ async def test_a_commit_of_empty_folders_is_refused_in_time(
         await Codebase.open(tmp_path, commit.decode().strip())
 
 
-@pytest.mark.slow
 async def test_ordinary_files_of_unusual_size_are_not_read_as_text(tmp_path: Path) -> None:
     """A few KB of git name gigabytes: one large blob under many ordinary names."""
     large = b"a = 1\n" * (MOST_TEXT // 6 + 1)

@@ -55,7 +55,7 @@ def wait(data: bytes) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("text", [b"stop", b"fill", pytest.param(b"loop", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("text", [b"stop", b"fill", b"loop"])
 def test_one_that_takes_too_much_has_no_answer_and_the_next_has(
     reader: IsolatedProcess, text: bytes
 ) -> None:
@@ -107,7 +107,6 @@ def test_it_is_one_process_without_our_environment(
     assert environment == ""
 
 
-@pytest.mark.slow
 def test_threads_take_turns(reader: IsolatedProcess) -> None:
     texts = [json.dumps([f"a = {n}\n" * 2_000, "a.py", None]).encode() for n in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -131,7 +130,6 @@ def test_a_fork_starts_a_process_of_its_own(reader: IsolatedProcess) -> None:
     assert json.loads(reader.call(ask, b"") or b"")[0] == before
 
 
-@pytest.mark.slow
 def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = lex(BOMB, "a.c")
@@ -141,7 +139,6 @@ def test_code_that_takes_gigabytes_to_parse_is_split_as_plain_text() -> None:
     assert outline_of("a.c", BOMB) == Outline()
 
 
-@pytest.mark.slow
 def test_an_edit_of_many_such_files_is_compared_as_text_and_by_its_text() -> None:
     def edit(word: str) -> str:
         return "".join(diff_of("x\n", BOMB + f"{word}{n}\n", f"src/{n}.c") for n in range(12))

@@ -150,7 +150,6 @@ async def frame() -> int:
         return 6000 - RelevanceReader(scout, ISSUE).room
 
 
-@pytest.mark.slow
 async def test_what_fits_the_scouts_window_by_its_own_count_is_read_whole(tmp_path: Path) -> None:
     text = "".join(f"def parse_header_{n}(line):\n    return line\n\n\n" for n in range(150))
     window = await frame() + (len(real_tokens(text)) + estimate_tokens(text)) // 2
@@ -223,7 +222,6 @@ async def test_a_later_run_of_the_same_issue_asks_nothing_again(tmp_path: Path) 
     assert {'"m1.py"' in asked.last_user_message for asked in server.requests[first:]} == {True}
 
 
-@pytest.mark.slow
 async def test_a_scout_that_dies_half_way_goes_on_where_it_was(tmp_path: Path) -> None:
     store = DirStore(tmp_path / "store")
     dead = {"when": ['"m2'], "status": 503}

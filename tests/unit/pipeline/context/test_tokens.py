@@ -32,7 +32,6 @@ OURS = [
 NOISE = random.Random(1)
 
 
-@pytest.mark.slow
 def test_the_estimate_is_above_a_real_count_and_not_far(tmp_path: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in OURS]
     real = [len(real_tokens(text)) for text in texts]
@@ -43,7 +42,6 @@ def test_the_estimate_is_above_a_real_count_and_not_far(tmp_path: Path) -> None:
     assert sum(guess) < 1.6 * sum(real)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -133,7 +131,6 @@ async def test_what_fits_by_the_servers_count_is_shown_whole(tmp_path: Path) -> 
             assert sum(file.tokens for file in context.files) <= budget
 
 
-@pytest.mark.slow
 async def test_a_run_counts_at_its_solvers_server(tmp_path: Path) -> None:
     store = DirStore(tmp_path)
     purpose = ModelContext(await Meter.open(store, 1), InFlightWork(), Options(), store)

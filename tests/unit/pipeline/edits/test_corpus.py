@@ -77,7 +77,6 @@ def test_the_corpus_has_more_than_three_hundred_edits_of_either_kind_a_hundred_a
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", WELL_FORMED, ids=lambda case: case.name)
 async def test_a_well_formed_edit_does_what_it_says_to_the_byte(
     case: Case, codebase: Codebase, tmp_path: Path

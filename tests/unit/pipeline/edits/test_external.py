@@ -188,7 +188,6 @@ async def test_a_branch_is_measured_by_its_paths(
     assert edit.diff == b""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [100_000_000, 700_000_000])
 async def test_a_binary_part_that_unpacks_without_end_is_refused(repo: Repo, size: int) -> None:
     packed = zlib.compressobj(9)

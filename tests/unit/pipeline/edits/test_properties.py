@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +45,6 @@ def times(lines: list[str], sought: list[str]) -> int:
     return sum(lines[at : at + len(sought)] == sought for at in spans)
 
 
-@pytest.mark.slow
 @quick
 @given(LINES, SOME, ENDING, st.booleans(), st.data())
 def test_lines_that_are_there_once_are_replaced_and_nothing_else(
@@ -110,7 +108,6 @@ def test_any_body_is_blocks_or_an_explanation(body: str) -> None:
             assert all(isinstance(block, Block) and block.path for block in blocks)
 
 
-@pytest.mark.slow
 @slow
 @given(st.lists(PIECE, max_size=14).map("".join))
 def test_every_patch_applies_to_the_base(body: str) -> None:

@@ -99,7 +99,6 @@ CASES: dict[str, tuple[bytes, str, str, bytes]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 async def test_the_replacement_changes_nothing_else(case: str, tmp_path: Path) -> None:
     before, search, replace, expected = CASES[case]

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.generation.editing import describe_near_tests
 from sandbox.frozen import replace
@@ -50,7 +48,6 @@ def test_what_was_not_run_is_said() -> None:
     )
 
 
-@pytest.mark.slow
 async def test_the_question_after_an_edit_says_what_the_near_tests_said(tmp_path: Path) -> None:
     shop = await open_shop(tmp_path)
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))

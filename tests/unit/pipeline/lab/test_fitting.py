@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # The tests import NumPy and SciPy: a process that only collects this file need not load them.
 
 
-@pytest.mark.slow
 def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> None:
     import numpy as np
 
@@ -47,7 +46,6 @@ def test_the_least_of_a_quadratic_by_signs_meets_the_optimality_conditions() -> 
         assert (held[~free] * slope[~free] >= -1e-6).all()
 
 
-@pytest.mark.slow
 def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     import numpy as np
 
@@ -65,7 +63,6 @@ def test_weights_keep_their_sign_and_the_others_are_found() -> None:
     assert loss(held)[1][0] == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.slow
 def test_a_fit_that_does_not_converge_is_refused() -> None:
     import numpy as np
 
@@ -78,7 +75,6 @@ def test_a_fit_that_does_not_converge_is_refused() -> None:
         minimise(endless, [1, 1])
 
 
-@pytest.mark.slow
 def test_without_scipy_the_command_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['scipy'] = None; import tests.benchmarks.fitting.fit_confidence"
@@ -136,7 +132,6 @@ def test_an_instance_counts_once_however_many_edits_it_has() -> None:
     assert seen.breaks.if_wrong == pytest.approx(1 / 3, abs=1e-3)
 
 
-@pytest.mark.slow
 def test_few_instances_change_nothing_and_more_leave_the_assumed_rates_by_and_by() -> None:
     for repos, instances in ((1, 300), (4, 4)):
         fitted = fit.fit(drawn(repos, instances, breaks=0.9, passes=0.1))

@@ -82,7 +82,6 @@ async def grade(folder: Path, diff: str, **fields: object) -> InstanceGrade:
     )
 
 
-@pytest.mark.slow
 async def test_the_reference_resolves_and_others_do_not(tmp_path: Path) -> None:
     right = await grade(tmp_path / "right", GOLD)
     assert (right.resolved, right.cannot_tell, right.fixed, right.kept) == (True, "", 1, 1)
@@ -96,7 +95,6 @@ async def test_the_reference_resolves_and_others_do_not(tmp_path: Path) -> None:
     assert torn.note.startswith("The edit does not apply")
 
 
-@pytest.mark.slow
 async def test_an_environment_that_cannot_tell_says_why(tmp_path: Path) -> None:
     useless = GOLD.replace("len(prices)", "8")
     one = await grade(tmp_path / "one", useless, patch=useless)

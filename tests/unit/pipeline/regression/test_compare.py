@@ -80,7 +80,6 @@ def test_a_command_of_which_no_test_can_be_told_is_judged_by_the_time_it_takes()
     assert keep_measured(("make test",), base, cut_run(seconds=95)) == ("make test",)
 
 
-@pytest.mark.slow
 async def test_the_test_that_ran_when_the_time_was_over_is_not_broken_and_starts_no_rerun(
     tmp_path: Path,
 ) -> None:
@@ -115,7 +114,6 @@ def test_that_takes_long():
 NEW_TEST = "    def test_new(self):\n        assert self.wanted == 1\n\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ["tests/test_till.py", "tests/unittest_till.py"])
 async def test_the_tests_that_an_edit_brings_run_also_where_time_ended_the_others(
     tmp_path: Path, path: str

@@ -345,7 +345,6 @@ BOMBS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", BOMBS)
 async def test_what_a_test_sends_never_holds_up_the_event_loop(case: str) -> None:
     execution = Execution(exit_code=1, output=BOMBS[case], seconds=1)
@@ -394,7 +393,6 @@ def test_records_that_unpack_to_more_than_can_be_kept_are_refused(
         parse(names)
 
 
-@pytest.mark.slow
 async def test_records_that_cost_too_much_tell_no_test_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

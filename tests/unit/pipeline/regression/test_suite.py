@@ -70,7 +70,6 @@ def test_how_far_a_run_is_says_whether_its_tests_are_chosen_ones() -> None:
     assert (said.counted, "1 test " in said.text) == (None, True)
 
 
-@pytest.mark.slow
 async def test_broken_tests_are_named_and_nothing_is_run_twice(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     assert await find_broken(suite_of(shop), BREAKING) == ("tests/test_till.py::test_count",)
@@ -141,7 +140,6 @@ FORGERIES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", FORGERIES)
 async def test_an_edit_that_forges_what_is_recorded_breaks_the_control(
     tmp_path: Path, case: str
@@ -177,7 +175,6 @@ HIDING = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", HIDING)
 async def test_a_test_that_an_edit_hides_counts_as_broken(tmp_path: Path, case: str) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
@@ -207,7 +204,6 @@ os.kill(os.getppid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.slow
 async def test_an_edit_that_prints_results_and_ends_the_wrapper_is_not_believed(
     tmp_path: Path,
 ) -> None:
@@ -239,7 +235,6 @@ def test_failing():
 """
 
 
-@pytest.mark.slow
 async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
     tmp_path: Path,
 ) -> None:
@@ -253,7 +248,6 @@ async def test_odd_names_are_kept_apart_and_printed_results_are_not_believed(
     assert report.before.failed == ("tests/test_odd.py::test_failing",)
 
 
-@pytest.mark.slow
 async def test_a_suite_that_crashes_half_way_with_an_edit_breaks_what_it_did_not_reach(
     tmp_path: Path,
 ) -> None:
@@ -271,7 +265,6 @@ async def test_a_suite_that_crashes_half_way_with_an_edit_breaks_what_it_did_not
 CRASHING = "import os\n\ndef test_first():\n    pass\n\ndef test_crash():\n    os._exit(3)\n"
 
 
-@pytest.mark.slow
 async def test_a_suite_that_never_ends_well_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
     tests = {
         "tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)"),
@@ -288,7 +281,6 @@ async def test_a_suite_that_never_ends_well_is_used_as_far_as_it_goes(tmp_path: 
     assert report.broken == ("tests/test_till.py::test_count",)
 
 
-@pytest.mark.slow
 async def test_a_file_that_can_no_longer_be_collected_breaks_its_own_tests_only(
     tmp_path: Path,
 ) -> None:
@@ -354,7 +346,6 @@ class CountTest(unittest.TestCase):
 """
 
 
-@pytest.mark.slow
 async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     extra = {"tests/__init__.py": "", "pyproject.toml": ""}
     shop = await opened(tmp_path, {"tests/test_case.py": CASE}, **extra)
@@ -375,7 +366,6 @@ async def test_unittest_is_distinguished(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 async def test_toxs_own_command_is_tried_and_left_when_it_cannot_run(tmp_path: Path) -> None:
     tox = "[testenv]\ncommands = pytest --no-such-option\n    pytest -q tests\n"
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT}, **{"tox.ini": tox})
@@ -391,7 +381,6 @@ async def test_a_command_in_another_language_counts_by_its_exit_code(tmp_path: P
     assert (await compared(shop, HARMLESS, *command)).broken == ()
 
 
-@pytest.mark.slow
 async def test_a_script_that_runs_pytest_is_distinguished_by_its_junit_file(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))"
@@ -401,7 +390,6 @@ async def test_a_script_that_runs_pytest_is_distinguished_by_its_junit_file(tmp_
     assert report.broken == ("tests.test_till::test_count",)
 
 
-@pytest.mark.slow
 async def test_tests_that_run_side_by_side_are_distinguished(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
     (command,) = await find_commands(shop.codebase, (*PYTEST, "-p", "xdist", "-n", "2"))
@@ -418,7 +406,6 @@ async def test_tests_that_run_side_by_side_are_distinguished(tmp_path: Path) -> 
     assert (await runner.run("", one)).suite.passed == one.tests
 
 
-@pytest.mark.slow
 async def test_a_test_that_does_not_keep_to_its_outcome_is_flaky_not_broken(
     tmp_path: Path,
 ) -> None:
@@ -453,7 +440,6 @@ class LateClock(RunClock):
         return 0.1 if late else 1000.0
 
 
-@pytest.mark.slow
 async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_path: Path) -> None:
     log = tmp_path / "log"
     once = (
@@ -468,7 +454,6 @@ async def test_few_tests_are_checked_again_where_there_is_no_time_for_all(tmp_pa
     assert await find_broken(suite, HARMLESS) == ()
 
 
-@pytest.mark.slow
 async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_old.py": "def test_old():\n    pass\n"}
     shop = await opened(tmp_path, tests)
@@ -482,7 +467,6 @@ async def test_tests_that_the_edit_removes_are_not_broken(tmp_path: Path) -> Non
 SLOW = "import time\n\n\ndef test_slow():\n"
 
 
-@pytest.mark.slow
 async def test_of_a_long_suite_the_tests_that_matter_are_run(tmp_path: Path) -> None:
     tests = {"tests/test_slow.py": SLOW + "    time.sleep(600)\n", "tests/test_a.py": COUNT}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=8)
@@ -499,7 +483,6 @@ async def opened_with_long(folder: Path, far: str) -> Shop:
     return await opened(folder, tests)
 
 
-@pytest.mark.slow
 async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_path: Path) -> None:
     shop = await opened_with_long(tmp_path, "def test_quick():\n    pass\n")
     report = await suite_of(shop, *PYTEST, seconds=6, near=20).compare(HARMLESS)
@@ -514,7 +497,6 @@ async def test_tests_near_an_edit_that_ran_before_count_beside_the_others(tmp_pa
     assert report.chosen == "those in the test file nearest to the edit, and then the others"
 
 
-@pytest.mark.slow
 async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counted(
     tmp_path: Path,
 ) -> None:
@@ -529,7 +511,6 @@ async def test_tests_that_fail_without_an_edit_and_do_not_run_with_it_are_counte
     assert joined.failing == report.failing
 
 
-@pytest.mark.slow
 async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) -> None:
     tests = {"tests/test_a.py": CRASHING.replace("os._exit(3)", "os.kill(os.getpid(), 9)")}
     tests |= {"tests/test_far.py": "def test_far():\n    pass\n", "tests/test_till.py": COUNT}
@@ -541,7 +522,6 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     assert files == [("tests/test_a.py", "tests/test_till.py")]
 
 
-@pytest.mark.slow
 async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": f"{COUNT}\n\ndef test_kept():\n    assert False\n"}
     tests |= {"tests/test_old.py": "def test_old():\n    assert False\n"}
@@ -554,7 +534,6 @@ async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_pat
     assert report.before.failed == report.after.failed == ("tests/test_till.py::test_kept",)
 
 
-@pytest.mark.slow
 async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, "tests/test_z.py": "def test_z():\n    pass\n"}
     suite = suite_of(await opened(tmp_path, tests), *PYTEST, seconds=6)
@@ -564,7 +543,6 @@ async def test_an_edit_that_hangs_breaks_the_test_that_hung_and_no_other(tmp_pat
     assert "in time" in report.chosen
 
 
-@pytest.mark.slow
 async def test_a_command_without_parts_that_never_ends_gives_no_result(tmp_path: Path) -> None:
     talk = "import sys, time\nprint('test_a (x.Y) ... ok', flush=True)\ntime.sleep(600)\n"
     suite = suite_of(
@@ -581,7 +559,6 @@ def test_what_runs_beside_the_tests_is_written_for_old_pythons() -> None:
             ast.parse(file.read_text(), feature_version=(3, 7))
 
 
-@pytest.mark.slow
 async def test_another_issue_on_the_same_commit_does_not_repeat_the_tests_without_an_edit(
     tmp_path: Path,
 ) -> None:
@@ -623,7 +600,6 @@ def test_widget():
 """
 
 
-@pytest.mark.slow
 async def test_a_repositorys_own_plugins_and_options_stay(tmp_path: Path) -> None:
     """Only `-x` and `--lf` are overridden, by their names."""
     helper = "import pytest\n\n@pytest.fixture\ndef helped():\n    return 1\n"
@@ -667,7 +643,6 @@ class T(unittest.TestCase):
 """
 
 
-@pytest.mark.slow
 async def test_a_script_that_takes_labels_is_asked_for_files_and_distinguished(
     tmp_path: Path,
 ) -> None:
@@ -693,7 +668,6 @@ FAR = (
 )
 
 
-@pytest.mark.slow
 async def test_of_a_suite_that_takes_too_long_the_tests_near_the_edit_run(tmp_path: Path) -> None:
     tests = {"tests/test_till.py": COUNT, **{f"tests/test_far{n}.py": FAR for n in range(9)}}
     shop = await opened(tmp_path, tests)
@@ -737,7 +711,6 @@ ADDED = """\
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("diff", "runs"), [(HARMLESS, 1), (f"{HARMLESS}{ADDED}", 2)])
 async def test_where_the_near_tests_are_all_tests_they_run_with_an_edit_once(
     tmp_path: Path, diff: str, runs: int
@@ -751,7 +724,6 @@ async def test_where_the_near_tests_are_all_tests_they_run_with_an_edit_once(
     assert [diffs for _, diffs in shop.sandbox.runs].count((diff,)) == runs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("testpaths", ["[pytest]\ntestpaths = tests\n", "[pytest]\n"])
 async def test_an_example_that_cannot_start_hides_no_near_test(
     tmp_path: Path, testpaths: str
@@ -781,7 +753,6 @@ def test_second():
 """
 
 
-@pytest.mark.slow
 async def test_a_run_that_the_time_cuts_short_keeps_its_results_to_itself(tmp_path: Path) -> None:
     tests = {"tests/test_slow.py": ENDLESS_TESTS, "tests/test_till.py": COUNT}
     shop = await opened(tmp_path, tests)

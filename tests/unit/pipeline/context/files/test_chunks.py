@@ -78,7 +78,6 @@ def test_pieces_fit_overlap_and_say_where_they_are() -> None:
     assert all(one.last >= other.first for one, other in pairwise(parts))
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.text(st.characters(codec="utf-8"), max_size=120), max_size=60).map("\n".join),

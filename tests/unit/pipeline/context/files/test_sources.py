@@ -250,7 +250,6 @@ async def test_a_shelf_that_has_grown_beyond_measure_is_made_anew(tmp_path: Path
     assert place.stat().st_size < 1_000_000
 
 
-@pytest.mark.slow
 async def test_a_file_of_fifty_megabytes_is_named_and_not_read(tmp_path: Path) -> None:
     large = b"value = 1\n" * 5_000_000
     codebase = await make_codebase(tmp_path / "r.git", {"a.py": "x = 1\n", "huge.py": large})
@@ -258,7 +257,6 @@ async def test_a_file_of_fifty_megabytes_is_named_and_not_read(tmp_path: Path) -
     assert (names(sources), reasons(sources)) == (["a.py"], {"huge.py": "too large"})
 
 
-@pytest.mark.slow
 async def test_two_hundred_thousand_files_are_listed(tmp_path: Path) -> None:
     paths = (f"p{n // 1000}/file_{n}.py" for n in range(200_000))
     codebase = await stream_repository(tmp_path / "r.git", paths, b"x = 1\n")

@@ -65,7 +65,6 @@ def test_a_development_container_says_it_too() -> None:
     assert found.needs.requirements == ("pytest-asyncio",)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -70,7 +70,6 @@ def test_a_package_that_is_linked_to_the_checkout_is_fine(python: Path) -> None:
     assert read_error(python) == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "seconds", "wall_factor", "error"),
     [

@@ -141,7 +141,6 @@ class BadGateway(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.slow
 def test_an_index_out_of_reach_is_not_said_to_lack_uv(tmp_path: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), BadGateway)
     threading.Thread(target=server.serve_forever, daemon=True).start()

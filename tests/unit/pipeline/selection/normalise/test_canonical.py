@@ -286,7 +286,6 @@ def test_a_base_that_does_not_fit_leaves_the_diff_alone() -> None:
     assert normalise(diff, base=no_file).key == normalise(diff).key
 
 
-@pytest.mark.slow
 def test_time_grows_with_the_lines_and_not_with_their_square() -> None:
     def measure(lines: int) -> float:
         best = 60.0

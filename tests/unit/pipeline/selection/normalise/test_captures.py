@@ -46,7 +46,6 @@ def test_the_first_column_of_a_line_is_that_of_the_outermost_node_on_it() -> Non
     assert [one.column for one in bound] == [2, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("unit", SHAPES)
 def test_time_grows_with_the_code_and_not_with_its_square(unit: str) -> None:
     """tree-sitter's queries took 16 times as long for four times as many operators."""

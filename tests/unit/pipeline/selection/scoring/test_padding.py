@@ -114,7 +114,6 @@ def test_an_edit_with_something_useless_is_never_better_than_without(
         assert lead <= 1e-9
 
 
-@pytest.mark.slow
 def test_a_needless_file_of_50_000_lines_makes_nothing_better() -> None:
     padding = useless(50_000)
     for name in ("all but one equal", "the smallest of large ones"):
@@ -139,7 +138,6 @@ def test_many_left_scripts_speak_for_an_edit_no_more_than_one() -> None:
             assert lead <= 1e-9
 
 
-@pytest.mark.slow
 def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
     from tests.benchmarks.fitting.fit_confidence import (
         weight_sign,  # loads SciPy: not while collecting

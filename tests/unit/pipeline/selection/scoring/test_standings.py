@@ -222,7 +222,6 @@ def test_every_way_orders_whatever_comes(
     assert all(0 <= found.confidence(c) <= 1 for c in range(len(diffs)))
 
 
-@pytest.mark.slow
 def test_odd_diffs_stand_beside_plain_ones() -> None:
     crlf = ONE.replace("\n", "\r\n")
     mode = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
