@@ -99,7 +99,8 @@ async def test_of_more_than_it_reads_it_asks_for_its_own_and_says_so(
     monkeypatch.setattr(pulls, "LISTED_PAGES", 1)
     monkeypatch.setattr(repository, "HISTORY_PAGES", 1)
     said = await stats(bot, issue)
-    assert [line[2:4] for line in said.splitlines() if line.startswith("- ")][-1] == "1 "
+    listed = [line[2:4] for line in said.splitlines() if line.startswith("- ")]
+    assert listed[-3:] == ["1 ", "0 ", "0 "], "merged, closed, open"
     assert len(said.split("\n\n")) > 4, "it names what it did not look at"
 
 
