@@ -1,19 +1,27 @@
+"""The probability that a choice is right, and its correction."""
+
 from __future__ import annotations
 
 import math
 
+import pytest
+
 from pipeline.lab.scoring import calibration_error
 from pipeline.selection.scoring.canonical import CanonicalEdit, normalise
 from pipeline.selection.scoring.confidence import (
+    MIN_OUTCOMES,
     Weights,
     choose,
     confidence,
+    fit_recalibration,
     load_shipped_model,
     probability_features,
     ranking,
+    undo_recalibration,
     weights_for,
 )
 from pipeline.selection.scoring.features import compute_text_evidence
+from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 
 BASE = "def f(a):\n    return a\n"
@@ -79,3 +87,25 @@ def test_every_weight_belongs_to_evidence_that_there_is() -> None:
         for weights in (fit.whole, *fit.without.values()):
             assert set(weights.rank) <= set(evidence.rows[0])
             assert set(weights.probability) <= set(probability_features(evidence, [0.0, 0.0]))
+
+
+def test_it_needs_enough_outcomes_and_moves_towards_them_but_not_all_the_way() -> None:
+    wrong = [(0.8, 0.0)] * 20 + [(0.8, 1.0)] * 10
+    assert fit_recalibration(wrong[: MIN_OUTCOMES - 1]) is None
+    found = fit_recalibration(wrong)
+    assert found is not None
+    assert found.outcomes == MIN_OUTCOMES
+    corrected = undo_recalibration(0.8, replace(found, shift=-found.shift))
+    assert 1 / 3 < corrected < 0.5, "a third was right; the prior holds back a little"
+    assert undo_recalibration(corrected, found) == pytest.approx(0.8)
+
+
+def test_what_fits_already_is_hardly_changed_and_extremes_stay_finite() -> None:
+    fitting = [(0.75, 1.0)] * 30 + [(0.75, 0.0)] * 10
+    found = fit_recalibration(fitting)
+    assert found is not None
+    assert abs(found.shift) < 0.01
+    for outcome in (0.0, 1.0):
+        extreme = fit_recalibration([(1 - outcome, outcome)] * 100)
+        assert extreme is not None
+        assert abs(extreme.shift) <= 4

@@ -1,4 +1,4 @@
-"""Bundles from anywhere: what is no bundle, or a damaged one, is told in a sentence."""
+"""Bundles are read safely."""
 
 from __future__ import annotations
 

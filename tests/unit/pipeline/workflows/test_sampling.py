@@ -1,3 +1,5 @@
+"""When no more samples are drawn."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What a source can add at will never speaks for its edit."""
+"""What the text of an edit says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ from pipeline.selection.scoring.confidence import (
     ranking,
     weights_for,
 )
-from pipeline.selection.scoring.features import compute_text_evidence
+from pipeline.selection.scoring.features import (
+    Cluster,
+    best,
+    clusters,
+    compute_text_evidence,
+    edit_profile,
+    means,
+    measure_extent,
+    medoid,
+    similarities,
+)
 from tests.support.data.diffs import diff_of
 
 ISSUE = "total() in till.py subtracts prices instead of adding them: TypeError is raised for None"
@@ -146,3 +156,97 @@ def test_no_shipped_weight_rewards_what_can_be_added_at_will() -> None:
     for weights in list_fits():
         for name, weight in (*weights.rank.items(), *weights.probability.items()):
             assert weight * weight_sign(name) >= 0, name
+
+
+CODE = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a\n+b\n"
+TEST = "--- a/tests/test_shop.py\n+++ b/tests/test_shop.py\n@@ -1 +1,2 @@\n a\n+assert b\n"
+NEWS = "--- a/CHANGES.rst\n+++ b/CHANGES.rst\n@@ -1 +1,2 @@\n a\n+b\n"
+NO_TEST = "--- a/tests/test_shop.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+
+
+def test_a_test_and_a_changelog_entry_count_for_more_than_a_test() -> None:
+    found = [measure_extent(CODE + more).companions for more in ("", TEST, NEWS, TEST + NEWS)]
+    assert found == [set(), {"tests"}, {"the changelog"}, {"tests", "the changelog"}]
+
+
+def test_documentation_beside_a_changelog_entry_counts_for_more_than_the_entry() -> None:
+    """Of two edits of equal code, the one that also mended the documentation lost."""
+    page = NEWS.replace("CHANGES.rst", "docs/usage.rst")
+    assert measure_extent(CODE + NEWS + page).companions == {"the changelog", "documentation"}
+    entry = NEWS.replace("CHANGES.rst", "doc/whatsnew/2.10.rst")
+    assert measure_extent(CODE + NEWS + entry).companions == {"the changelog"}
+
+
+def test_a_file_beside_the_tests_in_which_nothing_is_checked_is_no_test() -> None:
+    """Seen with pylint's issue 4604: lines of a data file shifted what a test expects."""
+    data = TEST.replace("test_shop.py", "functional/shop.py").replace("assert b", "import b")
+    assert measure_extent(CODE + data).companions == set()
+
+
+def test_an_edit_that_deletes_a_test_brings_nothing() -> None:
+    assert measure_extent(CODE + NO_TEST + NEWS).companions == set()
+
+
+SHORT = "def f(a):\n    return a\n"
+
+
+def form_of_line(line: str) -> CanonicalEdit:
+    return normalise(diff_of(SHORT, SHORT.replace("return a", line)))
+
+
+def test_equal_edits_are_one_candidate_with_more_support() -> None:
+    keys = [
+        form_of_line(text).key for text in ("return a + 1", "return 2", "return a+1  # one more")
+    ]
+    found = clusters(keys)
+    assert found == [Cluster((0, 2)), Cluster((1,))]
+    assert [cluster.support for cluster in found] == [2, 1]
+    assert clusters([]) == []
+
+
+def test_similarity_is_one_with_itself_and_nothing_with_what_shares_nothing() -> None:
+    one, other = form_of_line("return a + 1"), normalise(diff_of("x = 1\n", "x = 2\n", "b.js"))
+    matrix = similarities([edit_profile(f).tokens for f in (one, other, one)])
+    assert matrix == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+    assert means(matrix) == [0.5, 0, 0.5]
+    assert similarities([frozenset(), frozenset()]) == [[1, 0], [0, 1]]
+    assert similarities([]) == means([]) == []
+
+
+def test_similarity_counts_elements_that_are_repeated() -> None:
+    bags = [frozenset({1, 2, 3}), frozenset({2, 3, 4}), frozenset({3, 9})]
+    assert similarities(bags)[0] == [1, pytest.approx(2 / 4), pytest.approx(1 / 4)]
+
+
+def test_the_medoid_is_most_like_all_others() -> None:
+    forms = [
+        form_of_line(f"return g({inside})")
+        for inside in ("a, 1", "a, 1, 2", "b * 7 / c", "a, 1, 3")
+    ]
+    assert medoid(forms) == [0]
+    assert medoid([forms[2]]) == [0]
+    assert medoid([]) == []
+
+
+def test_the_best_are_all_that_score_highest() -> None:
+    assert best([0, 1, 2], [1.0, 3.0, 3.0]) == [1, 2]
+    assert best([0, 2], [1.0, 9.0, 1.0]) == [0, 2]
+
+
+def test_evidence_counts_support_agreement_and_records() -> None:
+    forms = [form_of_line("return a + 1"), form_of_line("return a+1"), form_of_line("return 2")]
+    evidence = compute_text_evidence(forms, "f should return 2", record=[0.5, 1.0, -3.0])
+    shares = [row["share"] for row in evidence.rows]
+    assert shares == [0.5, 0.5, 0]
+    assert [row["alone"] for row in evidence.rows] == [0, 0, 1]
+    assert [row["record_best"] for row in evidence.rows] == [1, 1, -3]
+    assert evidence.rows[0]["record_share"] == 1
+    assert evidence.agreement["distinct"] == pytest.approx(2 / 3)
+    assert evidence.agreement["places_agreement"] == 1
+
+
+def test_edits_that_are_all_equal_agree_wholly_and_none_at_all_is_no_evidence() -> None:
+    same = compute_text_evidence([form_of_line("return 2")] * 3)
+    assert same.agreement["entropy"] == 0
+    assert same.agreement["tokens_agreement"] == 1
+    assert compute_text_evidence([]).rows == ()

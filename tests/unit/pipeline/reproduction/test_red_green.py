@@ -1,11 +1,11 @@
-"""The command that a pull request advises is one that a maintainer would type."""
+"""The runners of a reproduction test, and the command that a person types."""
 
 from __future__ import annotations
 
 import pytest
 
 from pipeline.data.types import Reproduction, Rung
-from pipeline.reproduction.red_green import QUIET, advise_command, show_command
+from pipeline.reproduction.red_green import QUIET, FileRunner, advise_command, show_command
 from sandbox.frozen import replace
 from sandbox.program import Execution
 
@@ -78,3 +78,23 @@ def test_a_script_and_another_runner_are_as_they_ran() -> None:
     assert advise_command(build_test(ADDED, "python", PATH, rung="script file")) == f"python {PATH}"
     labels = ("python", "runtests.py", "--parallel", "1", "till.tests")
     assert advise_command(build_test(ADDED, *labels)) == "python runtests.py till.tests"
+
+
+UNITTEST_RUNNER = FileRunner(kind="unittest", argv=("python", "-m", "unittest"))
+MANY = "9" * 5_000
+"""More digits than Python converts to a number."""
+
+
+@pytest.mark.parametrize(
+    ("output", "passed"),
+    [
+        ("Ran 2 tests in 0.1s\n\nOK", True),
+        ("Ran 2 tests in 0.1s\n\nOK (skipped=1)", True),
+        ("Ran 2 tests in 0.1s\n\nOK (skipped=2)", False),
+        ("Ran 0 tests in 0.1s\n\nOK", False),
+        (f"Ran {MANY} tests in 0.1s\n\nOK", False),
+        (f"Ran 2 tests in 0.1s\n\nOK (skipped={MANY})", True),
+    ],
+)
+def test_a_test_that_passed_is_counted_without_those_skipped(output: str, passed: bool) -> None:
+    assert UNITTEST_RUNNER.has_passing_test(output) is passed

@@ -1,4 +1,4 @@
-"""Messages of programs without a network, as they print them, and what is made of them."""
+"""Sentences for the maintainer."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The letters of the edits."""
+
 from __future__ import annotations
 
 from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
