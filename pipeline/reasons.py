@@ -18,46 +18,46 @@ from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.run_errors import BudgetSpent, Ceiling, TimeSpent
 from sandbox.frozen import Frozen
 
-NO_PYTHON = "There is no Python file in this repository, and the tests I write are in Python."
-NO_CONTEXT = "No source file that I can read has anything to do with the issue."
-NO_SCRIPT = "The model never gave a script that could be run."
-PLAIN_TEST = "So the edit was chosen by what had been done by then, and no model wrote its test."
-NOT_DESCRIBED = "The budget was spent before the model described this."
+NO_PYTHON = "This repository has no Python file, and the tests I write are in Python."
+NO_CONTEXT = "I found no source file related to the issue."
+NO_SCRIPT = "The model wrote no script that could be run."
+PLAIN_TEST = "I chose the edit by the results so far, and no model wrote its test."
+NOT_DESCRIBED = "The budget ran out before the model described this."
 UNPROVEN = "No test that can be committed shows the issue and the fix; the script below does."
 NO_WORDS = "The run ended before a model described this."
 OWN_TESTS_FAIL = (
-    "Tests that the edit adds to {path} fail with it. Mend or remove them before you merge."
+    "Some tests that the edit adds to {path} fail with it. Fix or remove them before you merge."
 )
-OTHER_SUITE = "They were not run with this edit, or not to the end."
-NO_TIME = "The time for one run was over before this repository's tests could be run."
-NO_PLACE = "The settings of this repository (never_touch) allow no place for a new test file."
-NO_EDIT = "A script that reproduces the issue was run, but no edit came in a form that applies."
+OTHER_SUITE = "They were not run with this edit, or did not finish."
+NO_TIME = "The time limit for one run was reached before this repository's tests could run."
+NO_PLACE = "The repository's never_touch setting leaves no place for a new test file."
+NO_EDIT = "A script reproduces the issue, but the model sent no edit that applies."
 
 _CEILINGS: dict[Ceiling, str] = {
-    "run": "The ceiling for one run",
-    "repository": "Today's ceiling for this repository (it begins anew at 00:00 UTC)",
-    "installation": "The operator's ceiling for today (it begins anew at 00:00 UTC)",
+    "run": "The limit for one run",
+    "repository": "Today's limit for this repository (reset at 00:00 UTC)",
+    "installation": "The operator's limit for today (reset at 00:00 UTC)",
 }
 
 
 def budget_sentence(spent: BudgetSpent) -> str:
     if isinstance(spent, TimeSpent):
         return str(spent)
-    return f"{_CEILINGS[spent.of]} is reached: {spent}"
+    return f"{_CEILINGS[spent.of]} was reached: {spent}"
 
 
 def explain_spent(spent: BudgetSpent) -> NoFix:
-    """The honest no of a run that reached a ceiling with no edit in hand."""
+    """The result of a run that reached a ceiling without an edit."""
     return NoFix(reason=reason_of(spent.of), details=(budget_sentence(spent),))
 
 
 def reason_of(ceiling: Ceiling | None) -> NoFixReason:
-    """What a run lacked that reached `ceiling`."""
+    """Why a run that reached `ceiling` proposes nothing."""
     return "out of time" if ceiling == "time" else "out of budget"
 
 
 def count_near(report: SuiteReport) -> str:
-    """What a comparison of the tests near an edit counts, in sentences."""
+    """The counts of a comparison of the tests near an edit, as sentences."""
     count, broken = len(report.before.passed), len(report.broken)
     mended = len(set(report.before.failed) & set(report.after.passed))
     verb = agree(count, "passes", "pass")
@@ -89,7 +89,7 @@ def describe_failing(report: SuiteReport, change: str) -> str:
 
 
 def describe_cut(report: SuiteReport) -> str:
-    """That a time limit ended a run of the tests, and how far it came; empty if none did."""
+    """Which runs of the tests a time limit ended, and how far they got; empty if none."""
     before, after = report.before.cut, report.after.cut
     # Without an edit, all tests run where they are counted.
     first = "test" if report.whole else "selected test"
@@ -104,7 +104,7 @@ def describe_cut(report: SuiteReport) -> str:
         return f"A time limit ended the run with the edit: {counts}."
     if before:
         whole = f"the {before.selected:,} {first}s" if before.selected else f"all {first}s"
-        return f"There was no time for the rest of {whole}."
+        return f"There was no time to run the rest of {whole}."
     return ""
 
 
@@ -119,7 +119,6 @@ def _count_skipped(cut: CutShort) -> str:
 
 
 MOST_HOSTS: Final = 10
-"""Hosts that are kept."""
 
 _NAME = r"([A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?)\.?(?![A-Za-z0-9_.-])"
 _HOST = rf"(?:{_NAME}|\[?([0-9A-Fa-f:.]{{3,45}})\]?)"

@@ -13,13 +13,8 @@ class BudgetSpent(Exception):
     """A ceiling is reached; no further model call may be made."""
 
     def __init__(self, spent: float, ceiling: float, of: Ceiling = "run") -> None:
-        super().__init__(f"${spent:.2f} of ${ceiling:.2f} are spent.")
-        self.spent = spent
-        """US dollars at list prices."""
-        self.ceiling = ceiling
-        """US dollars."""
+        super().__init__(f"${spent:.2f} of ${ceiling:.2f} is spent.")
         self.of: Ceiling = of
-        """Whose ceiling it is."""
 
 
 class TimeSpent(BudgetSpent):
@@ -28,11 +23,10 @@ class TimeSpent(BudgetSpent):
     def __init__(self, minutes: float, stage: str) -> None:
         super().__init__(0.0, 0.0, "time")
         self.minutes = minutes
-        """Of the whole run."""
         self.stage = stage
 
     def __str__(self) -> str:
-        return f"Of the {self.minutes:g} minutes for one run, the part for this step is over."
+        return f"The time for this step, a part of the run's {self.minutes:g} minutes, is over."
 
 
 class UnreadableRecord(Exception):

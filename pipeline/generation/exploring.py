@@ -97,7 +97,7 @@ def elide(messages: Sequence[Message], *, opening: int, most: int) -> list[Messa
 
 
 MOST_FILES = 20
-_NAMED_TESTS_MOST_NAMED = 30
+_MOST_FAILED = 30
 
 
 class NamedTestRun(NamedTuple):
@@ -158,7 +158,7 @@ class NamedTests:
             summary += "."
             if found.problem:
                 summary = f"{summary} {found.problem}"
-            return NamedTestRun(summary, tuple(failed[:_NAMED_TESTS_MOST_NAMED]), suite.execution)
+            return NamedTestRun(summary, tuple(failed[:_MOST_FAILED]), suite.execution)
         return None
 
 

@@ -46,9 +46,7 @@ _PER_CENT = re.compile(r"(\d{1,3})(?: ?%| ?/ ?100)?")
 _CONCURRENCY = 4
 _LEFT_OUT = "The process reward model was left out, so the search was not guided"
 NOT_SCORED = f"{_LEFT_OUT}: the budget was spent."
-_IN_WORDS = (
-    "The process reward model gave no log-probabilities of + and -: the scores that it wrote count."
-)
+_IN_WORDS = "The process reward model gave no log-probabilities, so its written scores were used."
 
 
 class StepScore(Frozen):

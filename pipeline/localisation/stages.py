@@ -36,6 +36,7 @@ TURNS = 12
 SHARE = 0.25
 """The share of a run's money that all machines of the search together may use."""
 _LONGEST_COMMAND = 50_000
+_LONGEST_WHY = 400
 _OPENING = 2
 """Messages before the first reply: the context, which all share, and the task."""
 _LAST_TURNS = 4
@@ -137,7 +138,6 @@ class ReadingMachine(Machine[ReadingState]):
 
 MOST_FILES = 10
 """The paper trains on edits of one to five files (section 3.1)."""
-_UNDERSTANDING_LONGEST_WHY = 400
 
 
 class UnderstandingMachine(ReadingMachine):
@@ -169,7 +169,7 @@ def parse_files(body: str, codebase: Codebase) -> tuple[SuspectFile, ...] | Malf
         file = codebase.files.get(path)
         if file is None or not file.regular:
             return Malformed(f"There is no file {path[:200]!r}. Name paths from the root.")
-        found.setdefault(path, SuspectFile(path=path, why=why.strip()[:_UNDERSTANDING_LONGEST_WHY]))
+        found.setdefault(path, SuspectFile(path=path, why=why.strip()[:_LONGEST_WHY]))
     if not 0 < len(found) <= MOST_FILES:
         return Malformed(f"Name 1 to {MOST_FILES} files, one a line.")
     return tuple(found.values())
@@ -182,7 +182,6 @@ def clean_line(line: str) -> str:
 
 MOST_PLACES = 20
 LONGEST_CODE = 4_000
-_LONGEST_WHY = 400
 _LARGEST = 1_000_000
 """Characters of a file whose definitions are looked for."""
 _LINE: Final = re.compile(r"`?([^:`]+)`?:(\d{1,7})(?:-(\d{1,7}))?`?(?::\s*(.*))?")

@@ -125,9 +125,7 @@ async def use_wrapped_script(
         if command is None:
             continue
         text = main_language(resources.codebase.files).wrap_script(script, runner.style, title)
-        diff = (
-            await create_patch(resources.codebase, {path: text.encode("utf-8", "replace")})
-        ).diff
+        diff = await _create_diff(path, text, resources)
         runs = await run_red_green(
             resources.sandbox, command, test=diff, edit=patch.diff,
             seconds=resources.options.execution_seconds,
@@ -146,9 +144,7 @@ async def use_script_file(
     problem = "There is no place for it."
     for path in paths:
         text = script.text
-        diff = (
-            await create_patch(resources.codebase, {path: text.encode("utf-8", "replace")})
-        ).diff
+        diff = await _create_diff(path, text, resources)
         command = ("python", path)
         runs = await run_red_green(
             resources.sandbox, command, test=diff, edit=patch.diff,

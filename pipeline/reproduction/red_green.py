@@ -222,7 +222,7 @@ def _normalise(output: str) -> str:
     return _VARYING.sub("", output).strip()
 
 
-_ADVISED_RAN = re.compile(r"^(test\w*) \(([\w.]+)\)", re.MULTILINE)
+_UNITTEST_LINE = re.compile(r"^(test\w*) \(([\w.]+)\)", re.MULTILINE)
 """A test in the output of unittest, with the class, and since Python 3.11 its name, in brackets."""
 _MOST_NAMED = 5
 """Of more tests than these, the command names the file alone."""
@@ -248,7 +248,7 @@ def _name_labels(words: list[str], names: Sequence[str], output: str) -> list[st
     label = words[-1]
     found = [
         match[2].removesuffix(f".{match[1]}") + f".{match[1]}"
-        for match in _ADVISED_RAN.finditer(strip_ansi(output))
+        for match in _UNITTEST_LINE.finditer(strip_ansi(output))
         if match[1] in names and match[2].startswith(f"{label}.")
     ]
     labels = list(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""What must fail is run under unknown names; whose tests decide."""
+"""Control runs that must fail, under names that no edit can know; whose tests decide."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def tell_whose_tests(
         elif text in theirs:
             asked += 1
         else:
-            sentences.append(f"{_name_owner(table, test)} brings a test that votes.")
+            sentences.append(f"{_name_owner(table, test)} includes a test that counts.")
     if asked or by_us:
         parts = [f"{asked} given with the request"] if asked else []
         parts += [f"{by_us} written by me"] if by_us else []
-        sentences.insert(0, f"Independent tests that vote: {', '.join(parts)}.")
+        sentences.insert(0, f"Independent tests that count: {', '.join(parts)}.")
     sentences += [
-        f"{_name_owner(table, test)} brings a test that only the edit itself passes: it decides "
-        "nothing."
+        f"{_name_owner(table, test)} includes a test that only the edit itself passes, so the test "
+        "does not count."
         for test in table.self_serving
     ]
     return tuple(sentences)
@@ -77,7 +77,7 @@ def tell_whose_tests(
 
 def _name_owner(table: VoteTable, test: int) -> str:
     names = [c.name for c in table.candidates if c.test == table.tests[test]]
-    return ", ".join(names) if names else "An edit that does not take part"
+    return ", ".join(names) if names else "An excluded edit"
 
 
 MOST_SCRIPTS = 3
@@ -183,15 +183,15 @@ class Controls:
     async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
         if path := _find_startup_file(candidate.patch.diff):
             return (
-                f"Nothing that ran with it counts: it changes {path}, which Python runs before "
-                "every script and test."
+                f"Its results do not count: it changes {path}, which Python runs before every "
+                "script and test."
             )
         modules = _list_modules(candidate.patch.diff)
         language = main_language(self._workspace.codebase.files)
         for text in texts:
             if failing := await language.build_failing_script(text, secrets.token_hex(8)):
                 if await self._run(failing, candidate.patch.diff) == 0:
-                    return "Nothing that ran with it counts: tests that were made to fail passed."
+                    return "Its results do not count: tests that were made to fail passed."
                 continue
             end = _ENDS[(_END.findall(text) or ["sys.exit"])[-1]]
             nonce = secrets.token_hex(8)
@@ -200,15 +200,15 @@ class Controls:
             # Code that ends the interpreter without the edit, too, is not the edit's forgery.
             if code not in (None, 2) and await self._run(script, "") == 2:
                 return (
-                    "Nothing that ran with it counts: a control script that must exit with 2 "
-                    f"exited with {code}."
+                    "Its results do not count: a control script that must exit with 2 exited with "
+                    f"{code}."
                 )
         if not candidate.source:  # its own test suite has a control (`regression.control`)
             return ""
         script = await self._write_failing_test(modules)
         # Only a passing test is a forgery; what the repository cannot run fails in many ways.
         if script and await self._run(script, candidate.patch.diff) == 0:
-            return "Nothing that ran with it counts: a control test that must fail passed."
+            return "Its results do not count: a control test that must fail passed."
         return ""
 
     async def _write_failing_test(self, modules: Sequence[str]) -> str:

@@ -69,6 +69,7 @@ async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[So
 
 def _cut_parts(text: str, changes: Sequence[FileDiff], around: int) -> str:
     """The lines around the changes, with a note for each gap."""
+    gap = "[... lines {} to {} left out ...]\n"
     lines = text.splitlines(keepends=True)
     kept: set[int] = set()
     for file in changes:
@@ -80,18 +81,15 @@ def _cut_parts(text: str, changes: Sequence[FileDiff], around: int) -> str:
     at = 0
     for number in sorted(kept):
         if number > at:
-            parts.append(_gap(at, number))
+            parts.append(gap.format(at + 1, number))
         parts.append(lines[number])
         at = number + 1
     if at < len(lines):
-        parts.append(_gap(at, len(lines)))
+        parts.append(gap.format(at + 1, len(lines)))
     return "".join(parts)
 
 
-def _gap(start: int, end: int) -> str:
-    return f"[... lines {start + 1} to {end} left out ...]\n"
-
-
+_ASKING_METHODS = ("evidence", "machine", "model", "top3")
 _DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
     "ast_voting": "support",
     "evidence": "evidence",
@@ -143,12 +141,12 @@ class Decider:
         method, model = self._options.selection, self._model
         if len(distinct_candidates(standings.table, range(len(standings.entries)))) == 1:
             return Decision(pool[0], "only one")
-        if method in ("evidence", "machine", "model", "top3") and len(pool) == 1:
+        if method in _ASKING_METHODS and len(pool) == 1:
             # No further test would distinguish edits that behave alike.
             alike = distinct_candidates(standings.table, behaving_alike(standings, pool[0]))
             by = decider_without_model(standings, method) if len(alike) > 1 else "only one"
             return Decision(pool[0], by)
-        if model is None or method not in ("evidence", "machine", "model", "top3"):
+        if model is None or method not in _ASKING_METHODS:
             return Decision(pool[0], decider_without_model(standings, method))
         diffs = [standings.table.candidates[c].patch.diff for c in pool]
         edited = await read_edited_files(self._workspace.codebase, diffs)
@@ -169,20 +167,18 @@ class Decider:
         self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
     ) -> Decision:
         """As the paper does: one conversation about all finalists."""
-        machine = self._machine(model, issue, finalists, ours=False)
-        state = await self._converse(machine, finalists)
-        by: DecidedBy = (
-            "model"
-            if state.phase is Phase.APPROVED
-            else decider_without_model(standings, self._options.selection)
-        )
-        chosen = finalists.indices[state.chosen]
+        state = await self._converse(model, issue, finalists, ours=False)
+        approved = state.phase is Phase.APPROVED
         scripts = FurtherScripts()
         scripts.add(state.rounds, finalists.indices)
-        rounds = len(state.rounds)
-        notes = _reason_without_decision(state)
-        reasons = (Reason(text=state.why),) if state.why else ()
-        return Decision(chosen, by, rounds, scripts.list(), notes, reasons)
+        return Decision(
+            finalists.indices[state.chosen],
+            "model" if approved else decider_without_model(standings, self._options.selection),
+            rounds=len(state.rounds),
+            further=scripts.list(),
+            notes=_reason_without_decision(state),
+            reasons=(Reason(text=state.why),) if state.why else (),
+        )
 
     async def _settle_pairs(
         self, model: Model, issue: Issue, standings: Standings, finalists: Finalists
@@ -190,7 +186,7 @@ class Decider:
         """Pair by pair; the scripts decide where the model does not."""
 
         async def ask(pair: Finalists) -> DiscriminatingState:
-            return await self._converse(self._machine(model, issue, pair, ours=True), pair)
+            return await self._converse(model, issue, pair, ours=True)
 
         async def run(script: str, candidate: int) -> Execution:
             diffs = (standings.table.candidates[candidate].patch.diff,)
@@ -205,16 +201,12 @@ class Decider:
             settled.chosen, by, settled.rounds, settled.further, tuple(notes), settled.reasons
         )
 
-    def _machine(
+    async def _converse(
         self, model: Model, issue: Issue, finalists: Finalists, *, ours: bool
-    ) -> DiscriminatingMachine:
-        return DiscriminatingMachine(
+    ) -> DiscriminatingState:
+        machine = DiscriminatingMachine(
             self._workspace, model, issue=issue, finalists=finalists, ours=ours
         )
-
-    async def _converse(
-        self, machine: DiscriminatingMachine, finalists: Finalists
-    ) -> DiscriminatingState:
         key = f"selecting/{_digest(finalists)}"
         return await drive_on_budget(machine, DiscriminatingState, self._store, key)
 
@@ -232,11 +224,11 @@ def _reason_without_decision(state: State) -> tuple[str, ...]:
     match state.phase:
         case Phase.OUT_OF_ATTEMPTS:
             asked = pluralize(len(state.attempts), "time")
-            why = f"A model was asked {asked} which edit to take, and named none that there is."
+            why = f"A model was asked {asked} which edit to take, and named no existing one."
         case Phase.OUT_OF_CONTEXT:
-            why = "The edits are too long for a model to choose between them."
+            why = "The edits are too long for a model to compare."
         case Phase.REFUSED:
-            why = "The model that should choose between the edits declined to."
+            why = "The model declined to choose between the edits."
         case Phase.OUT_OF_BUDGET:
             why = f"No model chose between the edits: {state.ceiling}"
         case _:

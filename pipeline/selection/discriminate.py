@@ -37,8 +37,8 @@ class Fault(NamedTuple):
     """How a line of an edit was spoilt without being noticed, as lines of a diff. Untrusted."""
 
 
-class Separation:
-    """Weighs the scripts of a selection by further runs."""
+class ScriptCheck:
+    """Checks by further runs whether a script counts."""
 
     def __init__(self, sandbox: Sandbox, seconds: float) -> None:
         self._sandbox = sandbox
@@ -217,18 +217,18 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         self._issue = issue
         self._table = finalists.table
         self._finalists = finalists
-        self._separation = Separation(self._sandbox, self._seconds) if ours else None
+        self._check = ScriptCheck(self._sandbox, self._seconds) if ours else None
 
     @property
     def system(self) -> str:
         return render(
             "selecting/system",
             seconds=f"{self._seconds:g}",
-            commands=self._separation is not None,
+            commands=self._check is not None,
         )
 
     def start(self) -> DiscriminatingState:
-        table = self._table
+        table, finalists = self._table, self._finalists
         candidates = [
             {
                 "letter": letter,
@@ -236,16 +236,21 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                 "suite": suite,
                 "cells": [_cell_text(run) for run in table.runs[c]],
             }
-            for letter, c, suite in _rows(self._finalists)
+            for letter, c, suite in zip(
+                finalists.letters,
+                finalists.indices,
+                finalists.suite or [""] * len(finalists.indices),
+                strict=True,
+            )
         ]
-        number, test, separates = _find_script(table, self._finalists.indices)
-        show_votes = self._separation is not None and bool(table.tests)
+        number, test, separates = _find_script(table, finalists.indices)
+        show_votes = self._check is not None and bool(table.tests)
         # Another order of the same candidates, and other pairs of them, share this prefix.
-        context = render("selecting/context", issue=self._issue, files=self._finalists.files)
+        context = render("selecting/context", issue=self._issue, files=finalists.files)
         pending = render(
             "selecting/write",
-            missing=self._finalists.missing,
-            decided=self._finalists.decided,
+            missing=finalists.missing,
+            decided=finalists.decided,
             candidates=candidates,
             base=[_cell_text(run) for run in table.base] if show_votes else [],
             script=test.text if test else "",
@@ -259,14 +264,17 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         allowed = ["script"]
         if state.rounds:
             allowed.append("choice")
-        if self._separation:
+        if self._check:
             allowed.append("bash")
         match only_tag(reply, *allowed):
             case Malformed() as malformed:
                 return malformed
             case Tag("choice", body):
-                state.why = _read_reason(reply)
-                return self._parse_choice(state, body)
+                number = self._finalists.parse_choice(body)
+                if isinstance(number, Malformed):
+                    return number
+                state.why, state.chosen = _read_reason(reply), number
+                return ReplyKind.APPROVED
             case Tag("bash", body):
                 if not body.strip() or len(body) > _LONGEST_COMMAND:
                     most = f"{_LONGEST_COMMAND:,} characters"
@@ -278,13 +286,6 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                     return Malformed("The <script> block is empty. Send the whole script.")
                 state.script, state.command = tag.body + "\n", ""
                 return ReplyKind.REVISED
-
-    def _parse_choice(self, state: DiscriminatingState, body: str) -> ReplyKind | Malformed:
-        number = self._finalists.parse_choice(body)
-        if isinstance(number, Malformed):
-            return number
-        state.chosen = number
-        return ReplyKind.APPROVED
 
     async def execute(self, state: DiscriminatingState) -> str:
         return await (self._run_command(state) if state.command else self._run_script(state))
@@ -313,18 +314,18 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             for diffs in ((), *((edit,) for edit in edits))
         )
         fault = None
-        if self._separation:
-            fault = await self._separation.find_fault(state.script, edits, base, runs)
+        if self._check:
+            fault = await self._check.find_fault(state.script, edits, base, runs)
         why = fault.sentence if fault else ""
         state.rounds.append(Round(script=state.script, base=base, runs=tuple(runs), fault=why))
-        if self._separation:
+        if self._check:
             state.chosen = _pick_by_counting(state.rounds)
         return render(
             "selecting/review",
             base=base,
             runs=self._name_runs(runs),
             fault=fault,
-            commands=self._separation is not None,
+            commands=self._check is not None,
         )
 
     def _name_runs(self, runs: Sequence[Execution]) -> list[dict[str, object]]:
@@ -362,11 +363,6 @@ def _find_script(table: VoteTable, finalists: Sequence[int]) -> tuple[int, TestS
         if test == own:
             return at, test, False
     return 0, next(iter(table.tests), own), False
-
-
-def _rows(finalists: Finalists) -> list[tuple[str, int, str]]:
-    suite = finalists.suite or [""] * len(finalists.indices)
-    return list(zip(finalists.letters, finalists.indices, suite, strict=True))
 
 
 def _cell_text(run: Execution) -> str:

@@ -20,14 +20,14 @@ _OUTPUT = 1500
 _NO_VERDICT = ("ends without a verdict", "end without a verdict")
 _ENDS = {0: ("passes", "pass"), 2: ("fails", "fail"), None: _NO_VERDICT}
 """The verbs for one edit and for several, by the script's exit code."""
-_ALIKE = "behave alike in all that was run with each of them"
+_ALIKE = "behave alike in everything that was run"
 _METHODS = {
     "voting": "The chosen edit passes the most tests.",
     "exec": "The chosen edit is among those that pass their test and break nothing.",
     "orm_exec": "The chosen edit is among those that pass their test and break nothing.",
-    "dev_search": "The chosen edit passes the most tests, the repository's own counted too.",
-    "ast_voting": "Most edits are equal to the chosen one.",
-    "evidence": "The evidence decided: scripts, the repository's own tests and the other edits.",
+    "dev_search": "The chosen edit passes the most tests, including the repository's own.",
+    "ast_voting": "Most edits make the same change as the chosen one.",
+    "evidence": "The evidence decided: the scripts, the repository's tests and the other edits.",
 }
 
 
@@ -126,7 +126,7 @@ def _describe_preference(standings: Standings, candidate: int) -> list[str]:
         if _is_favoured_by_agreement(standings, candidate):
             favoured = [f"{len(likely)} of them make the same change, this one"]
         else:
-            favoured = ["the text of this one is more like that of edits known to be right"]
+            favoured = ["the text of this one is most like edits known to be right"]
     diffs = {standings.table.candidates[c].patch.diff for c in likely}
     if len(diffs) < 2:
         return favoured
@@ -156,7 +156,7 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
     name = names[chosen] if table.candidates[chosen].source else f"edit {names[chosen]}"
     match verdict.decided_by:
         case "only one":
-            return "It was the only edit left to choose from."
+            return "It was the only edit left."
         case "model" if verdict.rounds:
             how = _describe_further(verdict.further, chosen, names)
             return (
@@ -165,9 +165,7 @@ def _describe_decision(table: VoteTable, verdict: Verdict) -> str:
         case "model":
             return f"A model chose {name} among {among} by reading them."
         case "reward model":
-            return (
-                f"{_METHODS[verdict.method]} Of those that were equal, a reward model put it first."
-            )
+            return f"{_METHODS[verdict.method]} A reward model ranked it first among equals."
         case _:
             return _METHODS.get(verdict.method, _METHODS["voting"])
 
@@ -222,16 +220,16 @@ def vote_sentences(table: VoteTable) -> tuple[str, ...]:
     forms = {normalise(candidate.patch.diff).key for candidate in table.candidates}
     tried = count_edits(len(table.candidates), len(forms))
     facts = [
-        f"{reporting} of {tests} {report} the issue on the code as it is.",
+        f"{reporting} of {tests} {report} the issue on the unmodified code.",
         f"{tried}; the best passes {table.votes(best)} of {tests}.",
     ]
     if table.flaky:
         flaky, do = len(table.flaky), agree(len(table.flaky), "does", "do")
         facts.append(
-            f"{pluralize(flaky, 'script')} {do} not always end the same way, and {do} not count."
+            f"{pluralize(flaky, 'script')} {do} not always end the same way and {do} not count."
         )
     if table.base:
-        facts.append(f"The first script on the code as it is: {_outcome_sentence(table.base[0])}")
+        facts.append(f"The first script on the unmodified code: {_outcome_sentence(table.base[0])}")
     return tuple(facts)
 
 
@@ -241,6 +239,6 @@ def _outcome_sentence(run: Execution) -> str:
 
 
 def count_edits(samples: int, edits: int) -> str:
-    """So many samples wrote so many edits that differ in more than their wording."""
+    """How many samples wrote how many edits that differ in more than their wording."""
     different = "different " if 1 < edits < samples else ""
     return f"{pluralize(samples, 'sample')}, {pluralize(edits, f'{different}edit')}"

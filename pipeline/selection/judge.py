@@ -147,22 +147,26 @@ class Judge:
         await self._store.save(f"question/{method}", question)
         table = await self._vote(candidates, tests)
         self._workspace.say(_describe_votes(table))
-        if reason := self._no_fix_reason(table, reproduced=reproduced):
-            return await self._save_verdict(
-                table, Verdict(method=method, chosen=None, reason=reason)
-            )
+        steady = set(reproducing_tests(table)) - set(table.flaky)
+        if not table.candidates or (reproduced and not steady):
+            reason: NoFixReason = "no reproduction" if table.candidates else "no edit"
+            none = Verdict(method=method, chosen=None, reason=reason)
+            return await self._save_verdict(table, none)
         standings = await self._build_standings(issue, table)
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
-            none = Verdict(method=method, chosen=None, reason="no edit passes its test")
-            none = replace(none, standings=standings.entries)
+            none = Verdict(
+                method=method,
+                chosen=None,
+                reason="no edit passes its test",
+                standings=standings.entries,
+            )
             return await self._save_verdict(table, none)
         standings = await self._add_suite_results(standings)
         if method == "evidence":
             standings = await compare_by_brought_tests(standings, self._suite, self._store)
+            await self._results.load_near(table)
         standings, notes = await self._add_rewards(issue, standings)
         pool = shortlist(method, standings, self._options.finalists)
-        if method == "evidence":
-            await self._results.load_near(table)
         if self._asks_model and len(pool) > 1:
             self._workspace.say(f"Comparing the best {len(pool)} edits.")
         decision = await self._decider.decide(
@@ -202,12 +206,6 @@ class Judge:
         voters = voting_tests(table, all_tests=self._options.all_tests_vote)
         return replace(table, flaky=await find_flaky_tests(table, voters, self._workspace))
 
-    def _no_fix_reason(self, table: VoteTable, *, reproduced: bool) -> NoFixReason | None:
-        if not table.candidates:
-            return "no edit"
-        steady = set(reproducing_tests(table)) - set(table.flaky)
-        return "no reproduction" if reproduced and not steady else None
-
     async def _add_suite_results(self, standings: Standings) -> Standings:
         """Add the results of the repository's own tests, if the method uses them."""
         method, asked = self._options.selection, set[int]()
@@ -235,7 +233,7 @@ class Judge:
         if not tied:
             return standings, ()
         if self._reward is None:
-            note = "No reward model is set: it could not part what is equal."
+            note = "No reward model is configured to rank equal edits."
             return standings, (note,) if method != "evidence" else ()
         found, problem = await score_candidates(
             self._reward, issue, standings.table, tied, self._store
@@ -258,29 +256,29 @@ class Judge:
                 skipped[candidate] = report.broken
                 reason = "edits break tests"
                 continue
-            problem = self._results.reports[
-                standings.table.candidates[candidate].patch.diff
-            ].problem
-            so_far = replace(so_far, suite=report, suite_problem=problem)
+            known = self._results.reports[standings.table.candidates[candidate].patch.diff]
+            so_far = replace(so_far, suite=report, suite_problem=known.problem)
             standings = self._results.mark_near(standings)
             return await self._save_verdict(
                 standings.table, _final_verdict(standings, so_far, candidate, skipped)
             )
-        fields: dict[str, object] = {"reason": reason}
-        fields["standings"] = self._results.mark_near(standings).entries
+        verdict = replace(
+            so_far,
+            reason=reason,
+            standings=self._results.mark_near(standings).entries,
+            notes=(*so_far.notes, *_tell_skipped(standings, so_far, skipped)),
+        )
         if so_far.order:
             best = so_far.order[0]
             known = self._results.reports.get(standings.table.candidates[best].patch.diff)
-            fields["confidence"] = standings.confidence(best)
-            fields["recalibration"] = standings.recalibration
-            fields["suite"] = known.report if known else None
-            fields["suite_problem"] = known.problem if known else ""
-        return await self._save_verdict(
-            standings.table,
-            replace(
-                so_far, **fields, notes=(*so_far.notes, *_tell_skipped(standings, so_far, skipped))
-            ),
-        )
+            verdict = replace(
+                verdict,
+                confidence=standings.confidence(best),
+                recalibration=standings.recalibration,
+                suite=known.report if known else None,
+                suite_problem=known.problem if known else "",
+            )
+        return await self._save_verdict(standings.table, verdict)
 
     async def _save_verdict(self, table: VoteTable, verdict: Verdict) -> Judgement:
         verdict = replace(verdict, flaky=table.flaky)

@@ -25,9 +25,6 @@ earlier candidate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
 from pipeline.data.options import SelectionMethod
 from pipeline.selection.scoring.features import best, measure_extent
 from pipeline.selection.scoring.standings import Standings
@@ -135,28 +132,19 @@ def is_verified(standings: Standings, candidate: int) -> bool:
 
 
 def _keys(method: SelectionMethod, standings: Standings) -> list[SortKey]:
-    return _METHODS[method](standings)
-
-
-def _voting(standings: Standings) -> list[SortKey]:
-    return [(standing.votes,) for standing in standings.entries]
-
-
-def _ast_voting(standings: Standings) -> list[SortKey]:
-    return [(standing.support,) for standing in standings.entries]
-
-
-def _exec(standings: Standings) -> list[SortKey]:
-    return [(float(is_verified(standings, c)),) for c in range(len(standings.entries))]
-
-
-def _orm_exec(standings: Standings) -> list[SortKey]:
-    return _break_ties_by_reward(_exec(standings), standings)
-
-
-def _dev_search(standings: Standings) -> list[SortKey]:
-    keys = [(float(s.passes - len(s.broken or ())),) for s in standings.entries]
-    return _break_ties_by_reward(keys, standings)
+    entries = standings.entries
+    match method:
+        case "evidence":
+            return _evidence(standings)
+        case "voting" | "model" | "top3" | "machine":  # the order if no model decides
+            return [(standing.votes,) for standing in entries]
+        case "ast_voting":
+            return [(standing.support,) for standing in entries]
+        case "exec" | "orm_exec":
+            keys: list[SortKey] = [(float(is_verified(standings, c)),) for c in range(len(entries))]
+        case "dev_search":
+            keys = [(float(one.passes - len(one.broken or ())),) for one in entries]
+    return keys if method == "exec" else _break_ties_by_reward(keys, standings)
 
 
 def _break_ties_by_reward(keys: list[SortKey], standings: Standings) -> list[SortKey]:
@@ -216,19 +204,3 @@ def _close_to_best(standings: Standings) -> list[int]:
     pool = fit or list(range(len(scores)))
     top = [scores[c] for c in best(pool, scores)[:1]]
     return [c for c in pool if scores[c] >= top[0] - TIE_LOG_ODDS] if top else []
-
-
-_METHODS: Mapping[str, Callable[[Standings], list[SortKey]]] = MappingProxyType(
-    {
-        "evidence": _evidence,
-        "voting": _voting,
-        "model": _voting,
-        "top3": _voting,
-        "machine": _voting,
-        "exec": _exec,
-        "orm_exec": _orm_exec,
-        "ast_voting": _ast_voting,
-        "dev_search": _dev_search,
-    }
-)
-"""For methods that ask a model, the fallback order."""

@@ -37,8 +37,8 @@ from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
 
 MOST_EDITS = 4
-"""Of edits that behave alike, so many are compared, the first ones; each has at most one run with
-each other's tests, and one with its own."""
+"""How many of the edits that behave alike are compared; each runs once with its own tests and once
+with each other's."""
 
 
 class ComparedEdits(Frozen):
@@ -205,7 +205,7 @@ class ImplicitReward:
             )
         score = BETA * (found[0] - found[1])
         if not math.isfinite(score):
-            raise ScoreUnavailable("The reward model's score is no number.")
+            raise ScoreUnavailable("The reward model's score is not a finite number.")
         return score
 
 

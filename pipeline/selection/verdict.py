@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 from pipeline.data.options import Options, Recalibration, SelectionMethod
 from pipeline.data.suite_reports import FurtherScript, Reason, Standing, SuiteReport
@@ -22,8 +23,6 @@ from pipeline.data.types import (
     VoteTable,
 )
 from sandbox.frozen import Frozen, replace
-
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def rank_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[int, ...]:
@@ -78,19 +77,19 @@ def to_letter(rank: int) -> str:
     letters = ""
     rest = rank + 1
     while rest:
-        rest, at = divmod(rest - 1, len(_ALPHABET))
-        letters = _ALPHABET[at] + letters
+        rest, at = divmod(rest - 1, len(ascii_uppercase))
+        letters = ascii_uppercase[at] + letters
     return letters
 
 
 def to_rank(letter: str) -> int | None:
     """The rank, from 0, that `letter` (in either case) names; None if it names no edit."""
     name = letter.strip().upper()
-    if not 1 <= len(name) <= 2 or any(character not in _ALPHABET for character in name):
+    if not 1 <= len(name) <= 2 or any(character not in ascii_uppercase for character in name):
         return None
     rank = 0
     for character in name:
-        rank = rank * len(_ALPHABET) + _ALPHABET.index(character) + 1
+        rank = rank * len(ascii_uppercase) + ascii_uppercase.index(character) + 1
     return rank - 1
 
 

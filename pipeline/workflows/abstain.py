@@ -1,4 +1,4 @@
-"""The honest no: before anything runs, before any edit (and which commit fixed it), after the vote.
+"""Why no fix is proposed: before anything runs, before any edit, or after the vote.
 
 tests of two samples ─▶ both see nothing to fix ─▶ the wave's other tests ─▶ all agree ─▶ NoFix
 
@@ -86,7 +86,8 @@ class Lineage:
         """
         last = len(self.commits) - 1
         steps = sorted({min(2**n, last) for n in range(last.bit_length() + 1)}) if last > 0 else []
-        found = dict(zip(steps, await self._run_all(script, steps), strict=True))
+        ends = await gather_all(self._run(script, at) for at in steps)
+        found = dict(zip(steps, ends, strict=True))
         failing = next((at for at in steps if found[at] == "not fixed"), None)
         if failing is None:
             return None
@@ -118,9 +119,6 @@ class Lineage:
             if await self._run(script, at) != "unknown":
                 return at
         return None
-
-    async def _run_all(self, script: str, at: Sequence[int]) -> list[Finding]:
-        return await gather_all(self._run(script, index) for index in at)
 
     async def _run(self, script: str, at: int, number: int = 0) -> Finding:
         key = (script, at, number)
@@ -295,8 +293,8 @@ def abstain_below(judged: Judgement, least: float, context: Context | None = Non
     if verdict.chosen is None:
         return abstain(judged, verdict.reason or "no edit", context=context)
     sure = (
-        f"My best edit is right with a probability of {verdict.confidence:.0%}, and below "
-        f"{least:.0%} I propose none. {verdict.why}"
+        f"My best edit is {verdict.confidence:.0%} likely to be right; below {least:.0%} I "
+        f"propose none. {verdict.why}"
     )
     if verdict.recalibration:
         sure += f" {explain_recalibration(verdict.confidence, verdict.recalibration)}"
@@ -310,7 +308,7 @@ def abstain(
     context: Context | None = None,
     votes: bool = True,
 ) -> NoFix:
-    """An honest no with everything that was learnt: the edits, the votes, a script, the files.
+    """Why nothing is proposed, with everything learnt: the edits, the votes, a script, the files.
 
     `votes`: whether to describe the votes after the sentences `first`.
     """

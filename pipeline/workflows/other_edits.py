@@ -33,6 +33,7 @@ from sandbox.frozen import replace
 from sandbox.program import Ending, Execution, Program
 
 MAX_TRIED = 10
+_MOST_FILES = 10
 _CONCURRENCY = 4
 
 
@@ -75,9 +76,6 @@ async def run_reproduction(test: Reproduction, patch: Patch, workspace: Workspac
         return Execution(exit_code=None, output=str(rejected), seconds=0, ending=Ending.EXIT)
 
 
-_SUBSTITUTE_FILES = 10
-
-
 async def substitute_candidate(
     chosen: Selection,
     at: int,
@@ -97,6 +95,7 @@ async def substitute_candidate(
     """
     proof = chosen.evidence
     candidate = proof.votes.candidates[at]
+    letter = assign_letters(proof.votes, proof.order)[at]
     options = workspace.options
     suite = RegressionSuite(workspace)
     report = await suite.compare(candidate.patch.diff)
@@ -115,8 +114,8 @@ async def substitute_candidate(
         reproduction=test,
         suite=report,
         suite_problem="" if report else suite.problem,
-        change=_substitute_describe_change(proof, _letter(proof, at), candidate, by, report),
-        why=f"{by} chose this one; of my edits for the issue, it is {_letter(proof, at)}.",
+        change=_describe_substitute(proof, letter, candidate, by, report),
+        why=f"{by} chose edit {letter}.",
         finalists=(),
         selection_rounds=0,
         cut_short="",
@@ -132,28 +131,22 @@ async def substitute_candidate(
     )
 
 
-def _substitute_describe_change(
+def _describe_substitute(
     proof: Evidence, letter: str, candidate: Candidate, by: str, report: SuiteReport | None
 ) -> str:
-    alone = replace(proof.votes, candidates=(candidate,))
-    files = (
-        ", ".join(f"`{path}`" for path in suspect_files(alone)[:_SUBSTITUTE_FILES])
-        or "tests and documents only"
-    )
+    files = _list_changed_files(proof.votes, candidate)
     text = (
-        f"This is edit {letter}, as {by} asked, in place of the one that I had chosen. It changes "
-        f"{files}. No model has described it; what was wrong is described as for the first edit."
+        f"This is edit {letter}, which {by} requested in place of the one I had chosen. It changes "
+        f"{files}. No model has described it; the cause is described as for the first edit."
     )
     if report and report.broken:
         text += f" It breaks {len(report.broken)} of this repository's own tests."
     return text
 
 
-def _letter(proof: Evidence, at: int) -> str:
-    return assign_letters(proof.votes, proof.order)[at]
-
-
-_FILES = 10
+def _list_changed_files(votes: VoteTable, candidate: Candidate) -> str:
+    paths = suspect_files(replace(votes, candidates=(candidate,)))[:_MOST_FILES]
+    return ", ".join(f"`{path}`" for path in paths) or "tests and documents only"
 
 
 def propose_unproven(no_fix: NoFix, rank: int, *, by: str, issue: Issue) -> Selection:
@@ -179,7 +172,7 @@ def propose_unproven(no_fix: NoFix, rank: int, *, by: str, issue: Issue) -> Sele
         suite_problem=edits.suite_problem if rank == 0 else reasons.OTHER_SUITE,
         title=f"Fix: {issue.title}",
         cause=reasons.NO_WORDS,
-        change=_describe_change(edits.votes, candidate, letter),
+        change=f"This is edit {letter}. It changes {_list_changed_files(edits.votes, candidate)}.",
         context=edits.context or Context(files=()),
         method=edits.method,
         why=f"{by} chose edit {letter} of a run that proposed none: {no_fix.reason}.",
@@ -202,12 +195,6 @@ def _find_script(table: VoteTable, at: int) -> Reproduction:
         never = Execution(exit_code=None, output="No script reports the issue.", seconds=0)
         return show_script(TestScript(text=""), never, never)
     return show_script(table.tests[best], table.base[best], table.runs[at][best])
-
-
-def _describe_change(table: VoteTable, candidate: Candidate, letter: str) -> str:
-    alone = replace(table, candidates=(candidate,))
-    paths = ", ".join(f"`{path}`" for path in suspect_files(alone)[:_FILES])
-    return f"This is edit {letter}. It changes {paths or 'tests and documents only'}."
 
 
 def _explain(no_fix: NoFix, edits: JudgedEdits, at: int, letter: str) -> str:

@@ -110,16 +110,16 @@ def agreeing_candidates(table: VoteTable, independent: Collection[int]) -> tuple
         for c, candidate in enumerate(table.candidates)
         if candidate.sample in independent and candidate.test in table.tests
     }
-    fit = [c for c, t in own.items() if _is_reporting(table, t) and table.runs[c][t].passed]
+    fit = [
+        c
+        for c, t in own.items()
+        if table.base[t].exit_code == NOT_FIXED and table.runs[c][t].passed
+    ]
     group: list[int] = []
     for c in sorted(fit, key=lambda c: (-sum(table.runs[c][own[o]].passed for o in fit), c)):
         if all(table.runs[c][own[o]].passed and table.runs[o][own[c]].passed for o in group):
             group.append(c)
     return tuple(group)
-
-
-def _is_reporting(table: VoteTable, test: int) -> bool:
-    return table.base[test].exit_code == NOT_FIXED
 
 
 @dataclass(frozen=True)
@@ -233,10 +233,10 @@ class Sampler:
             return found
 
         async def run_independent(number: int) -> Sample:
-            test = await self._write_test(issue, number)
+            sample = Sample(number, await self.write_test(issue, number))
             if is_informed(number, share):
-                return test
-            return await write_edit(test, Direction(approach=approaches.get(number, "")))
+                return sample
+            return await write_edit(sample, Direction(approach=approaches.get(number, "")))
 
         async def edit_informed(sample: Sample) -> Sample:
             if not is_informed(sample.number, share):
@@ -247,15 +247,11 @@ class Sampler:
             )
             return await write_edit(sample, direction)
 
-        samples = _raise_first_failure(
-            await gather_all(_catch_unavailable(run_independent(number)) for number in wave)
-        )
+        samples = await _finish_all(map(run_independent, wave))
         finished = _collect_finished([*before, *samples])
         if self._is_settled(finished):
             return samples
-        return _raise_first_failure(
-            await gather_all(_catch_unavailable(edit_informed(sample)) for sample in samples)
-        )
+        return await _finish_all(map(edit_informed, samples))
 
     def _is_settled(self, finished: Sequence[FinishedSample]) -> bool:
         """Whether an informed sample has nothing left to check: enough samples, by two generators
@@ -267,12 +263,9 @@ class Sampler:
 
     async def write_test(self, issue: Issue, number: int) -> TestingState:
         """Write the test of sample `number`, or load it: `sample` uses the same."""
-        return (await self._write_test(issue, number)).test
-
-    async def _write_test(self, issue: Issue, number: int) -> Sample:
         model = self._find_model(self._generators[number])
         resources = dataclasses.replace(self._resources, model=model)
-        return Sample(number, await write_script(issue, resources, sample=number))
+        return await write_script(issue, resources, sample=number)
 
     async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
         seed = sample.test.best()
@@ -358,22 +351,18 @@ def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
     return NoFix(reason="no edit", details=(reasons.NO_EDIT,))
 
 
-async def _catch_unavailable(
-    sample: Awaitable[Sample],
-) -> Sample | ModelUnavailable | SandboxUnavailable:
-    try:
-        return await sample
-    except (ModelUnavailable, SandboxUnavailable) as error:
-        return error
+async def _finish_all(jobs: Iterable[Awaitable[Sample]]) -> list[Sample]:
+    """The samples; the first service that failed is raised once all others have ended."""
+    failures: list[ModelUnavailable | SandboxUnavailable] = []
 
+    async def finish(job: Awaitable[Sample]) -> Sample | None:
+        try:
+            return await job
+        except (ModelUnavailable, SandboxUnavailable) as error:
+            failures.append(error)
+            return None
 
-def _raise_first_failure(
-    ended: Iterable[Sample | ModelUnavailable | SandboxUnavailable],
-) -> list[Sample]:
-    """Return the samples, or raise the first failure among them."""
-    samples: list[Sample] = []
-    for one in ended:
-        if not isinstance(one, Sample):
-            raise one
-        samples.append(one)
-    return samples
+    ended = await gather_all(map(finish, jobs))
+    if failures:
+        raise failures[0]
+    return [sample for sample in ended if sample]

@@ -192,7 +192,7 @@ async def test_an_edit_that_is_good_enough_gets_a_plain_test_seen_failing_and_pa
     assert (proof.before.exit_code, proof.after.exit_code) == (1, 0)
     assert "'ok = total([1, 2]) == 3'," in proof.text
     assert "def test_total_subtracts" in proof.text
-    assert "$1.00 of $1.00 are spent" in result.evidence.cut_short
+    assert "$1.00 of $1.00 is spent" in result.evidence.cut_short
     assert result.evidence.title == "Fix: total() subtracts"
 
 

@@ -18,7 +18,7 @@ from tests.support.data.solver_shop import APPROVE, GOOD_EDIT, ISSUE, Shop, simp
 from tests.support.fakes import Answer, ScriptedModel
 
 SPENT = BudgetSpent(1.0, 1.0)
-CUT = "The search was cut short: The ceiling for one run is reached: $1.00 of $1.00 are spent."
+CUT = "The search was cut short: The limit for one run was reached: $1.00 of $1.00 is spent."
 FILES = "<files>\nshop/till.py: it adds\n</files>"
 PLACES = "<places>\nshop/till.py:3-4: here\n</places>"
 
