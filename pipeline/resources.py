@@ -18,6 +18,7 @@ from pipeline.state import Phase, S
 from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
+from sandbox.program import NO_ENV, Execution, python_script
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class Workspace:
     options: Options
     clock: RunClock = UNLIMITED
     on_progress: OnProgress | None = None
+
+    async def run_script(
+        self, script: str, diff: str = "", *, env: Mapping[str, str] = NO_ENV
+    ) -> Execution:
+        """Run a Python script in a fresh checkout with `diff`. Raises as `Sandbox.run`."""
+        seconds = self.options.execution_seconds
+        diffs = (diff,) if diff else ()
+        return await self.sandbox.run(python_script(script, diffs=diffs, seconds=seconds, env=env))
 
     def report(self, event: Event) -> None:
         if self.on_progress:

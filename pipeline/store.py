@@ -7,6 +7,7 @@ a saved model changes, even by a new field: only documents of this one format ar
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import threading
@@ -158,6 +159,12 @@ async def load_or_run(store: Store, key: str, kind: type[M], work: Callable[[], 
             saved = await work()
             await store.save(key, saved)
         return saved
+
+
+def digest(*parts: str) -> str:
+    """32 hexadecimal digits for a key, others for other `parts`."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:32]
 
 
 SHARED: Final = "regression/base/"

@@ -231,6 +231,10 @@ class EditTask:
     direction: Direction = _INDEPENDENT
     habits: Habits = _NO_HABITS
 
+    async def compare(self, diff: str) -> SuiteReport | None:
+        """Compare the repository's own tests without and with `diff`, if there are any to run."""
+        return await self.own_tests.compare(diff) if self.own_tests else None
+
     @property
     def approach(self) -> str:
         """The approach that counts as this sample's; empty where others' edits were shown."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -25,7 +24,7 @@ from pipeline.replies import Malformed, Tag, only_tag_or_approval, some_tags
 from pipeline.resources import Resources
 from pipeline.state import ReplyKind, State
 from prompts.templates import render
-from sandbox.program import Execution, python_script
+from sandbox.program import Execution
 
 MOST_NAMED = 5
 _NOT_RUN = "No test of the repository near the edit gave a result: none was run, or none passes."
@@ -133,7 +132,7 @@ class EditingMachine(Machine[EditingState]):
             attempts=options.attempts,
             temperature=options.temperature,
         )
-        self._sandbox = resources.sandbox
+        self._resources = resources
         self._codebase = resources.codebase
         self._options = options
         self._opening = opening(options, task.issue, task.context, task.habits)
@@ -184,7 +183,13 @@ class EditingMachine(Machine[EditingState]):
         return ReplyKind.REVISED
 
     async def _take_edit(self, state: EditingState, body: str) -> Malformed | None:
-        edited = await self._read_edit(body)
+        edited = await read_edit(
+            body,
+            self._codebase,
+            known=[file.path for file in self._task.context.files],
+            never_touch=self._options.never_touch,
+            allow_lock_files=self._options.allow_lock_files,
+        )
         if isinstance(edited, Malformed):
             return edited
         warning = self._task.direction.find_repetition(
@@ -217,21 +222,14 @@ class EditingMachine(Machine[EditingState]):
             + "\nSend the whole edit again. (If you are sure of it, send the same once more.)"
         )
 
-    async def _read_edit(self, body: str) -> ParsedEdit | Malformed:
-        known = [file.path for file in self._task.context.files]
-        return await read_edit(
-            body,
-            self._codebase,
-            known=known,
-            never_touch=self._options.never_touch,
-            allow_lock_files=self._options.allow_lock_files,
-        )
-
     async def execute(self, state: EditingState) -> str | None:
         new_script = len(state.base) < len(state.scripts)
         diff = state.patches[-1].diff
-        batch: list[Sequence[str]] = [(diff,), *([()] if new_script else [])]
-        runs, report = await gather_two(self._run(state.scripts[-1], batch), self._compare(diff))
+        script, batch = state.scripts[-1], [diff, ""] if new_script else [diff]
+        runs, report = await gather_two(
+            gather_all(self._resources.run_script(script, one) for one in batch),
+            self._task.compare(diff),
+        )
         state.edited.append(runs[0])
         state.base.extend(runs[1:])
         state.broken.append(report.broken if report else ())
@@ -248,16 +246,6 @@ class EditingMachine(Machine[EditingState]):
             own=report.after.execution if report else None,
             near=near,
         )
-
-    async def _run(self, script: str, batch: Sequence[Sequence[str]]) -> list[Execution]:
-        seconds = self._options.execution_seconds
-        return await gather_all(
-            self._sandbox.run(python_script(script, diffs=diffs, seconds=seconds))
-            for diffs in batch
-        )
-
-    async def _compare(self, diff: str) -> SuiteReport | None:
-        return await self._task.own_tests.compare(diff) if self._task.own_tests else None
 
 
 def _is_fixed_cleanly(state: EditingState) -> bool:

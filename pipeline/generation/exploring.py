@@ -14,7 +14,6 @@ from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, SourceFile
-from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Patch
 from pipeline.edits.captured import read_captured
 from pipeline.edits.patches import read_patched
@@ -34,7 +33,7 @@ from pipeline.state import ReplyKind
 from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
-from sandbox.program import CommandRun, Execution, Program, python_script, shell_command
+from sandbox.program import CommandRun, Execution, shell_command
 
 
 class ExploringState(EditingState):
@@ -209,7 +208,7 @@ class ExploringMachine(Machine[ExploringState]):
             attempts=options.turns,
             temperature=options.temperature,
         )
-        self._sandbox = resources.sandbox
+        self._resources = resources
         self._codebase = resources.codebase
         self._options = options
         self._task = task
@@ -320,7 +319,7 @@ class ExploringMachine(Machine[ExploringState]):
 
     async def _run_command(self, state: ExploringState) -> str:
         before = state.diff
-        run = await self._sandbox.run_command(
+        run = await self._resources.sandbox.run_command(
             shell_command(
                 state.text + "\n",
                 diffs=_as_diffs(state.diff),
@@ -346,7 +345,8 @@ class ExploringMachine(Machine[ExploringState]):
         if found.patch.diff != state.diff:
             try:
                 # The next command needs it; a tree whose installation changed files may refuse it.
-                await self._sandbox.run(_nothing(found.patch.diff))
+                diffs = _as_diffs(found.patch.diff)
+                await self._resources.sandbox.run(shell_command(":\n", diffs=diffs, seconds=30))
             except PatchRejected as rejected:
                 return f"The changes do not apply to a fresh checkout: {rejected}"
             state.take(found.patch.diff)
@@ -368,13 +368,11 @@ class ExploringMachine(Machine[ExploringState]):
 
     async def _run_newest_script(self, state: ExploringState) -> Execution | None:
         """Its run with the edit; None without an edit. A new script also runs without it."""
-        batch: list[tuple[str, ...]] = [] if len(state.base) == len(state.scripts) else [()]
+        batch = [] if len(state.base) == len(state.scripts) else [""]
         if state.diff:
-            batch.append((state.diff,))
-        seconds = self._options.execution_seconds
+            batch.append(state.diff)
         runs = await gather_all(
-            self._sandbox.run(python_script(state.scripts[-1], diffs=diffs, seconds=seconds))
-            for diffs in batch
+            self._resources.run_script(state.scripts[-1], diff) for diff in batch
         )
         if len(state.base) < len(state.scripts):
             state.base.append(runs[0])
@@ -396,7 +394,8 @@ class ExploringMachine(Machine[ExploringState]):
             return None
         state.submitted = state.diff
         script, report = await gather_two(
-            self._run_newest_script(state) if state.scripts else _no_run(), self._compare(state)
+            self._run_newest_script(state) if state.scripts else _no_run(),
+            self._task.compare(state.diff),
         )
         if script is not None:
             state.edited.append(script)
@@ -414,9 +413,6 @@ class ExploringMachine(Machine[ExploringState]):
             own=report.after.execution if report else None,
             near=near,
         )
-
-    async def _compare(self, state: ExploringState) -> SuiteReport | None:
-        return await self._task.own_tests.compare(state.diff) if self._task.own_tests else None
 
     def _report(self, state: ExploringState, *, changed: bool = False, **values: object) -> str:
         left = self.attempts - len(state.attempts)
@@ -450,10 +446,6 @@ def cut_context(
 
 def _as_diffs(diff: str) -> tuple[str, ...]:
     return (diff,) if diff else ()
-
-
-def _nothing(diff: str) -> Program:
-    return shell_command(":\n", diffs=_as_diffs(diff), seconds=30)
 
 
 async def _no_run() -> Execution | None:

@@ -12,7 +12,7 @@ from pipeline.replies import Malformed, NothingToFix, Tag, only_tag_or_approval,
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
-from sandbox.program import Execution, python_script
+from sandbox.program import Execution
 
 NOT_FIXED = 2
 """A script's exit code for an unfixed issue."""
@@ -58,13 +58,12 @@ class TestingMachine(Machine[TestingState]):
             attempts=options.attempts,
             temperature=options.temperature,
         )
-        self._sandbox = resources.sandbox
+        self._resources = resources
         self._issue = issue
-        self._seconds = options.execution_seconds
 
     @property
     def system(self) -> str:
-        return render("testing/system", seconds=f"{self._seconds:g}")
+        return render("testing/system", seconds=f"{self._resources.options.execution_seconds:g}")
 
     def start(self) -> TestingState:
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))
@@ -93,7 +92,7 @@ class TestingMachine(Machine[TestingState]):
                 return ReplyKind.REVISED
 
     async def execute(self, state: TestingState) -> str | None:
-        run = await self._sandbox.run(python_script(state.scripts[-1], seconds=self._seconds))
+        run = await self._resources.run_script(state.scripts[-1])
         state.runs.append(run)
         if state.approved_ahead and run.exit_code == NOT_FIXED:
             return None

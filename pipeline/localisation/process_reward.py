@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from pipeline.models.base import (
 )
 from pipeline.models.metering import Meter, ask_verdict
 from pipeline.replies import Malformed, tags
-from pipeline.store import Store, load_or_run
+from pipeline.store import Store, digest, load_or_run
 from prompts.templates import render
 from sandbox.frozen import Frozen, replace
 
@@ -147,8 +146,7 @@ async def score_answers(
 
     async def one(found: Located) -> StepScore:
         _, question = render_judgement(issue, found)
-        digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        key = f"search/score/{digest}"
+        key = f"search/score/{digest(question)}"
         return await load_or_run(store, key, StepScore, lambda: reward.score(issue, found))
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections.abc import Sequence
@@ -14,9 +13,8 @@ from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import voting_tests
-from pipeline.store import load_or_run
+from pipeline.store import digest, load_or_run
 from sandbox.frozen import Frozen, replace
-from sandbox.program import python_script
 
 
 def find_self_serving(
@@ -172,13 +170,12 @@ class Controls:
             if run.passed and candidate.source
         ]
         texts = ["", *passed[:MOST_SCRIPTS]]
-        parts = "\0".join([candidate.patch.diff, *texts])
-        digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = f"controls/{digest(candidate.patch.diff, *texts)}"
 
         async def check() -> ControlResult:
             return ControlResult(problem=await self._find_problem(candidate, texts))
 
-        return await load_or_run(self._workspace.store, f"controls/{digest}", ControlResult, check)
+        return await load_or_run(self._workspace.store, key, ControlResult, check)
 
     async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
         if path := _find_startup_file(candidate.patch.diff):
@@ -232,10 +229,7 @@ class Controls:
         return script.text if script else ""
 
     async def _run(self, script: str, diff: str) -> int | None:
-        diffs = (diff,) if diff else ()
-        seconds = self._workspace.options.execution_seconds
-        program = python_script(script, diffs=diffs, seconds=seconds)
-        return (await self._workspace.sandbox.run(program)).exit_code
+        return (await self._workspace.run_script(script, diff)).exit_code
 
 
 def _find_startup_file(diff: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -30,7 +29,8 @@ from pipeline.selection.methods import behaving_alike, best_candidates, rank_can
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport
 from pipeline.state import Phase, State
-from sandbox.program import Execution, python_script
+from pipeline.store import digest
+from sandbox.program import Execution
 
 MAX_CHARACTERS = 60_000
 """The longest file shown whole."""
@@ -189,10 +189,8 @@ class Decider:
             return await self._converse(model, issue, pair, ours=True)
 
         async def run(script: str, candidate: int) -> Execution:
-            diffs = (standings.table.candidates[candidate].patch.diff,)
-            seconds = self._options.execution_seconds
-            program = python_script(script, diffs=diffs, seconds=seconds)
-            return await self._workspace.sandbox.run(program)
+            diff = standings.table.candidates[candidate].patch.diff
+            return await self._workspace.run_script(script, diff)
 
         settled = await settle(finalists, ask, run)
         by = "model" if settled.asked else decider_without_model(standings, self._options.selection)
@@ -254,5 +252,4 @@ def distinct_candidates(table: VoteTable, candidates: Sequence[int]) -> tuple[in
 
 def _digest(finalists: Finalists) -> str:
     """A digest of the finalists: different finalists are a different conversation."""
-    diffs = "\0".join(finalists.table.candidates[c].patch.diff for c in finalists.indices)
-    return hashlib.sha256(diffs.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return digest(*(finalists.table.candidates[c].patch.diff for c in finalists.indices))

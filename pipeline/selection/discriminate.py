@@ -21,10 +21,9 @@ from pipeline.resources import Workspace
 from pipeline.selection.finalists import Finalists
 from pipeline.state import ReplyKind, State
 from prompts.templates import render
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen
-from sandbox.program import Execution, python_script, repeat_environment, shell_command
+from sandbox.program import NO_ENV, Execution, repeat_environment, shell_command
 
 _VERDICTS = (0, 2)
 
@@ -40,9 +39,8 @@ class Fault(NamedTuple):
 class ScriptCheck:
     """Checks by further runs whether a script counts."""
 
-    def __init__(self, sandbox: Sandbox, seconds: float) -> None:
-        self._sandbox = sandbox
-        self._seconds = seconds
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     async def find_fault(
         self, script: str, diffs: Sequence[str], base: Execution, runs: Sequence[Execution]
@@ -81,14 +79,9 @@ class ScriptCheck:
         """Exit codes; None where a diff does not apply or the script was killed."""
 
         async def run(diff: str) -> int | None:
-            program = python_script(
-                script,
-                diffs=(diff,) if diff else (),
-                seconds=self._seconds,
-                env=repeat_environment(1) if repeat else {},
-            )
+            env = repeat_environment(1) if repeat else NO_ENV
             try:
-                return (await self._sandbox.run(program)).exit_code
+                return (await self._workspace.run_script(script, diff, env=env)).exit_code
             except PatchRejected:
                 return None
 
@@ -212,12 +205,12 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         super().__init__(
             model, call="selecting", attempts=options.selection_attempts, temperature=0.0
         )
-        self._sandbox = workspace.sandbox
+        self._workspace = workspace
         self._seconds = options.execution_seconds
         self._issue = issue
         self._table = finalists.table
         self._finalists = finalists
-        self._check = ScriptCheck(self._sandbox, self._seconds) if ours else None
+        self._check = ScriptCheck(workspace) if ours else None
 
     @property
     def system(self) -> str:
@@ -293,7 +286,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
     async def _run_command(self, state: DiscriminatingState) -> str:
         """Run the command in a fresh checkout of each finalist; what it changes is lost."""
         runs = await gather_all(
-            self._sandbox.run(
+            self._workspace.sandbox.run(
                 shell_command(
                     state.command,
                     diffs=(self._table.candidates[c].patch.diff,),
@@ -310,8 +303,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
     async def _run_script(self, state: DiscriminatingState) -> str:
         edits = [self._table.candidates[c].patch.diff for c in self._finalists.indices]
         base, *runs = await gather_all(
-            self._sandbox.run(python_script(state.script, diffs=diffs, seconds=self._seconds))
-            for diffs in ((), *((edit,) for edit in edits))
+            self._workspace.run_script(state.script, diff) for diff in ("", *edits)
         )
         fault = None
         if self._check:

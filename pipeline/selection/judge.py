@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, pluralize
@@ -33,6 +32,7 @@ from pipeline.selection.verdict import (
     name_edits,
 )
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
+from pipeline.store import digest
 from sandbox.frozen import replace
 
 
@@ -90,9 +90,7 @@ class SuiteResults:
 
     def _key(self, diff: str) -> str:
         options = self._options
-        parts = [diff, *options.test_command, f"{options.suite_seconds:g}"]
-        text = "\0".join(parts).encode("utf-8", "surrogatepass")
-        return f"reports/{hashlib.sha256(text).hexdigest()[:32]}"
+        return f"reports/{digest(diff, *options.test_command, f'{options.suite_seconds:g}')}"
 
 
 _SUITE_METHODS = ("exec", "orm_exec", "dev_search")

@@ -7,7 +7,6 @@ brought it counts: this is the control.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ from pipeline.regression.suite import RegressionSuite
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.methods import behaving_alike
 from pipeline.selection.scoring.standings import Standings
-from pipeline.store import Store, load_or_run
+from pipeline.store import Store, digest, load_or_run
 from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -61,8 +60,7 @@ async def compare_by_brought_tests(
     ]
     if not groups:
         return standings
-    text = "\0".join(candidate.patch.diff for candidate in standings.table.candidates)
-    key = f"alike/{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    key = f"alike/{digest(*(one.patch.diff for one in standings.table.candidates))}"
 
     async def compare() -> ComparedEdits:
         behaves_as = [entry.behaves_as for entry in standings.entries]
@@ -237,12 +235,11 @@ async def score_candidates(
 
     async def one(candidate: int) -> float:
         diff = table.candidates[candidate].patch.diff
-        key = f"orm/{hashlib.sha256(diff.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
         async def score() -> SavedScore:
             return SavedScore(score=await reward.score(issue, diff))
 
-        return (await load_or_run(store, key, SavedScore, score)).score
+        return (await load_or_run(store, f"orm/{digest(diff)}", SavedScore, score)).score
 
     try:
         scores = await gather_bounded(_CONCURRENCY, (one(candidate) for candidate in candidates))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -11,11 +10,11 @@ from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript, VoteTable
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.resources import Workspace
-from pipeline.store import load_or_run
+from pipeline.store import digest, load_or_run
 from prompts.text import shorten, strip_ansi
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
-from sandbox.program import NO_ENV, Execution, python_script, repeat_environment
+from sandbox.program import NO_ENV, Execution, repeat_environment
 
 _MAX_OUTPUT_CHARACTERS = 4_000
 """Characters kept of each execution's output: a table holds up to ten thousand outputs."""
@@ -135,21 +134,17 @@ async def _load_or_run_row(
     diff: str, tests: Sequence[TestScript], workspace: Workspace, *, repeated: bool = False
 ) -> VoteRow:
     """Load or run the tests with `diff`; `repeated`: each test repeats an earlier run."""
-    parts = "\0".join([diff, *(test.text for test in tests)])
-    digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    key = f"votes/{'again-' if repeated else ''}{digest}"
+    texts = [test.text for test in tests]
+    key = f"votes/{'again-' if repeated else ''}{digest(diff, *texts)}"
     envs = [repeat_environment(n + 1) if repeated else NO_ENV for n in range(len(tests))]
-    diffs = (diff,) if diff else ()
-    seconds = workspace.options.execution_seconds
 
-    async def execute(test: TestScript, env: Mapping[str, str]) -> Execution:
-        program = python_script(test.text, diffs=diffs, seconds=seconds, env=env)
-        run = await workspace.sandbox.run(program)
+    async def execute(script: str, env: Mapping[str, str]) -> Execution:
+        run = await workspace.run_script(script, diff, env=env)
         return replace(run, output=shorten(strip_ansi(run.output), _MAX_OUTPUT_CHARACTERS))
 
     async def execute_all() -> VoteRow:
         try:
-            runs = await gather_bounded(_CONCURRENCY, map(execute, tests, envs))
+            runs = await gather_bounded(_CONCURRENCY, map(execute, texts, envs))
         except PatchRejected as rejected:
             why = shorten(str(rejected), _MAX_OUTPUT_CHARACTERS)
             return VoteRow(runs=(), rejected=why or "It does not apply.")

@@ -32,7 +32,7 @@ from pipeline.selection.voting import reproducing_tests, suspect_files
 from pipeline.state import Phase
 from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.frozen import Frozen
-from sandbox.program import python_script, repeat_environment
+from sandbox.program import NO_ENV, repeat_environment
 
 _NEIGHBOURS = 3
 """How many commits at each side stand in for one on which the script does not run."""
@@ -58,8 +58,7 @@ class Lineage:
 
     def __init__(self, workspace: Workspace) -> None:
         self._codebase = workspace.codebase
-        self._sandbox = workspace.sandbox
-        self._seconds = workspace.options.execution_seconds
+        self._workspace = workspace
         self._diffs: dict[int, str | None] = {}
         self._lock = asyncio.Lock()
         self._findings: dict[tuple[str, int, int], Finding] = {}
@@ -130,14 +129,9 @@ class Lineage:
         diff = await self._diff_to(at)
         if diff is None:
             return "unknown"
-        program = python_script(
-            script,
-            diffs=(diff,) if diff else (),
-            seconds=self._seconds,
-            env=repeat_environment(number) if number else {},
-        )
+        env = repeat_environment(number) if number else NO_ENV
         try:
-            run = await self._sandbox.run(program)
+            run = await self._workspace.run_script(script, diff, env=env)
         except PatchRejected:
             return "unknown"
         verdicts: dict[int | None, Finding] = {0: "fixed", 2: "not fixed"}
