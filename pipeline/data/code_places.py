@@ -128,8 +128,8 @@ class Context(Frozen):
     """How many files were left out unread, and why, in sentences."""
     findings: Findings | None = None
     numbered_entries: str = ""
-    """Where the models were told to write no entry of the changelog: the folder of its entries,
-    which the issue's number names; it is not known."""
+    """If the models were told to add no changelog entry: the folder of its entries, whose names
+    are issue numbers that are not known; else empty."""
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
 

@@ -1,5 +1,4 @@
-"""The results of test runners: of one test file, and of the repository's own tests; and how the
-edits stand by them."""
+"""The results of test runners, and the evidence about edits that follows from them."""
 
 from __future__ import annotations
 
@@ -26,12 +25,11 @@ def read_test_outcome(run: Execution) -> TestOutcome:
 
 
 class CutShort(Frozen):
-    """How far a run of tests came whose time ended before they did."""
+    """How far a run of tests got before its time limit."""
 
     ran: int
-    """Tests with a result."""
     skipped: int = 0
-    """Of these, those that were skipped, or failed as expected."""
+    """Of those that `ran`: skipped, or failed as expected."""
     selected: int = 0
     """Tests that were selected to run; 0 if not known."""
 

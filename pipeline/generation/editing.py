@@ -63,9 +63,7 @@ def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
 
 
 _MOST_ERRORS = 5
-"""Files that do not parse, at most, in a report."""
 _MOST_BROKEN = 20
-"""Tests broken by the edit, at most, that are named."""
 _USABLE = (0, NOT_FIXED)
 """A script's exit codes for a verdict on the issue."""
 

@@ -45,7 +45,7 @@ class ExploringState(EditingState):
     action: str = ""
     """The tag of the newest well-formed reply."""
     text: str = ""
-    """Its body."""
+    """The body of that tag."""
     refused: str = ""
     """Why the newest command's changes were not taken over, as a sentence; empty if they were."""
     submitted: str = ""
@@ -162,7 +162,7 @@ class NamedTests:
 
 
 def _is_asked(test: str, run: TestRun, named: Mapping[str, tuple[str, ...]]) -> bool:
-    """Some runners run whole files. What has no file is no test: a file that cannot be imported."""
+    """Some runners run whole files; what has no file is a file that cannot be imported."""
     return test not in run.files or is_named(test, run.files[test], named)
 
 
@@ -188,7 +188,7 @@ _LONGEST_COMMAND = 50_000
 _OPENING = 2
 """Messages before the first reply: the context, which all samples share, and the task."""
 _LAST_TURNS = 5
-"""From so many remaining turns on, each report states their number."""
+"""With this many turns left or fewer, each report states their number."""
 _MOST_BROKEN = 20
 _MOST_NAMED = 100
 """Paths of further files that the opening names."""

@@ -52,7 +52,6 @@ class StepScore(Frozen):
     """A score in the form in which it is saved."""
 
     probability: float
-    """From 0 to 1."""
     in_words: bool = False
     """Whether the model wrote it, without log-probabilities."""
 

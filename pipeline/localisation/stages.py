@@ -40,7 +40,7 @@ _LONGEST_WHY = 400
 _OPENING = 2
 """Messages before the first reply: the context, which all share, and the task."""
 _LAST_TURNS = 4
-"""From so many remaining turns on, each report states their number."""
+"""With this many turns left or fewer, each report states their number."""
 
 
 class ReadingState(State):
@@ -61,7 +61,7 @@ class ReadingMachine(Machine[ReadingState]):
 
     stage: Stage
     tag: str
-    """The answer's."""
+    """Of the answer."""
 
     def __init__(
         self, resources: Resources, model: Model, issue: Issue, context: Context, number: int
@@ -132,8 +132,9 @@ class ReadingMachine(Machine[ReadingState]):
             )
         )
         left = self.attempts - len(state.attempts)
-        told = left if left <= _LAST_TURNS else 0
-        return render("search/result", run=run, tag=self.tag, left=told)
+        return render(
+            "search/result", run=run, tag=self.tag, left=left if left <= _LAST_TURNS else 0
+        )
 
 
 MOST_FILES = 10

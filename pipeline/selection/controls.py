@@ -162,7 +162,7 @@ class Controls:
         )
 
     async def _check(self, table: VoteTable, at: int) -> ControlResult:
-        """One script for an edit of ours; what passes is run again for one from outside."""
+        """One script for our own edits; for outside edits, also every script that passes."""
         candidate = table.candidates[at]
         passed = [
             test.text

@@ -32,13 +32,10 @@ from pipeline.state import Phase, State
 from pipeline.store import digest
 from sandbox.program import Execution
 
-MAX_CHARACTERS = 60_000
-"""The longest file shown whole."""
-AROUND = 150
-"""Lines shown before and after each change of a file that is too long."""
-MAX_BESIDE = 12_000
-"""The same of a file that is no code, or holds tests: it is read for its changes alone."""
-AROUND_BESIDE = 40
+MAX_CHARACTERS, AROUND = 60_000, 150
+"""The longest file shown in full; of a longer one, how many lines around each change."""
+MAX_BESIDE, AROUND_BESIDE = 12_000, 40
+"""The same for tests and files that are not code, which are read only for their changes."""
 
 
 async def read_edited_files(codebase: Codebase, diffs: Sequence[str]) -> list[SourceFile]:
@@ -102,7 +99,7 @@ _DECIDED_WITHOUT_MODEL: dict[SelectionMethod, DecidedBy] = {
 @dataclass(frozen=True)
 class Decision:
     first: int
-    """The candidate chosen first."""
+    """The chosen candidate; another takes its place if it breaks tests."""
     by: DecidedBy
     rounds: int = 0
     """How many further tests were written before the choice."""

@@ -173,7 +173,6 @@ class Round(Frozen):
 
 class DiscriminatingState(State):
     script: str = ""
-    """The newest script."""
     command: str = ""
     """A command to run on every finalist; empty where the script is to be run."""
     rounds: list[Round] = Field(default_factory=list[Round])
@@ -344,7 +343,7 @@ def _pick_by_counting(rounds: Sequence[Round]) -> int:
 def _find_script(table: VoteTable, finalists: Sequence[int]) -> tuple[int, TestScript | None, bool]:
     """The script to show, its index first; whether some finalists pass it and others do not.
 
-    Without one that separates them, it is that of the first finalist.
+    Without one that separates them, the first finalist's script.
     """
     for at, test in enumerate(table.tests):
         counts = at not in (*table.flaky, *table.self_serving)

@@ -57,8 +57,8 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
     """How many of the other edits support this one, unless `alike` says it."""
     stands, count = standings.entries[candidate], len(standings.entries)
     group = behaving_alike(standings, candidate)
-    told = _is_favoured_by_agreement(standings, candidate) or stands.support in (1, len(group))
-    if alike and told:
+    is_said = _is_favoured_by_agreement(standings, candidate) or stands.support in (1, len(group))
+    if alike and is_said:
         rest = count - len(group)
         behave = agree(rest, "behaves", "behave")
         return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []

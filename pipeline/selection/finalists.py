@@ -20,7 +20,7 @@ _MAX_MISSING = 10
 
 
 class DecidingScript(NamedTuple):
-    """A script that told two candidates apart, and how it ended with each: `A fails; B passes`."""
+    """A script on which two candidates differ, and how it ended with each: `A fails; B passes`."""
 
     text: str
     ends: str
@@ -112,7 +112,7 @@ def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -
         return " ".join(filter(None, (count_near(report), named, describe_cut(report), only)))
     text = f"Of the repository's own tests that were run, {len(report.passed_after)} pass"
     which = f"{len(broken)}: {_some(broken)}" if broken else "none"
-    # How far the run without an edit came is no matter between edits.
+    # How far the run without an edit came does not tell edits apart.
     cut = describe_cut(report) if report.after.cut else ""
     return f"{text} with it, and it breaks {which}. {cut}".rstrip()
 
@@ -132,12 +132,12 @@ def _missing_sentences(
 ) -> list[str]:
     table = standings.table
     shown = {letters[c] for c in pool}
-    told: dict[str, str] = {}
+    why: dict[str, str] = {}
     for c, letter in enumerate(letters):
-        if letter not in shown and letter not in told:
-            told[letter] = f"{letter} {_why_missing(standings, c, pool, letters)}."
+        if letter not in shown and letter not in why:
+            why[letter] = f"{letter} {_why_missing(standings, c, pool, letters)}."
     rejected = [f"{one.name} does not apply: {one.why}" for one in table.rejected]
-    return [*(told[letter] for letter in sorted(told)), *rejected][:_MAX_MISSING]
+    return [*(why[letter] for letter in sorted(why)), *rejected][:_MAX_MISSING]
 
 
 def _why_missing(

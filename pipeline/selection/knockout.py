@@ -133,8 +133,13 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             if one.text in decided_by
         ]
     rounds = sum(len(state.rounds) for state in conversations)
-    told = tuple(reason for winner, reason in reasons if winner == left[0])
-    return Settled(finalists.indices[left[0]], rounds, further.list(), tuple(conversations), told)
+    return Settled(
+        finalists.indices[left[0]],
+        rounds,
+        further.list(),
+        tuple(conversations),
+        tuple(reason for winner, reason in reasons if winner == left[0]),
+    )
 
 
 def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:

@@ -96,9 +96,9 @@ async def _part(
     group: Sequence[int],
     suite: RegressionSuite,
     behaves_as: list[int],
-    told: list[tuple[FailedTests, ...]],
+    failed: list[tuple[FailedTests, ...]],
 ) -> None:
-    """Note in `behaves_as` which of `group` still behave alike, and in `told` which brought tests
+    """Note in `behaves_as` which of `group` still behave alike, and in `failed` which brought tests
     each fails. Of equal code, one edit runs."""
     entries = {standings.table.candidates[c].patch.diff: standings.entries[c] for c in group}
     diffs = list(entries)[:MOST_EDITS]
@@ -125,7 +125,7 @@ async def _part(
         diff = standings.table.candidates[c].patch.diff
         if diff in by_diff:
             behaves_as[c] = first.setdefault(by_diff[diff], c)
-            told[c] = tuple(brought[diff])
+            failed[c] = tuple(brought[diff])
 
 
 async def _run_tests_of_other(suite: RegressionSuite, diff: str, tests: str) -> SuiteRun | None:

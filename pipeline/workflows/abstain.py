@@ -46,7 +46,7 @@ Finding = Literal["fixed", "not fixed", "unknown"]
 class Ancestor:
     commit: str
     subject: str
-    """Untrusted."""
+    """The first line of its message. Untrusted."""
 
 
 class Lineage:
@@ -153,7 +153,7 @@ class Lineage:
 
 TRIAGE_KEY = "triage"
 _FIRST = 2
-"""So many tests are written before any edit; the others only if these see nothing to fix."""
+"""How many tests are written before any edit; the others only if these see nothing to fix."""
 _REASONS: dict[NothingToFix, NoFixReason] = {
     "question": "question",
     "wish": "unclear wish",

@@ -29,14 +29,14 @@ _ENTRY = re.compile(r"\n(?=[-*+#.\w])")
 
 
 def show_beginning(path: str, text: str, characters: int) -> SourceFile:
-    """The first whole lines of a file within so many `characters`."""
+    """The first lines of a file that fit into `characters`."""
     if len(text) <= characters:
         return SourceFile(path=path, text=text, tokens=0)
     return _build_part(path, _cut_line(text, characters), "more is not shown")
 
 
 def show_newest(path: str, text: str, characters: int) -> SourceFile:
-    """The first whole sections of a changelog within so many `characters`; where these would be
+    """The first whole sections of a changelog that fit into `characters`; where these would be
     less than half, the beginning of the next as well, with a mark that it goes on. Of a longer
     newest section, the first and the last entries below each of its headings: new ones are put at
     either end."""
@@ -92,7 +92,7 @@ def _cut_middle(part: str, characters: int) -> str:
 
 
 def _cut_to_entry(text: str) -> str:
-    """`text` from the first line on that begins an entry, else from its first whole line."""
+    """`text` from the first line that begins an entry, or else from its first whole line."""
     entry = _ENTRY.search(text)
     return text[entry.start() + 1 :] if entry else text.partition("\n")[2]
 
@@ -144,7 +144,7 @@ async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[st
 
 
 async def note_numbered_entries(issue: Issue, context: Context, codebase: Codebase) -> Context:
-    """`context`; where the models were told to write no entry of the changelog, it says so."""
+    """`context`, which says so if the models were told to add no entry to the changelog."""
     if issue.number is not None:
         return context
     history = await read_history(codebase)

@@ -169,7 +169,7 @@ class Standings:
     table: VoteTable
     entries: tuple[Standing, ...]
     voters: tuple[int, ...]
-    """The voting tests."""
+    """The tests that vote, by their index in the table."""
     text_evidence: TextEvidence
     """The evidence in the edits' text."""
     repository: str
@@ -258,7 +258,7 @@ def _find_sources(candidates: Sequence[Candidate], keys: Sequence[str]) -> list[
     """What tells independent sources apart, for each candidate; `keys` are the same for equal code.
 
     Where all have the same origin, each sample is a source. One that was shown an edit and wrote
-    the same code does not agree with it: it is no further source.
+    the same code does not agree with it: it is not a further source.
     """
     origins: list[Hashable] = [candidate.origin for candidate in candidates]
     if len(set(origins)) < 2:
