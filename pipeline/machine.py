@@ -98,7 +98,9 @@ class Machine(ABC, Generic[S]):
         match await self.read(state, reply.text):
             case Malformed(hint):
                 state.attempts.append(ReplyKind.MALFORMED)
-                state.pending = _briefer_hint(hint) if reply.stopped == "length" else hint
+                if reply.stopped == "length":
+                    hint = f"Your reply was cut off because it was too long. Be briefer. {hint}"
+                state.pending = hint
             case ReplyKind.APPROVED:
                 state.attempts.append(ReplyKind.APPROVED)
                 state.phase = Phase.APPROVED
@@ -118,7 +120,3 @@ async def drive(machine: Machine[S], kind: type[S], store: Store, key: str) -> S
         state = await machine.step(state)
         await store.save(key, state)
     return state
-
-
-def _briefer_hint(hint: str) -> str:
-    return f"Your reply was cut off because it was too long. Be briefer. {hint}"

@@ -18,20 +18,7 @@ from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.run_errors import BudgetSpent, Ceiling, TimeSpent
 from sandbox.frozen import Frozen
 
-NO_PYTHON = "This repository has no Python file, and the tests I write are in Python."
-NO_CONTEXT = "I found no source file related to the issue."
-NO_SCRIPT = "The model wrote no script that could be run."
-PLAIN_TEST = "I chose the edit by the results so far, and no model wrote its test."
 NOT_DESCRIBED = "The budget ran out before the model described this."
-UNPROVEN = "No test that can be committed shows the issue and the fix; the script below does."
-NO_WORDS = "The run ended before a model described this."
-OWN_TESTS_FAIL = (
-    "Some tests that the edit adds to {path} fail with it. Fix or remove them before you merge."
-)
-OTHER_SUITE = "They were not run with this edit, or did not finish."
-NO_TIME = "The time limit for one run was reached before this repository's tests could run."
-NO_PLACE = "The repository's never_touch setting leaves no place for a new test file."
-NO_EDIT = "A script reproduces the issue, but the model sent no edit that applies."
 
 _CEILINGS: dict[Ceiling, str] = {
     "run": "The limit for one run",
@@ -159,8 +146,10 @@ def find_blocked_hosts(outputs: Iterable[str]) -> BlockedHosts:
     hosts: dict[str, None] = {}
     nameless = False
     for output in dict.fromkeys(outputs):
-        found = (match for pattern in _MESSAGES_WITH_HOST for match in pattern.finditer(output))
-        hosts |= dict.fromkeys(host for match in found if _is_external(host := _host_of(match)))
+        for match in chain.from_iterable(p.finditer(output) for p in _MESSAGES_WITH_HOST):
+            host = next(filter(None, match.groups()), "").casefold().rstrip(".")
+            if _is_external(host):
+                hosts[host] = None
         nameless = nameless or _MESSAGES_WITHOUT_HOST.search(output) is not None
     ordered = sorted(hosts)
     return BlockedHosts(
@@ -178,10 +167,6 @@ def find_blocked_in_selection(selection: Selection) -> BlockedHosts:
     if proof.suite is not None:
         runs += [proof.suite.before.execution, proof.suite.after.execution]
     return find_blocked_hosts(run.output for run in runs)
-
-
-def _host_of(match: re.Match[str]) -> str:
-    return next(filter(None, match.groups()), "").casefold().rstrip(".")
 
 
 def _is_external(host: str) -> bool:

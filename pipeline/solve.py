@@ -98,7 +98,9 @@ class Solver:
         r = self._resources
         finder = context_finder(self._models, r.store, r.options, self._report_scan)
         context = await finder.find(r.codebase, issue)
-        return context or NoFix(reason="no relevant files", details=(reasons.NO_CONTEXT,))
+        return context or NoFix(
+            reason="no relevant files", details=("I found no source file related to the issue.",)
+        )
 
     async def _choose(
         self, issue: Issue, context: Context, candidates: list[Candidate]

@@ -59,7 +59,6 @@ _DIFF = 8000
 _PLAIN = (0, 4)
 """Samples without an approach and without a sight of other edits: in the first and the second wave.
 """
-_BULLETS = "0123456789.-*•) \t"
 
 
 class Approaches(Frozen):
@@ -130,12 +129,9 @@ def _parse_lines(reply: str) -> tuple[str, ...]:
         case Malformed():
             return ()
         case Tag(_, body):
-            bare = (line.strip().lstrip(_BULLETS) for line in body.splitlines())
-            return tuple(dict.fromkeys(map(_cut_at_word, filter(None, bare))))
-
-
-def _cut_at_word(line: str) -> str:
-    return textwrap.shorten(line, _LONGEST, placeholder=" …")
+            bare = (line.strip().lstrip("0123456789.-*•) \t") for line in body.splitlines())
+            short = (textwrap.shorten(line, _LONGEST, placeholder=" …") for line in bare if line)
+            return tuple(dict.fromkeys(short))
 
 
 def is_informed(sample: int, share: float) -> bool:

@@ -143,18 +143,14 @@ class EditingMachine(Machine[EditingState]):
     def start(self) -> EditingState:
         assert self._task.seed is not None
         script, run = self._task.seed
+        values = self._task.to_template_values()
         return EditingState(
             messages=list(self._opening.messages),
-            pending=self._render_question(script, run),
+            pending=render("editing/write", script=script.text, run=run, **values),
             scripts=[script.text],
             base=[run],
             approach=self._task.approach,
             informed_by=self._task.informed_by,
-        )
-
-    def _render_question(self, script: TestScript, run: Execution) -> str:
-        return render(
-            "editing/write", script=script.text, run=run, **self._task.to_template_values()
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:

@@ -175,8 +175,9 @@ class LocationSearch:
         except BudgetSpent as spent:
             self._ceiling = self._ceiling or budget_sentence(spent)
             return _Stage(answers=tuple(answers), note=NOT_SCORED)
-        scored = _is_scored(ranked[0])
-        kept = ranked[: self._beam.keep] if scored else ranked
+        best = ranked[0]
+        score = best.places_score if best.places else best.files_score
+        kept = ranked if score is None else ranked[: self._beam.keep]
         return _Stage(answers=tuple(kept), note=why or note)
 
 
@@ -188,7 +189,3 @@ def _merge_equal(answers: Sequence[Located]) -> list[Located]:
         places = frozenset((place.path, place.first, place.last) for place in found.places)
         distinct.setdefault((files, places), found)
     return list(distinct.values())
-
-
-def _is_scored(found: Located) -> bool:
-    return (found.places_score if found.places else found.files_score) is not None

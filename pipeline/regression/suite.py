@@ -97,7 +97,10 @@ class RegressionSuite:
         left = self._time_left()
         if left >= LEAST_SECONDS and not (near and self._known is None and whole_seconds > left):
             return await self._compare_whole(diff, near)
-        self.problem = self.problem or reasons.NO_TIME
+        self.problem = (
+            self.problem
+            or "The time limit for one run was reached before this repository's tests could run."
+        )
         return replace(near, chosen=f"{near.chosen}; there was no time for more") if near else None
 
     async def load_near(self, diff: str) -> SuiteReport | None:

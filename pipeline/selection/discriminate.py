@@ -25,8 +25,6 @@ from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen
 from sandbox.program import NO_ENV, Execution, repeat_environment, shell_command
 
-_VERDICTS = (0, 2)
-
 
 class Fault(NamedTuple):
     """Why a script counts for nothing."""
@@ -52,7 +50,7 @@ class ScriptCheck:
         repeated; and if it notices one of the small faults that an edit it passes can be given.
         """
         ends = [run.exit_code for run in runs]
-        if any(end not in _VERDICTS for end in ends):
+        if any(end not in (0, 2) for end in ends):
             return Fault("It does not come to a verdict on every candidate.")
         if len(set(ends)) < 2:
             return Fault("It tells no candidates apart: it ends the same with every one.")
@@ -150,7 +148,6 @@ class ChoosingMachine(Machine[ChoosingState]):
 
 
 _LONGEST_COMMAND = 50_000
-_LONGEST_REASON = 400
 _COMMAND_OUTPUT_BYTES = 10_000
 """Of each finalist's, half from its end."""
 
@@ -328,7 +325,7 @@ def _read_reason(reply: str) -> str:
     found = some_tags(reply, "why")
     if isinstance(found, Malformed):
         return ""
-    return textwrap.shorten(found.get("why", ""), _LONGEST_REASON, placeholder=" […]")
+    return textwrap.shorten(found.get("why", ""), 400, placeholder=" […]")
 
 
 def _pick_by_counting(rounds: Sequence[Round]) -> int:

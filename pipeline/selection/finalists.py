@@ -16,7 +16,6 @@ from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import SavedSuiteReport, assign_letters
 
 _MAX_NAMED = 5
-_MAX_MISSING = 10
 
 
 class DecidingScript(NamedTuple):
@@ -137,7 +136,7 @@ def _missing_sentences(
         if letter not in shown and letter not in why:
             why[letter] = f"{letter} {_why_missing(standings, c, pool, letters)}."
     rejected = [f"{one.name} does not apply: {one.why}" for one in table.rejected]
-    return [*(why[letter] for letter in sorted(why)), *rejected][:_MAX_MISSING]
+    return [*(why[letter] for letter in sorted(why)), *rejected][:10]
 
 
 def _why_missing(

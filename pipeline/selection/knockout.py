@@ -18,6 +18,7 @@ from pipeline.selection.discriminate import DiscriminatingState, Round
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.finalists import DecidingScript, Finalists
 from pipeline.state import Phase
+from sandbox.frozen import replace
 from sandbox.program import Execution
 
 REPORTS_ISSUE = 2
@@ -206,16 +207,12 @@ def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, tuple[str, ...]]:
     rounds = list(first.rounds)
     named = [first.chosen] if first.phase is Phase.APPROVED else []
     for state in more:  # in the other order
-        rounds += [_turn_round(one) for one in state.rounds]
+        rounds += [replace(one, runs=one.runs[::-1]) for one in state.rounds]
         named += [1 - state.chosen] if state.phase is Phase.APPROVED else []
     passed = _count_passed(rounds)
     winner = named[0] if len(set(named)) == 1 else int(passed[1] > passed[0])
     shown = [one.script for one in rounds if one.separates and one.runs[winner].passed]
     return winner, tuple(shown)
-
-
-def _turn_round(one: Round) -> Round:
-    return Round(script=one.script, base=one.base, runs=one.runs[::-1], fault=one.fault)
 
 
 def _count_passed(rounds: Sequence[Round]) -> tuple[int, int]:

@@ -176,8 +176,6 @@ class Judgement:
         return None if at is None else self.table.candidates[at]
 
     def with_note(self, note: str) -> Judgement:
-        """The same with a further note, if there is one, before the others."""
-        if not note:
-            return self
+        """The same with a further note before the others."""
         verdict = replace(self.verdict, notes=(note, *self.verdict.notes))
         return Judgement(self.table, verdict)

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline import reasons
 from pipeline.codebase.commit import FETCHED_COMMITS, Codebase
 from pipeline.codebase.git import GitFailed, git
 from pipeline.codebase.text import pluralize
@@ -269,15 +268,15 @@ def _tell_fix(
     )
 
 
-_SHOWN = 10
-
-
 def find_unsolvable(codebase: Codebase) -> NoFix | None:
     """Why preparing an environment is already useless; None if it may be useful."""
     if not codebase.files:
         return NoFix(reason="empty repository")
     if not any(path.endswith(".py") for path in codebase.files):
-        return NoFix(reason="no source files", details=(reasons.NO_PYTHON,))
+        return NoFix(
+            reason="no source files",
+            details=("This repository has no Python file, and the tests I write are in Python.",),
+        )
     return None
 
 
@@ -317,7 +316,7 @@ def abstain(
         reason=reason,
         details=(*first, *judged.verdict.notes, *facts, *rejected),
         script="" if best is None else table.tests[best].text,
-        suspects=suspect_files(table)[:_SHOWN],
+        suspects=suspect_files(table)[:10],
         edits=_collect_edits(judged, context),
     )
 

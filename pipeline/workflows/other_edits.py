@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from pipeline import reasons
 from pipeline.codebase.text import pluralize
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.concurrency import gather_bounded
@@ -33,7 +32,7 @@ from sandbox.frozen import replace
 from sandbox.program import Ending, Execution, Program
 
 MAX_TRIED = 10
-_MOST_FILES = 10
+_OTHER_SUITE = "They were not run with this edit, or did not finish."
 _CONCURRENCY = 4
 
 
@@ -145,7 +144,7 @@ def _describe_substitute(
 
 
 def _list_changed_files(votes: VoteTable, candidate: Candidate) -> str:
-    paths = suspect_files(replace(votes, candidates=(candidate,)))[:_MOST_FILES]
+    paths = suspect_files(replace(votes, candidates=(candidate,)))[:10]
     return ", ".join(f"`{path}`" for path in paths) or "tests and documents only"
 
 
@@ -169,9 +168,11 @@ def propose_unproven(no_fix: NoFix, rank: int, *, by: str, issue: Issue) -> Sele
         selection_rounds=0,
         reproduction=_find_script(edits.votes, at),
         suite=edits.suite if rank == 0 else None,
-        suite_problem=edits.suite_problem if rank == 0 else reasons.OTHER_SUITE,
+        suite_problem=edits.suite_problem
+        if rank == 0
+        else "They were not run with this edit, or did not finish.",
         title=f"Fix: {issue.title}",
-        cause=reasons.NO_WORDS,
+        cause="The run ended before a model described this.",
         change=f"This is edit {letter}. It changes {_list_changed_files(edits.votes, candidate)}.",
         context=edits.context or Context(files=()),
         method=edits.method,

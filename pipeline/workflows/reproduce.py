@@ -113,14 +113,19 @@ class ReproductionStep:
         places = await self._find_places(issue, table, at)
         own = await self._use_own_tests(candidate, places, at)
         words, cut_short = _Words(f"Fix: {issue.title}"), ""
-        judged = judged.with_note(own.failing and reasons.OWN_TESTS_FAIL.format(path=own.failing))
+        if own.failing:
+            judged = judged.with_note(
+                f"Some tests that the edit adds to {own.failing} fail with it. Fix or remove them "
+                "before you merge."
+            )
         problems = [own.problem, places.working.problem]
         found = own.reproduction
         try:
             plan = None if found else await self._plan_test(places)
             self._resources.say(_describe_work(plan, brought=found is not None))
             state = await self._ask(issue, candidate, script, plan, at)
-            words = _choose_words(state, words)
+            if state.has_words:
+                words = _Words(state.title, state.cause, state.change)
             found = state.reproduction if is_finished(state) else found
             problems.append(state.problem)
         except BudgetSpent as spent:
@@ -133,14 +138,17 @@ class ReproductionStep:
             step = await self._use_script(issue, candidate, script, places, at)
             found, problems = step.reproduction, [*problems, step.problem]
         if cut_short:
-            cut_short = f"{cut_short} {reasons.PLAIN_TEST}"
+            cut_short += " I chose the edit by the results so far, and no model wrote its test."
         if found:
             return _build_selection(judged, context, found, words, cut_short, "")
         problem = " ".join(dict.fromkeys(filter(None, problems)))
         if self._resources.options.unproven == "never":
             return abstain(judged, "reproduction not confirmed", problem, context=context)
         shown = _show_script(table, at, script)
-        unproven = f"{reasons.UNPROVEN} {problem}".strip()
+        unproven = (
+            "No test that can be committed shows the issue and the fix; the script below does."
+        )
+        unproven = f"{unproven} {problem}".strip()
         return _build_selection(judged, context, shown, words, cut_short, unproven)
 
     async def _find_places(self, issue: Issue, table: VoteTable, at: int) -> _Places:
@@ -158,7 +166,9 @@ class ReproductionStep:
         scripts = choose_script_paths(issue.title, changed, path or "", codebase, never)
         # If no new file is allowed, the probe still lies where the runner looks.
         probe = path or choose_new_path(issue.title, changed, neighbour, conventions, codebase, ())
-        working = WorkingRunners(problem=reasons.NO_PLACE)
+        working = WorkingRunners(
+            problem="The repository's never_touch setting leaves no place for a new test file."
+        )
         if probe and (path or extends):
             working = await self._find_runners(conventions, probe, at)
         return _Places(extends, path, scripts if path else [], working, conventions)
@@ -249,10 +259,6 @@ def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:
     if brought:
         return "Describing the edit, which brought its own test."
     return "Writing the regression test." if plan else "Describing the edit."
-
-
-def _choose_words(state: ReproductionState, other: _Words) -> _Words:
-    return _Words(state.title, state.cause, state.change) if state.has_words else other
 
 
 def _build_selection(

@@ -347,8 +347,13 @@ def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
     if spent:
         return NoFix(reason=reasons.reason_of(spent.reached), details=(spent.ceiling,))
     if all(sample.edit is None for sample in samples):
-        return NoFix(reason="no reproduction", details=(reasons.NO_SCRIPT,))
-    return NoFix(reason="no edit", details=(reasons.NO_EDIT,))
+        return NoFix(
+            reason="no reproduction", details=("The model wrote no script that could be run.",)
+        )
+    return NoFix(
+        reason="no edit",
+        details=("A script reproduces the issue, but the model sent no edit that applies.",),
+    )
 
 
 async def _finish_all(jobs: Iterable[Awaitable[Sample]]) -> list[Sample]:
