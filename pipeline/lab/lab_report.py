@@ -228,7 +228,7 @@ def _comparison(report: Report) -> list[str]:
     """CodeMonkeys, Table 2: each method beside each member alone."""
     scores = {"oracle": report.oracle, "random": report.random}
     scores |= {f"**{name}**": m.score for name, m in report.methods.items()}
-    rows = _sorted_scores(scores | report.member_scores)
+    rows = _sorted_scores({**scores, **report.member_scores})
     return section("Methods and members by score", "", ("method or member", "score"), rows)
 
 

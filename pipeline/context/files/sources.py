@@ -246,7 +246,7 @@ def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> Skip
 
 def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
     """The cached reason, unless the attributes deny it."""
-    why = next((reason for reason in _CONTENT_REASONS if reason == stated), None)
+    why = next(filter(stated.__eq__, _CONTENT_REASONS), None)
     denied = why in _DENIABLE and attributes.get("generated") is False
     return None if denied else why
 
