@@ -13,7 +13,7 @@ from sandbox.program import Program, python_script
 from tests.contracts.sandbox.command_contract import *  # noqa: F403 - the tests themselves
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403
 from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
-from tests.contracts.sandbox.program_contract import *  # noqa: F403
+from tests.contracts.sandbox.limits_contract import *  # noqa: F403
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import NAMESPACE
 

@@ -9,7 +9,6 @@ import pytest
 
 from pipeline.data.options import Options
 from pipeline.data.types import Selection
-from pipeline.lab.solving import render_table
 from pipeline.models.base import ModelRequest, Price, cache_lifetime
 from pipeline.models.factory import ModelOptions, build_model, profile_of
 from pipeline.models.spec import ModelSpec, price_table
@@ -77,7 +76,7 @@ async def test_of_what_a_cache_could_serve_at_least_98_percent_is_read_from_it(
     assert isinstance(run.result, Selection)
     stages = Counter(asked.call.partition("/")[0] for asked in run.requests)
     assert (stages["editing"], stages["testing"], stages["selecting"]) == (80, 80, 8)
-    assert run.cached / run.cacheable >= 0.98, render_table(run.lines)
+    assert run.cached / run.cacheable >= 0.98, run.lines
     assert [line.stage for line in run.lines] == [
         "Relevance",
         "Ranking",

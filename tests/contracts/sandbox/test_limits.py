@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.contracts.sandbox.program_contract import *  # noqa: F403 - the tests themselves
+from tests.contracts.sandbox.limits_contract import *  # noqa: F403 - the tests themselves

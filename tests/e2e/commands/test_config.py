@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from bot.data.run import RepoRef, RunId
+from bot.data.run import CHECK_NAME, RepoRef, RunId
 from bot.repo_config.model import RepoConfig, parse_config
-from bot.runs.config_check import NAME
 from capuchin_demo.hub.check_actions import rerun, rerun_all
 from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
@@ -26,7 +25,7 @@ async def proposed(bot: BotHarness, files: dict[str, str | None]) -> tuple[Repo,
 
 
 def checks(repo: Repo) -> list[CheckRun]:
-    return [run for run in repo.check_runs if run.name == NAME]
+    return [run for run in repo.check_runs if run.name == CHECK_NAME]
 
 
 async def test_mistakes_are_noted_at_their_lines(recorded_bot: BotHarness) -> None:
@@ -179,7 +178,7 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
         all_set = re.sub(r"^#(?! )|^#(?=  \w)", "", text, flags=re.M)
         assert all_set.count("\nsamples: ") == all_set.count("\n  person: ") == 1
         assert parse_config(all_set) == RepoConfig()
-        assert [run.conclusion for run in repo.check_runs if run.name == NAME] == ["success"]
+        assert [run.conclusion for run in repo.check_runs if run.name == CHECK_NAME] == ["success"]
 
 
 async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarness) -> None:
