@@ -48,7 +48,7 @@ def render_markdown(report: Report) -> str:
                 ("random", f"{report.random:.1f}", "", "0 %", ""),
             ],
         ),
-        *section("Members", "", ("member", "score"), _sorted_scores(report.member_scores)),
+        *section("Members", "", ("member", "score"), _sort_scores(report.member_scores)),
         *_stages(report),
         *_recall(report),
         *render_localisation(report.localisation),
@@ -143,7 +143,7 @@ def _by_score(methods: Mapping[str, MethodScore]) -> list[tuple[str, MethodScore
     return sorted(methods.items(), key=lambda item: -item[1].score)
 
 
-def _sorted_scores(scores: Mapping[str, float]) -> list[tuple[str, str]]:
+def _sort_scores(scores: Mapping[str, float]) -> list[tuple[str, str]]:
     ordered = sorted(scores.items(), key=lambda item: -item[1])
     return [(escape(name), f"{score:.1f}") for name, score in ordered]
 
@@ -228,7 +228,7 @@ def _comparison(report: Report) -> list[str]:
     """CodeMonkeys, Table 2: each method beside each member alone."""
     scores = {"oracle": report.oracle, "random": report.random}
     scores |= {f"**{name}**": m.score for name, m in report.methods.items()}
-    rows = _sorted_scores({**scores, **report.member_scores})
+    rows = _sort_scores({**scores, **report.member_scores})
     return section("Methods and members by score", "", ("method or member", "score"), rows)
 
 

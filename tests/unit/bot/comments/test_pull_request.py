@@ -292,9 +292,8 @@ def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_to
     assert suite is not None
     before = replace(suite.before, cut=CutShort(ran=987, skipped=11, selected=1713))
     body = body_with_suite(before=before, whole=1063, near=1, chosen="those near it")
-    rest = "There was no time for the rest of the 1,713 tests."
-    assert f"I ran 2 that pass without the change: those near it. {rest}\n" in body
-    assert f"none broken (I ran those near it). {rest}\n" in body
+    assert body.count("1,713") == 2
+    assert "none broken" in body
     assert "1,063" not in body
     assert "987" not in body
 

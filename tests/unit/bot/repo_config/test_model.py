@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -177,10 +176,8 @@ def test_a_list_of_one_may_be_its_item() -> None:
         ("labels: [" + "1," * 30_000 + "]", "29,980 more errors"),
     ],
 )
-def test_a_file_of_mistakes_is_described_in_part_and_in_little_time(text: str, more: str) -> None:
-    began = time.thread_time()
+def test_a_file_of_mistakes_is_described_in_part(text: str, more: str) -> None:
     found = parse_or_list_problems(text)
-    assert time.thread_time() - began < 1
     assert isinstance(found, list)
     assert len(found) == MAX_PROBLEMS + 1
     assert found[-1].message.startswith(more)

@@ -313,7 +313,7 @@ async def test_a_command_that_is_not_there_is_no_failed_test(tmp_path: Path) -> 
 async def test_a_command_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
     suite = suite_of(await opened(tmp_path, {}), "sleep", "60", seconds=0.5)
     assert await find_broken(suite, BREAKING) is None
-    assert suite.problem.endswith("it ended by timeout.")
+    assert "timeout" in suite.problem
 
 
 CASE = """\
@@ -696,7 +696,7 @@ async def test_how_a_run_without_an_edit_ended_is_told(tmp_path: Path) -> None:
 
 async def test_it_is_told_that_tests_run_which_edits_bring(tmp_path: Path) -> None:
     shop = await opened(tmp_path, {"tests/test_till.py": COUNT})
-    run = await suite_of(shop).run_brought_tests(HARMLESS, ["tests/test_till.py"])
+    run = await suite_of(shop, near=20).run_brought_tests(HARMLESS, ["tests/test_till.py"])
     assert run
     assert len(run.passed) == 2
     assert len(shop.said) == 1

@@ -51,7 +51,7 @@ async def test_a_file_that_shares_no_word_is_found_by_its_meaning(tmp_path: Path
     async with served(key="secret") as (meaning, server):
         found = await prefilter(sources, ISSUE, 10, embedding_ranker=meaning)
     assert {"c.py", "d.py"} == {hit.path for hit in found.kept[:2]}
-    assert "like the issue by 0." in {hit.path: hit.summary for hit in found.kept}["c.py"]
+    assert ": 0." in {hit.path: hit.summary for hit in found.kept}["c.py"]
     assert found.meaning == "The embedding model mini helped to order 4 files."
     assert all(asked.call == "embedding" for asked in server.requests)
 
@@ -80,7 +80,7 @@ async def test_only_the_first_by_words_are_put_before_the_model(tmp_path: Path) 
         found = await prefilter(sources, ISSUE, 20, fill_up=True, embedding_ranker=meaning)
     assert len(texts_of(server)) == 1 + 5
     assert len(found.kept) == 20
-    assert "order of 5 files" in found.meaning
+    assert "5 files" in found.meaning
 
 
 async def test_vectors_are_kept_by_content_and_model(tmp_path: Path) -> None:
