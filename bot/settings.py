@@ -247,7 +247,7 @@ class ModelSettings(_Section):
     """Your own hosts, such as `vllm,redis,.lan`, in addition to loopback and private addresses. A
     pull request whose code reached no other host says so. `kubernetes` is the sandbox cluster."""
     model_concurrency: int = Field(default=8, ge=1)
-    """Concurrent solver calls per worker."""
+    """Concurrent calls to each solver server per worker; fewer while that server is overloaded."""
     scout_concurrency: int = Field(default=64, ge=1, le=256)
     """Maximum concurrent scout calls per worker; fewer while its server is overloaded."""
     prices_file: Path | None = None

@@ -260,7 +260,9 @@ def render_status(run: Run, text: str) -> str:
     page = f" · [run page]({run.page_url})" if run.page_url else ""
     note = omissions_note(run.skipped)
     unread = f" · {note}" if note else ""
-    return f"{text}\n\n<sub>Run `{run.id}`{spent}{page}{unread}</sub>\n{status_marker(run.id)}\n"
+    anew = " · Started over after an upgrade" if run.begun_anew else ""
+    more = f"{spent}{page}{unread}{anew}"
+    return f"{text}\n\n<sub>Run `{run.id}`{more}</sub>\n{status_marker(run.id)}\n"
 
 
 def render_queued(run: Run, wait: QueuePosition) -> str:

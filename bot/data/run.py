@@ -274,6 +274,8 @@ class Run(Frozen):
     pull_request: int | None = None
     pull_request_url: str = ""
     skipped: SkippedComments = SkippedComments()
+    begun_anew: bool = False
+    """Another version of Capuchin saved what was done before, in a format that is not read."""
     end_reported: bool = False
     """The final comment is written: the run cannot be stopped any more, only cleaned up."""
     end_status: RunStatus | None = None

@@ -404,7 +404,7 @@ def begin_anew(record: bytes) -> Run | None:
         run = Run.model_validate({name: saved[name] for name in _REQUESTED & saved.keys()})
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
-    return run if run.status.final else replace(run, status=RunStatus.QUEUED)
+    return run if run.status.final else replace(run, status=RunStatus.QUEUED, begun_anew=True)
 
 
 def _read(run_id: RunId, record: bytes | None) -> Run | None:

@@ -62,6 +62,8 @@ async def test_a_run_of_another_format_begins_anew_and_says_so(
     assert len(bot.comments_of(issue)) == 1
     assert f"Run {first.id} was saved in format {number}" in caplog.text
     assert "The run begins anew." in caplog.text
+    assert ended.begun_anew
+    assert "upgrade" in bot.comments_of(issue)[0]
 
 
 async def test_a_run_of_which_too_little_is_known_is_forgotten(bot: BotHarness) -> None:
