@@ -63,6 +63,6 @@ async def test_each_is_told_in_a_sentence_and_nothing_is_lost(
                 assert report is not None
                 assert report.after.passed == (f"tests.test_{name}.Test.test",)
                 assert report.broken == ()
-    assert said["never"].endswith("it ended by timeout.")
-    assert said["prints"].endswith(("it ended by output limit.", "it ended by timeout."))
+    assert "timeout" in said["never"]
+    assert any(end in said["prints"] for end in ("output limit", "timeout"))
     assert "1 need a network, a display or a service" in said["window"]
