@@ -31,6 +31,7 @@ from pipeline.run_errors import UnreadableRecord
 
 MOST_BYTES: Final = 1024**3
 """Of one object that is read: a bundle is far smaller, and is held in memory."""
+RETRIES: Final = 3
 
 
 class ArchiveUnavailable(BotError):
@@ -59,7 +60,7 @@ class ObjectStore:
                 self.url,
                 # Without TLS only where the operator's own address says so.
                 client_options={"allow_http": True, "timeout": timedelta(seconds=60)},
-                retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
+                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=30)},
             )
         except (BaseError, ValueError) as error:
             raise SettingsError(f"CAPUCHIN_ARCHIVE: {_cause(error)}") from None
