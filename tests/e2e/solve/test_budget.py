@@ -64,7 +64,7 @@ async def test_a_run_that_reaches_its_ceiling_opens_the_edit_it_has_if_that_is_g
         run = await bot.solve(await bot.open_issue(repo))
         assert run.status is RunStatus.OPENED_PULL_REQUEST, run
         _, body = bot.only_pull_request(repo)
-        assert "ceiling" in body
+        assert "of $0.20" in body
         assert "reproduction" not in [asked.call for asked in bot.llm.requests]
 
 

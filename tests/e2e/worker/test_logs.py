@@ -54,7 +54,7 @@ async def test_each_record_of_a_run_names_it_and_the_stage(one_sample_bot: BotHa
         ("acme/shop", run.issue, run.delivery)
     }
     asked = [r for r in ours if "/v1/messages" in r["event"]]
-    assert {"context", "samples", "reproduction"} <= {record["stage"] for record in asked}
+    assert {"context", "edits", "reproduction"} <= {record["stage"] for record in asked}
     (ended,) = (r for r in ours if r["event"].startswith(f"Run {run.id} ended after "))
     assert (ended["logger"], "stage" in ended) == ("bot.queue.attempt", False)
     assert (ended["status"], "cause" in ended) == (run.status.value, False)
