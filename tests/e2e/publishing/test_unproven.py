@@ -48,7 +48,7 @@ async def test_no_fix_shows_its_edits_and_use_opens_one_as_an_unproven_draft(
     first = await bot.solve(issue)
     await bot.store_of(first).save(OUTCOME_KEY, SolveResult(result=NO_FIX))
     told = issue.comments[-1].body
-    assert "\nA: " in told
+    assert "A: " in told
     assert "+    return a + b" in told
     assert "Edit B" in told
     assert "+    return b + a" in told
