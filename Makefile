@@ -24,7 +24,7 @@ packages: ## install the Python packages alone
 demo: prepare ## fix a real bug of a real package, from the signed webhook to the pull request (ARGS=--keep)
 	@$(BIN)/capuchin demo $(ARGS)
 
-test: prepare ## the tests that say whether it works, in five minutes (ARGS="-k name", WORKERS=4)
+test: prepare ## the tests that say whether it works, in a few minutes (ARGS="-k name", WORKERS=4)
 	@$(BIN)/pytest -n $(WORKERS) -m short $(ARGS)
 
 test-all: prepare ## every test, with real Redis, Docker and git
