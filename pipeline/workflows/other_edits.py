@@ -32,7 +32,6 @@ from sandbox.frozen import replace
 from sandbox.program import Ending, Execution, Program
 
 MAX_TRIED = 10
-_OTHER_SUITE = "They were not run with this edit, or did not finish."
 _CONCURRENCY = 4
 
 

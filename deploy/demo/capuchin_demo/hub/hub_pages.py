@@ -81,9 +81,7 @@ class Forms:
         match action:
             case "review":
                 state = values.get("state", "")
-                if state not in ("COMMENTED", "CHANGES_REQUESTED", "APPROVED") or (
-                    not text.strip() and state != "APPROVED"
-                ):
+                if state not in REVIEWS or (not text.strip() and state != "APPROVED"):
                     raise Refusal(422, "A review needs a text.")
                 review = Review(self._state.next_id(), by, text, state, pull.head_sha)
                 pull_actions.add_review(self._state, pull, review)
