@@ -44,7 +44,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 
 MAX_PORT: Final = 65535
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
-"""The exit codes; `FIXED` is also that of any other success."""
+"""The exit codes; every other success ends with `FIXED`, too."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -105,7 +105,7 @@ async def check_git(_settings: Settings) -> str:
 
 
 async def check_environment(_settings: Settings) -> str:
-    """Whether every variable that begins with CAPUCHIN_ is one of ours."""
+    """Whether every variable that begins with CAPUCHIN_ is a known setting."""
     if unknown := find_unknown_variables():
         raise CheckFailed(" ".join(unknown), "Correct or delete them: they have no effect.")
     return "every CAPUCHIN_ variable is known"

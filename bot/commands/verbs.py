@@ -58,7 +58,7 @@ async def wait_for_run(ctx: CommandContext, outcome: StartOutcome) -> RetryLater
 
 
 async def fix(ctx: CommandContext) -> RetryLater | None:
-    """Start a run on an issue; on a pull request of ours, follow the comment like a review."""
+    """Start a run on an issue; on our own pull request, follow the comment like a review."""
     request = ctx.request
     if request.location is CommentLocation.ISSUE:
         return await start_command(Mode.FIX)(ctx)
