@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from html.parser import HTMLParser
 from typing import Final
 
@@ -50,19 +51,14 @@ _MARKS: Final = {
 _MOST_NESTED: Final = 20
 """Lists and quotes within one another that indent a line: a page of them grew to 16 MB."""
 _PREFIXES: Final = {"li": "  ", "blockquote": "> "}
-_DROPPED: Final = {
-    "script",
-    "style",
-    "title",
-    "textarea",
-    "noscript",
-    "template",
-    "iframe",
-    "rp",
-} | {
-    *("video", "audio", "object", "canvas", "select", "datalist", "noembed", "noframes", "dialog"),
-}
-"""Elements of whose contents nothing is shown."""
+_GITHUB_TAGS: Final = frozenset(
+    f"{' '.join(_TAGS)} h7 h8 b i strong em a ins del p picture tfoot kbd q var ruby rp s strike"
+    " caption figure figcaption abbr bdo cite dfn mark source span time wbr".split()
+)
+"""What GitHub renders (its html-pipeline's allowlist, and `section` of footnotes). It prints
+`<title>` and eight more as text, and of all others drops the tag and keeps what is in it."""
+_TAG_NAME: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
+_TAG_REST: Final = re.compile(r"""((?:[^>=]++|=\s*+(?:"[^"]*"|'[^']*'|(?!["'])))*+)>""")
 _PICTURES: Final = {
     "geojson": "[map]",
     "topojson": "[map]",
@@ -87,9 +83,9 @@ def visible_text(text: str) -> str:
     """The part of `text`, which is GitHub's Markdown, that a person sees on GitHub."""
     page = _parser().render(strip_invisible(text[:MAX_CHARACTERS]))
     clean = nh3.clean(
-        page,
+        _escape_other_tags(page),
         tags=_TAGS,
-        clean_content_tags=_DROPPED,
+        clean_content_tags={"rp"},  # browsers show the reading, and no parentheses around it
         attributes={"ol": {"start"}, "code": {"class"}, "pre": {"lang"}},
         strip_comments=True,
         link_rel=None,
@@ -99,6 +95,48 @@ def visible_text(text: str) -> str:
     reader.close()
     # What was written as a character reference is a character only now.
     return strip_invisible(reader.text()).strip()
+
+
+def _escape_other_tags(page: str) -> str:
+    """`page` with each tag that GitHub does not render as text, without its attributes.
+
+    `List<int>` and `in <lambda>` are code that somebody forgot to quote. Parsed as HTML, some of
+    these names would take all that follows with them. Tags end where the HTML standard says
+    (html.spec.whatwg.org, 13.2.5); one that never ends hides the rest of the page.
+    """
+    parts: list[str] = []
+    at = 0
+    while (start := page.find("<", at)) >= 0:
+        parts.append(page[at:start])
+        name = _TAG_NAME.match(page, start)
+        if name is None:
+            at = _find_markup_end(page, start)
+            parts.append(page[start:at])
+            continue
+        rest = _TAG_REST.match(page, name.end())
+        if rest is None:
+            return "".join(parts)
+        at = rest.end()
+        if name[2].lower() in _GITHUB_TAGS:
+            parts.append(page[start:at])
+        else:
+            cut = " …" if rest[1].strip(" /\n\t") else ""
+            parts.append(escape(f"<{name[1]}{name[2]}{cut}>"))
+    return "".join(parts) + page[at:]
+
+
+def _find_markup_end(page: str, start: int) -> int:
+    """Where the comment or declaration at `start` ends; after the `<` if it is neither."""
+    if page.startswith(("<!-->", "<!--->"), start):
+        return page.index(">", start) + 1
+    if page.startswith("<!--", start):
+        end = page.find("-->", start) + 3
+        end = end if end > 2 else len(page)
+        other = page.find("--!>", start, end) + 4
+        return other if other > 3 else end
+    if page.startswith(("<!", "<?", "</"), start):
+        return page.find(">", start) + 1 or len(page)
+    return start + 1
 
 
 def strip_invisible(text: str) -> str:

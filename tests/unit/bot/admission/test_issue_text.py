@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 
@@ -74,18 +75,19 @@ HIDDEN = {
     "a processing instruction": "a <?EVIL?> b",
     "a declaration": "<!X EVIL>\n\nb",
     "character data": "<![CDATA[EVIL]]>",
+    "an attribute of an unknown tag": "<lambda title='EVIL' EVIL>seen",
+    "an attribute that hides a bracket": """<int a = "> EVIL" b='> EVIL'>""",
+    "a tag that never ends": "<div>\n<int EVIL",
+    "a comment that ends as none should": "<div><!-- EVIL --!>seen",
     "an attribute": "<a title='EVIL' href='http://EVIL'>seen</a>",
     "an alternative text": "![EVIL](http://x/y.png)",
     "titles": "[seen](http://x 'EVIL') ![](http://x 'EVIL')",
     "words behind a fence": "```py EVIL\ncode\n```",
     "a comment over paragraphs": "<div>\n<!-- a\n\nEVIL\n\n-->\n</div>",
     "a footnote that nothing names": "[^1]: EVIL words\n\nseen",
-    "a script": "<script>EVIL</script>",
     "a second footnote of a name": "a[^x]\n\n[^x]: seen\n\n[^X]: EVIL",
     "words behind a footnote in a footnote": "[^1]: a\n\n    [^2]: b\n\n    EVIL\n\nseen",
     "what old browsers show around readings": "<ruby>a<rp>EVIL</rp><rt>b</rt></ruby>",
-    "what shows where a film does not": "<video>EVIL</video><audio>EVIL</audio>",
-    "a list that is folded": "<select><option>EVIL</option></select>",
     "text that gets smaller and smaller": "<sub>" * 12 + "EVIL" + "</sub>" * 12,
     "small text of several kinds": "<small><tt><sup><code>EVIL</code></sup></tt></small>",
     "a comment in a formula": "`x`$y % EVIL$ and\n$$\nx % EVIL\ny\n$$",
@@ -136,6 +138,11 @@ SEEN = {
     r"for $x^2 \le y_1$ it fails": r"for $x^2 \le y_1$ it fails",
     "```sh\necho $x % y$\n```": "echo $x % y$",
     "```mermaid\ngraph TD\nA-->B\n```\nend": "[diagram]",
+    "Map<String, List<int>> and <T>, </T>": "Map<String, List<int>> and <T>, </T>",
+    "template <typename T> f(T)": "template <typename …> f(T)",
+    "<script>alert(1)</script> is *not* escaped": "<script>alert(1)</script> is *not* escaped",
+    "<select><option>one</option></select>": "<select><option>one</option></select>",
+    "<div><!--> seen": "seen",
     "H<sub>2</sub>O and a<sup><sub>b</sub></sup>": "H2O and ab",
 }
 
@@ -177,6 +184,40 @@ def test_a_text_of_any_shape_is_rendered_in_time(shape: str) -> None:
 @given(st.text(alphabet="ab[]()!<>-`~#*_|&;:/?'\"\\ \n", max_size=80))
 def test_no_comment_of_any_surroundings_reaches_the_model(text: str) -> None:
     assert "EVIL" not in visible_text(f"a\n\n[//]: # (EVIL)\n\n{text}".replace("~~~", ""))
+
+
+NAMES = """
+    lambda module genexpr path list set text int object true log mode string T K V E svg math
+    title style script textarea xmp iframe noembed noframes plaintext select option template
+    video audio canvas dialog datalist noscript body html head form input button label frameset
+    div p details summary table tr td b pre a img br ruby caption figure foreignObject
+    mtext annotation-xml mglyph desc col colgroup tbody marquee applet font nobr center
+""".split()  # noqa: SIM905
+"""Of functions in tracebacks, types, placeholders on command lines, and all that HTML treats
+differently."""
+MARKUP = st.one_of(
+    st.sampled_from(
+        ["\n", "\n\n", "\n- ", "\n> ", "\n    ", "**", "<", " < ", ">", "`", "<!-- {} -->"]
+    ),
+    st.tuples(
+        st.sampled_from(["<{}>", "</{}>", "<{}/>", "<{} title='EVIL'>"]), st.sampled_from(NAMES)
+    ).map(lambda tag: tag[0].format(tag[1])),
+)
+
+
+@given(st.lists(MARKUP, max_size=25))
+def test_every_word_outside_comments_and_attributes_stays(markup: list[str]) -> None:
+    text = "first " + "".join(f"{mark} word{n} " for n, mark in enumerate(markup))
+    seen = set(re.findall(r"word\d+", visible_text(text)))
+    assert {f"word{n}" for n in range(len(markup))} <= seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tag_hides_nothing_that_follows_it(name: str) -> None:
+    seen = visible_text(
+        f'  File "a.py", line 3, in <{name}>\n    return a\nError: no clay\n\n## Next\n\nlast'
+    )
+    assert all(line in seen for line in ("    return a", "Error: no clay", "## Next", "last"))
 
 
 def test_a_long_discussion_is_cut_to_its_end() -> None:
