@@ -73,11 +73,7 @@ LARGEST: Final = 512 * 1024 * 1024
 """Bytes of all documents together, unpacked."""
 MOST_DOCUMENTS: Final = 100_000
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_EXTENSION: Final = 64 * 1024
-"""Bytes of an extension header, which holds one name."""
 _LONG_NAME: Final = re.compile(rb"\A\d{1,6} path=([^\n]*)\n\Z")
-_WINDOW: Final = 128 * 1024 * 1024
-"""Bytes of memory that the compressed stream may ask for."""
 
 
 class BadBundle(Exception):
@@ -127,7 +123,8 @@ def _unpack(path: Path) -> dict[str, bytes]:
     left = LARGEST
     with (
         path.open("rb") as raw,
-        zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(raw) as packed,
+        # Bytes of memory that the compressed stream may ask for.
+        zstandard.ZstdDecompressor(max_window_size=128 * 1024 * 1024).stream_reader(raw) as packed,
     ):
         while (member := _read_header(path, packed)) is not None:
             name, size = member
@@ -155,7 +152,8 @@ def _read_header(path: Path, packed: IO[bytes]) -> tuple[str, int] | None:
             return name or info.name, info.size
         if info.type != tarfile.XHDTYPE or name:
             raise BadBundle(f"{path} holds {info.name[:80]!r}, which no bundle does.")
-        if info.size > _EXTENSION:
+        # Bytes of an extension header, which holds one name.
+        if info.size > 64 * 1024:
             raise BadBundle(f"{path} is larger than a bundle may be.")
         name = _parse_long_name(_read_body(packed, info.size))
 

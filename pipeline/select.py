@@ -29,7 +29,6 @@ from sandbox.frozen import replace
 
 IMPORTED_KEY = "adopted"
 _CONCURRENCY = 4
-NO_FAILING_TEST = "No test fails on the unmodified code, so none shows that the issue is fixed."
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,10 @@ class Selector:
             judged = first
         if judged is None:
             judged = await self._judge(issue, imported, tests, reproduced=False)
-            judged = _with_notes(judged, NO_FAILING_TEST)
+            judged = _with_notes(
+                judged,
+                "No test fails on the unmodified code, so none shows that the issue is fixed.",
+            )
         choice = _to_choice(
             _with_notes(
                 judged,

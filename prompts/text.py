@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-LAST_LINES = 40
-"""How many lines at the end of a shortened text are kept: there, programs say how they ended."""
 _INDEX_LINE = re.compile(r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", re.M)
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
-def shorten(text: str, characters: int, *, last: int = LAST_LINES) -> str:
+def shorten(text: str, characters: int, *, last: int = 40) -> str:
     """Replace the middle of a `text` longer than `characters` by a note of about 40 more.
 
     Cut between lines; the last `last` lines are kept if they fit. A line that is too long by itself

@@ -47,12 +47,8 @@ class RecentBytes:
 
 SYMLINK = "120000"
 SUBMODULE = "160000"
-_BATCH_BYTES = 16 * 1024 * 1024
-"""File content requested from git at once, in bytes: bounds memory on a big repository."""
 RECENT_BYTES = 4 * 1024 * 1024
 """The total size of the file contents that a codebase keeps in memory."""
-_ABSENT = "BAD"
-"""The size that `ls-tree -l` prints for a missing object."""
 MOST_FILES = 300_000
 MOST_PATH_BYTES = 64 * 1024 * 1024
 """The total bytes of all paths."""
@@ -70,8 +66,6 @@ MOST_TEXTS = 64 * 1024 * 1024
 """Bytes of files that are read as text at once: equal files are one blob, so few KB name many."""
 MOST_SECONDS = 300.0
 """The time limit of one listing. A tree of empty folders can take forever and list nothing."""
-_MTIME = 1_000_000_000
-"""The modification time of every file in a tree's tar, so that equal trees make equal tars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +241,8 @@ def _parse_entry(entry: bytes) -> File | SkippedEntry:
     if why := _name_problem(name):
         return SkippedEntry(name.decode("utf-8", "backslashreplace"), why)
     path = name.decode("utf-8")
-    if size == _ABSENT:
+    # The size that `ls-tree -l` prints for a missing object.
+    if size == "BAD":
         raise GitFailed("ls-tree", 0, f"{path}: the clone lacks its object {blob}")
     # There are four modes: intern them, however many files there are.
     file = File(path, intern(mode), 0 if size == "-" else int(size), blob)
@@ -307,7 +302,8 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
     for file in files:
         if file.mode == SUBMODULE:
             continue
-        if batch and size + file.size > _BATCH_BYTES:
+        # File content requested from git at once, in bytes: bounds memory on a big repository.
+        if batch and size + file.size > 16 * 1024 * 1024:
             yield batch
             batch, size = [], 0
         batch.append(file)
@@ -333,7 +329,8 @@ def _pack(tar: tarfile.TarFile, batch: list[File], contents: Mapping[str, bytes]
     for file in batch:
         data = contents[file.path]
         info = tarfile.TarInfo(file.path)
-        info.mtime = _MTIME
+        # The modification time of every file in a tree's tar, so that equal trees make equal tars.
+        info.mtime = 1_000_000_000
         if file.mode == SYMLINK:
             info.type, info.mode = tarfile.SYMTYPE, 0o777
             info.linkname = data.decode("utf-8", "surrogateescape")
@@ -344,21 +341,11 @@ def _pack(tar: tarfile.TarFile, batch: list[File], contents: Mapping[str, bytes]
             tar.addfile(info, io.BytesIO(data))
 
 
-MOST_COMMITS = 50
-"""How many are read."""
 FETCHED_COMMITS = 300
 """How many commits back a clone goes: the commit that fixed an issue is looked for among them."""
 MOST_PATHS = 60
 """A commit that changes more files does not show which belong together."""
 SECONDS = 20.0
-_LOG = (
-    f"--max-count={MOST_COMMITS}",
-    "--no-merges",
-    "--no-renames",
-    "--name-only",
-    "-z",
-    "--format=%x01%s%x02",
-)
 
 
 @dataclass(frozen=True)
@@ -392,7 +379,18 @@ async def read_history(codebase: Codebase) -> tuple[PastCommit, ...]:
     if not codebase.commit:
         return ()
     try:
-        output = await asyncio.wait_for(read_log(codebase, *_LOG), SECONDS)
+        output = await asyncio.wait_for(
+            read_log(
+                codebase,
+                "--max-count=50",
+                "--no-merges",
+                "--no-renames",
+                "--name-only",
+                "-z",
+                "--format=%x01%s%x02",
+            ),
+            SECONDS,
+        )
     except (GitFailed, TimeoutError):
         return ()
     commits: list[PastCommit] = []

@@ -60,12 +60,8 @@ _CONFIG = (
     # A missing object may name a program that fetches it. Calls that need a connection allow it.
     "protocol.allow=never",
 )
-_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WORDS = 4000
 """Characters kept of git's error output: enough for a person, too few to fill a log."""
-
-_READ = 256 * 1024
-"""Bytes of a long listing read at once."""
 
 
 class CodebaseTooLarge(Exception):
@@ -138,7 +134,8 @@ async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[byt
     complaint = asyncio.ensure_future(process.stderr.read())
     try:
         rest = b""
-        while data := await process.stdout.read(_READ):
+        # Bytes of a long listing read at once.
+        while data := await process.stdout.read(256 * 1024):
             *whole, rest = (rest + data).split(b"\0")
             yield whole
             await asyncio.sleep(0)  # data that has already arrived is read without a pause
@@ -205,4 +202,5 @@ def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:
 
 
 def _environment(binary: str, more: Mapping[str, str]) -> dict[str, str]:
-    return {**_ENVIRONMENT, "PATH": f"{Path(binary).parent}:{_SYSTEM_PATH}", **more}
+    path = f"{Path(binary).parent}:/usr/local/bin:/usr/bin:/bin"
+    return {**_ENVIRONMENT, "PATH": path, **more}

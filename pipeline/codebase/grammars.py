@@ -186,7 +186,6 @@ _KINDS: dict[str, tuple[_Source, str, Layout, frozenset[str]]] = {
     "c-sharp": (tree_sitter_c_sharp.language, _CSHARP, "free", frozenset()),
     "php": (tree_sitter_php.language_php, _PHP, "free", frozenset()),
 }  # fmt: skip
-_MEMBERS = frozenset({"class_definition", "class_declaration", "class_body", "class_specifier"})
 _SUFFIXES = {
     name: kind
     for kind, names in {
@@ -236,7 +235,14 @@ def parse_code(grammar: Grammar, data: bytes) -> Tree | None:
 def _grammar(kind: str) -> Grammar:
     source, rules, layout, scopes = _KINDS[kind]
     language = Language(source())
-    return Grammar(kind, language, _parse_rules(rules, language), layout, scopes, _MEMBERS)
+    return Grammar(
+        kind,
+        language,
+        _parse_rules(rules, language),
+        layout,
+        scopes,
+        frozenset({"class_definition", "class_declaration", "class_body", "class_specifier"}),
+    )
 
 
 def _parse_rules(text: str, language: Language) -> CaptureRules:

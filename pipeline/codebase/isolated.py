@@ -24,10 +24,6 @@ from pipeline.codebase.commit import RecentBytes
 
 MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 """Of address space: a parsed file takes about a hundred times its size."""
-WALL_SECONDS: Final = 60.0
-"""Added to the processor time, on a machine that gives the process little of it."""
-MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
-_READ_BYTES: Final = 1024 * 1024
 _PROGRAM: Final = """\
 import importlib, resource, sys
 def limit(seconds):
@@ -99,7 +95,8 @@ class IsolatedProcess:
             left = memoryview(request)
             while left:
                 left = left[os.write(process.stdin.fileno(), left) :]
-            answer = _read_answer(process.stdout.fileno(), WALL_SECONDS + self._cpu_seconds)
+            # Added to the processor time, on a machine that gives the process little of it.
+            answer = _read_answer(process.stdout.fileno(), 60.0 + self._cpu_seconds)
         finally:
             if answer is None:
                 self._end()
@@ -143,14 +140,14 @@ def _read_answer(descriptor: int, seconds: float) -> bytes | None:
     length: int | None = None
     while length is None or len(received) < length:
         ready = waiting.poll(max(0.0, late - time.monotonic()) * 1000)
-        piece = os.read(descriptor, _READ_BYTES) if ready else b""
+        piece = os.read(descriptor, 1024 * 1024) if ready else b""
         if not piece:
             return None
         received += piece
         if length is None and b"\n" in received:
             head, _, received = received.partition(b"\n")
             length = int(head)
-            if length > MAX_ANSWER_BYTES:
+            if length > 256 * 1024 * 1024:
                 return None
     return bytes(received)
 

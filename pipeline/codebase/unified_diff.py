@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 _GIT = re.compile(r'diff --git "?a/(.*?)"? "?b/(.*?)"?$')
-_DEV_NULL = "/dev/null"
 
 
 @dataclass
@@ -140,7 +139,7 @@ class _DiffParser:
 def _parse_path(text: str, *, prefixed: bool = True) -> str | None:
     """A path of a header; None for `/dev/null`."""
     text = text.split("\t")[0].strip()
-    if text == _DEV_NULL:
+    if text == "/dev/null":
         return None
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = _unquote(text[1:-1])

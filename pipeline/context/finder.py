@@ -39,12 +39,8 @@ _TESTS = 4
 """If not all files can be ranked, at most one in this many is a test."""
 _ISSUE_SHARE = 4
 """The divisor of the window that gives the issue's share of a ranking request."""
-_FRAME = 30
-"""Tokens around a file's summary in a ranking request."""
 _SUMMARY = 1500
 """The most characters of a summary that a ranking request shows."""
-_WHY = 400
-"""Characters of the reason for a file in the report."""
 
 
 class ContextSeconds(Frozen):
@@ -220,7 +216,8 @@ def _first_that_fit(
 
 
 def _row_tokens(verdict: RelevanceVerdict) -> int:
-    return _FRAME + estimate_tokens(verdict.path) + estimate_tokens(verdict.summary[:_SUMMARY])
+    # Tokens around a file's summary in a ranking request.
+    return 30 + estimate_tokens(verdict.path) + estimate_tokens(verdict.summary[:_SUMMARY])
 
 
 def _unknown_that_fit(
@@ -260,7 +257,7 @@ def _findings(
                 path=file.path,
                 tokens=file.tokens,
                 partial=file.partial,
-                why=found.by_path[file.path].summary[:_WHY] if file.path in found.by_path else "",
+                why=found.by_path[file.path].summary[:400] if file.path in found.by_path else "",
             )
             for file in files
         ),

@@ -25,8 +25,6 @@ _MOST_HEADS = 4
 _LONGEST_HEAD = 160
 """Characters."""
 MOST_WITHIN = _MOST_HEADS * (_LONGEST_HEAD + len(" ...\n"))
-_DEEPEST = 12
-"""Levels of the tree that are searched; deeper definitions are no useful place to cut."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,8 @@ def _build_outline(path: str, text: str) -> Outline:
     todo: list[tuple[Node, int, int]] = [(tree.root_node, 0, 0)]
     while todo:
         node, depth, level = todo.pop()
-        for child in node.named_children if level < _DEEPEST else ():
+        # Deeper definitions are not useful places to cut.
+        for child in node.named_children if level < 12 else ():
             defines = _is_definition(child.type, grammar)
             if defines:
                 row = _with_comments(lines, child.start_point[0])

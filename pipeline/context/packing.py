@@ -14,15 +14,11 @@ from pipeline.context.files.chunks import Piece, split_file
 from pipeline.context.tokens import estimate_tokens
 from pipeline.data.code_places import SourceFile
 
-_SHARE_OF_TESTS = 8
-"""The divisor of the budget that gives the tests' share; a new test follows their style."""
 _LEAST = 400
 """Tokens; with less room, no part of a file is shown."""
 _PARTS = 12
 """About how many parts of a file fill its room."""
 _WORD = re.compile(r"[^\W\d]\w{2,79}")
-_SCOUT_WEIGHT = 3.0
-"""The weight of a scout's verdict that a part is relevant: about that of a rare word."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,8 @@ def pack(
     """
     sources = [path for path in order if path not in tests]
     rest = [path for path in order if path in tests]
-    kept = min(budget // _SHARE_OF_TESTS, sum(tokens[path] for path in rest))
+    # Tests get an eighth: a new test follows their style.
+    kept = min(budget // 8, sum(tokens[path] for path in rest))
     budgets = _fill(sources, tokens, budget - kept, named)
     left = budget - sum(room.tokens for room in budgets)
     budgets += _fill(rest, tokens, left, named)
@@ -120,7 +117,8 @@ def _worth(
         score = sum(log(1 + len(parts) / spread[word]) for word in held[part.number])
         read = any(first <= part.last and part.first <= last for first, last in lines)
         # The beginning holds what the rest imports.
-        worth[part.number] = score + _SCOUT_WEIGHT * read + (part.number == 1)
+        # The weight of a scout's verdict that a part is relevant: about that of a rare word.
+        worth[part.number] = score + 3.0 * read + (part.number == 1)
     return worth
 
 

@@ -13,8 +13,6 @@ from pipeline.replies import Malformed, only_tag
 from pipeline.state import ReplyKind, State
 from prompts.templates import render
 
-_ATTEMPTS = 3
-
 
 class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
@@ -41,7 +39,7 @@ class RankingMachine(Machine[RankingState]):
         `budget` is how many tokens of files are wanted, `cap` how many are possible.
         """
         # Table 4 of CodeMonkeys: rankings are greedy.
-        super().__init__(model, call=f"ranking/{number}", attempts=_ATTEMPTS, temperature=0.0)
+        super().__init__(model, call=f"ranking/{number}", attempts=3, temperature=0.0)
         self._issue = issue
         self._files = files
         self._budget, self._cap = budget, cap

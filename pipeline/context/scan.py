@@ -32,10 +32,6 @@ _CONCURRENCY = 256
 """The most parallel requests; the model's concurrency window decides how many are really sent."""
 _NEAR = 0.3
 """Estimates this close to the scout's window, as a share of it, are counted exactly."""
-_MOST_COUNTED = 500
-_CONCURRENT_LOADS = 16
-_CACHE_BATCH = 64
-"""How many verdicts are written to the cache at once."""
 
 
 async def scan(
@@ -126,9 +122,7 @@ class _Scan:
             except ValidationError:
                 continue
         rest = [file for file in self._files if file.path not in self._verdicts]
-        loaded = await gather_bounded(
-            _CONCURRENT_LOADS, (self._load(self._name(file)) for file in rest)
-        )
+        loaded = await gather_bounded(16, (self._load(self._name(file)) for file in rest))
         found = {f.path: v for f, v in zip(rest, loaded, strict=True) if v is not None}
         self._verdicts.update(found)
 
@@ -156,7 +150,7 @@ class _Scan:
         if self._counter.name == ESTIMATOR.name:
             return
         near = [file for file in files if abs(file.tokens - room) <= _NEAR * room]
-        near = sorted(near, key=lambda file: abs(file.tokens - room))[:_MOST_COUNTED]
+        near = sorted(near, key=lambda file: abs(file.tokens - room))[:500]
         exact = await self._sources.count_tokens([file.path for file in near], self._counter)
         for file in near:
             if exact[file.path] <= room:
@@ -194,7 +188,7 @@ class _Scan:
         self._verdicts[file.path] = verdict
         if verdict.answer != "unknown":  # another run may have better luck
             self._uncached.append((self._name(file), verdict.model_dump_json()))
-        if len(self._uncached) >= _CACHE_BATCH:
+        if len(self._uncached) >= 64:
             await self._flush()
         await self._report_progress()
 

@@ -50,8 +50,6 @@ _SUMMARY = re.compile(
 )
 _LONGEST = 2000
 """Characters of a summary; the ranking shows less."""
-_MOST_BRACES = 100
-"""Of a reply; where none of them begins the document, none will."""
 
 
 class ScoutAnswer(NamedTuple):
@@ -95,7 +93,8 @@ def yes_probability(first: Iterable[tuple[str, float]]) -> float | None:
 
 def _parse_document(reply: str) -> ScoutAnswer | None:
     decoder = json.JSONDecoder()
-    for brace in islice(re.finditer(r"\{", reply), _MOST_BRACES):
+    # If none of these begins the document, none will.
+    for brace in islice(re.finditer(r"\{", reply), 100):
         try:
             value: object = decoder.raw_decode(reply, brace.start())[0]
         except (json.JSONDecodeError, RecursionError):
@@ -141,13 +140,10 @@ SCHEMA: Final = {
 _STRICT_FORM, _FREE_FORM = ReplyFormat(json_schema=SCHEMA), None
 _TRIES: Final = ((_STRICT_FORM, 0.0), (_FREE_FORM, 0.4))
 """The retry sends no reply format, which weak models fill with blanks, and is read leniently."""
-_REPLY_TOKENS: Final = 500
 _REPLY_SHARE, _MOST_REPLY_TOKENS = 8, 4096
 """A reply may take an eighth of the window, thoughts included; the paper's code allows 4,096."""
 _LEAST: Final = 200
 """Tokens; the smallest piece to which a file is cut for the scout."""
-_WITHIN_TOKENS: Final = MOST_WITHIN // 3
-"""Tokens reserved for the headers of the definitions around a piece."""
 _ALTERNATIVES: Final = 20
 _ISSUE_SHARE: Final = 3
 """The divisor of the window that gives the issue's share."""
@@ -182,7 +178,7 @@ class RelevanceReader:
             + estimate_tokens(self._issue)
             + self._reply_tokens
             + _LEAST
-            + _WITHIN_TOKENS
+            + MOST_WITHIN // 3  # for the headers of the definitions around a piece
         )
         self.room: Final = max(_LEAST, window - taken)
         """How many tokens of a file fit into one request."""
@@ -288,7 +284,7 @@ class RelevanceReader:
 
 def reply_tokens(profile: ModelProfile) -> int:
     """How long the scout's reply on one file may be, in tokens."""
-    wanted = max(_REPLY_TOKENS, profile.window // _REPLY_SHARE)
+    wanted = max(500, profile.window // _REPLY_SHARE)
     return min(wanted, _MOST_REPLY_TOKENS, profile.max_output)
 
 

@@ -89,7 +89,6 @@ def _weight(piece: str) -> int:
 
 _CONCURRENCY = 8
 _SECONDS = 30
-_CONNECT_SECONDS = 5
 
 
 class ServerTokenCounter:
@@ -132,7 +131,7 @@ async def open_counter(spec: ModelSpec, api_key: str) -> AsyncGenerator[TokenCou
         yield ESTIMATOR
         return
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    timeout = httpx2.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
+    timeout = httpx2.Timeout(_SECONDS, connect=5)
     async with httpx2.AsyncClient(headers=headers, timeout=timeout, verify=ssl_context()) as client:
         served = ServerTokenCounter(spec, client)
         try:

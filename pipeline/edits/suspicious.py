@@ -49,9 +49,6 @@ def is_irrelevant(file: FileDiff) -> bool:
     return file.old is None and bool(_SCRATCH.match(path) or "/" not in path)
 
 
-_MOST_SENTENCES = 3
-
-
 def find_suspicious(diff: str) -> tuple[str, ...]:
     """At most a few sentences without a subject, such as "changes `conftest.py`."; paths in them
     are untrusted."""
@@ -61,4 +58,4 @@ def find_suspicious(diff: str) -> tuple[str, ...]:
         for language in LANGUAGES
         for sentence in language.find_suspicious(file)
     )
-    return tuple(islice(dict.fromkeys(found), _MOST_SENTENCES))
+    return tuple(islice(dict.fromkeys(found), 3))

@@ -16,8 +16,6 @@ from sandbox.frozen import Frozen, replace
 
 MODEL_ATTEMPT: Final = "model"
 """The name of attempts whose commands a model wrote."""
-LADDER_SECONDS: Final = 1800.0
-"""After this time of building and checking, no further attempt begins."""
 REMEMBERED_ATTEMPT: Final = "remembered"
 """The name of the attempt that served an earlier run of the repository."""
 
@@ -190,7 +188,8 @@ def best_of(tried: tuple[TriedAttempt, ...]) -> int | None:
 
 def is_enough(record: EnvironmentRecord) -> bool:
     """Whether no further attempt is worth its time."""
-    if sum(attempt.seconds for attempt in record.tried) > LADDER_SECONDS:
+    # After this time of building and checking, no further attempt begins.
+    if sum(attempt.seconds for attempt in record.tried) > 1800.0:
         return True
     # The installer's own sentence; each further attempt would take as long.
     never_ends = "The build of the package itself does not end"

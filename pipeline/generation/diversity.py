@@ -52,10 +52,6 @@ def assign_generators(generators: Sequence[Generator], samples: int) -> list[Gen
 APPROACHES_KEY = "approaches"
 _LONGEST = 800
 """Characters of one approach."""
-_MOST_OTHERS = 6
-"""Edits of finished samples shown to an informed one."""
-_DIFF = 8000
-"""Characters of each of them."""
 _PLAIN = (0, 4)
 """Samples without an approach and without a sight of other edits: in the first and the second wave.
 """
@@ -164,7 +160,7 @@ def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
         others = len({edit.diff for edit in more} - {first.diff})
         note = f" {pluralize(others, 'other sample')} wrote the same code with other tests."
         found.append(replace_fields(first, how=first.how + note) if others else first)
-    return tuple(found)[:_MOST_OTHERS]
+    return tuple(found)[:6]
 
 
 def _find_code(diff: str) -> str:
@@ -190,7 +186,7 @@ def wrote_the_same(finished: Sequence[FinishedSample]) -> bool:
 
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
     """The values for the template."""
-    return [{"diff": shorten(other.diff, _DIFF), "how": other.how} for other in others]
+    return [{"diff": shorten(other.diff, 8000), "how": other.how} for other in others]
 
 
 def _describe_run(run: Execution | None) -> str:

@@ -27,8 +27,6 @@ from prompts.templates import render
 from sandbox.program import Execution
 
 MOST_NAMED = 5
-_NOT_RUN = "No test of the repository near the edit gave a result: none was run, or none passes."
-_NO_NEW = "No test was run that is there only with the edit."
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,19 @@ class NearTests:
 def describe_near_tests(report: SuiteReport | None, diff: str) -> NearTests:
     """What `report`, if there is one, says of the edit `diff`."""
     if report is None:
-        return NearTests(_NOT_RUN)
+        return NearTests(
+            "No test of the repository near the edit gave a result: none was run, or none passes."
+        )
     passed, failed = report.passed_only_after, report.failed_only_after
     sentences = [count_near(report), describe_cut(report)]
     if not passed and not failed and any(map(is_test, list_paths(diff))):
-        sentences.append(_NO_NEW)
+        sentences.append("No test was run that is there only with the edit.")
     text = " ".join(filter(None, sentences))
     otherwise = report.failed_otherwise[:MOST_NAMED]
     return NearTests(text, passed[:MOST_NAMED], failed[:MOST_NAMED], otherwise)
 
 
-_MOST_ERRORS = 5
 _MOST_BROKEN = 20
-_USABLE = (0, NOT_FIXED)
-"""A script's exit codes for a verdict on the issue."""
 
 
 class EditingState(State):
@@ -94,7 +91,7 @@ class EditingState(State):
         if not self.patches:
             return None
         ran = list(zip(self.scripts, self.base, strict=False))
-        usable = [script for script, run in ran if run.exit_code in _USABLE]
+        usable = [script for script, run in ran if run.exit_code in (0, NOT_FIXED)]
         reporting = [script for script, run in ran if run.exit_code == 2]
         texts = reporting or usable
         test = TestScript(text=texts[-1]) if texts else None
@@ -212,7 +209,7 @@ class EditingMachine(Machine[EditingState]):
             return ""
         return (
             "With your edit a file is no longer valid Python, so nothing was run.\n"
-            + "\n".join(found[:_MOST_ERRORS])
+            + "\n".join(found[:5])
             + "\nSend the whole edit again. (If you are sure of it, send the same once more.)"
         )
 

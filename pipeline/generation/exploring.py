@@ -96,7 +96,6 @@ def elide(messages: Sequence[Message], *, opening: int, most: int) -> list[Messa
 
 
 MOST_FILES = 20
-_MOST_FAILED = 30
 
 
 class NamedTestRun(NamedTuple):
@@ -157,7 +156,7 @@ class NamedTests:
             summary += "."
             if found.problem:
                 summary = f"{summary} {found.problem}"
-            return NamedTestRun(summary, tuple(failed[:_MOST_FAILED]), suite.execution)
+            return NamedTestRun(summary, tuple(failed[:30]), suite.execution)
         return None
 
 
@@ -179,8 +178,6 @@ def _by_file(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 CONTEXT_TOKENS = 20_000
 """Of the ranked files; the machine reads the rest by itself. Successful runs of exploring agents
 mostly stay under that (arXiv 2602.16069)."""
-FIRST_TOKENS = 40_000
-"""Of the file that most likely needs an edit: it is shown even if it leaves no room for others."""
 OUTPUT_BYTES = 10_000
 """Of one command's output, half from its end."""
 _TAGS = ("bash", "edit", "script", "tests", "submit")
@@ -221,7 +218,8 @@ class ExploringMachine(Machine[ExploringState]):
     def start(self) -> ExploringState:
         most = min(CONTEXT_TOKENS, self.model.profile.window // 3)
         task = self._task
-        first = min(FIRST_TOKENS, self.model.profile.window // 3)
+        # The likeliest file to need an edit is shown even if it leaves no room for others.
+        first = min(40_000, self.model.profile.window // 3)
         shown, others = cut_context(task.context, most, first=first)
         shared = render(
             "exploring/context", issue=task.issue, files=shown, habits=task.habits, others=others

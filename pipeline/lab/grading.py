@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Final
 
 from pydantic import Field
 
@@ -24,9 +23,6 @@ from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
-
-MOST_OF_KIND: Final = 4
-"""Right edits, and wrong ones, that run for one instance."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class ExecutedEdit(Frozen):
         return tuple(all(half) for half in (self.fixed[::2], self.fixed[1::2]) if half)
 
 
-def draw_edits(data: Dataset, instance_id: str, most: int = MOST_OF_KIND) -> list[DrawnEdit]:
+def draw_edits(data: Dataset, instance_id: str, most: int = 4) -> list[DrawnEdit]:
     """At most `most` right and `most` wrong edits, no two equal after normalisation; right and
     wrong ones by turns. The same each time."""
     found: dict[str, DrawnEdit] = {}
@@ -75,12 +71,7 @@ def draw_edits(data: Dataset, instance_id: str, most: int = MOST_OF_KIND) -> lis
     return [edit for pair in zip_longest(right, wrong) for edit in pair if edit]
 
 
-MOST_ASIDE = 0.1
-"""The share of tests that should pass on the unedited code and do not here, above which an
-environment cannot tell."""
 _MOST_NAMED = 5
-_RUN_SECONDS = 900.0
-"""Of processor time, for the test files of an instance."""
 
 
 class GradedInstance(LocatedInstance):
@@ -194,7 +185,7 @@ class Grader:
                 command,
                 sandbox=self._sandbox,
                 store=self._store,
-                seconds=_RUN_SECONDS,
+                seconds=900.0,  # of processor time
             )
             run = await runner.run(self._instance.test_patch, RequestedTests(files=files))
             if run.suite.passed or run.suite.failed:
@@ -231,7 +222,7 @@ class Grader:
         keep += pass_already
         to_fix = len(one.fail_to_pass) - len(pass_already)
         grade = replace(grade, to_fix=to_fix, to_keep=len(keep), aside=aside)
-        if aside > MOST_ASIDE * len(one.pass_to_pass):
+        if aside > 0.1 * len(one.pass_to_pass):
             lost = [name for name in one.pass_to_pass if name not in set(keep)]
             tests, do = pluralize(len(one.pass_to_pass), "test"), agree(aside, "does", "do")
             words = f"{aside} of {tests} {do} not pass here without any edit"

@@ -13,8 +13,6 @@ from types import MappingProxyType
 from pipeline.selection.scoring.confidence import CalibrationBin
 from sandbox.frozen import Frozen
 
-RESAMPLES = 2000
-_SEED = 20260101
 _TAIL = 0.025
 
 
@@ -44,8 +42,8 @@ def bootstrap(count: int, statistic: Callable[[Sequence[int]], float]) -> tuple[
 @lru_cache(maxsize=1)
 def _draw(count: int) -> Sequence[Sequence[int]]:
     """The resamples, which are the same for every score of a report."""
-    draw, population = random.Random(_SEED), range(count)  # noqa: S311
-    return [array("I", draw.choices(population, k=count)) for _ in range(RESAMPLES if count else 0)]
+    draw, population = random.Random(20260101), range(count)  # noqa: S311
+    return [array("I", draw.choices(population, k=count)) for _ in range(2000 if count else 0)]
 
 
 def _add(values: Sequence[float], drawn: Sequence[int]) -> float:

@@ -110,8 +110,6 @@ def _cost_line(account: Account, price: Price) -> CostLine:
 
 RANKED = "the model's ranking"
 """The name of the order in which files were shown."""
-_FACTORS = (2, 5, 10, 20, 50, 100)
-"""Upper ends of the ranges of compression factors."""
 
 
 class SolvedInstance(Frozen):
@@ -222,7 +220,7 @@ def render_compression(found: Sequence[SolvedInstance]) -> str:
     factors = [compression(one) for one in found if one.shown]
     rows: list[tuple[str, float, None]] = []
     low = 0
-    for high in (*_FACTORS, None):
+    for high in (2, 5, 10, 20, 50, 100, None):
         name = f"{low} to {high}" if high else f"more than {low}"
         some = [f for f in factors if low < f and (high is None or f <= high)]
         rows.append((name, 100 * len(some) / max(1, len(factors)), None))

@@ -30,8 +30,6 @@ STRATEGIES: Final[Mapping[str, SelectionMethod]] = MappingProxyType(
 )
 """By name: the method that chooses. Dev-Search counts runs with the strategy `search`, the others
 runs without."""
-REWARDED: Final = ("ORM_Exec", DEV_SEARCH)
-"""Those that ask the outcome reward model."""
 StrategyCase = tuple[FinishedRun, Standings, Sequence[bool]]
 """A run, its standings, and whether each candidate is right."""
 
@@ -76,7 +74,7 @@ def _dollars(run: FinishedRun, strategy: str, budget: int) -> float | None:
     if not run.costs:
         return None
     each = [cost.test + (cost.dollars[-1] if cost.dollars else 0.0) for cost in run.costs.values()]
-    reward = run.reward_dollars / len(each) if strategy in REWARDED else 0.0
+    reward = run.reward_dollars / len(each) if strategy in ("ORM_Exec", DEV_SEARCH) else 0.0
     return run.search_dollars + min(budget, len(each)) * (fmean(each) + reward)
 
 
@@ -159,8 +157,6 @@ def render_strategies_figure(scores: Sequence[StrategyScore]) -> str:
     )
 
 
-BEST_SYSTEMS: Final = 30
-"""The public systems that tell how hard an instance is: those that resolve most instances."""
 LEVELS: Final = 5
 
 
@@ -173,7 +169,8 @@ def find_levels(public: Mapping[str, Sequence[str]], instances: Sequence[str]) -
     `public`: the instances that each system resolves.
     """
     resolved = {name: frozenset(found) for name, found in public.items()}
-    best = sorted(resolved, key=lambda name: (-len(resolved[name]), name))[:BEST_SYSTEMS]
+    # Only the systems that resolve most instances show how hard an instance is.
+    best = sorted(resolved, key=lambda name: (-len(resolved[name]), name))[:30]
     found: dict[str, int] = {}
     for instance in instances:
         share = sum(instance in resolved[name] for name in best) / len(best) if best else 0.0

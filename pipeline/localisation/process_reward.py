@@ -40,12 +40,10 @@ def render_judgement(issue: Issue, found: Located, form: Form = "sign") -> tuple
 
 
 _CALL = "prm/verdict"
-_JUDGE_TOKENS = 4_000
 _PER_CENT = re.compile(r"(\d{1,3})(?: ?%| ?/ ?100)?")
 _CONCURRENCY = 4
 _LEFT_OUT = "The process reward model was left out, so the search was not guided"
 NOT_SCORED = f"{_LEFT_OUT}: the budget was spent."
-_IN_WORDS = "The process reward model gave no log-probabilities, so its written scores were used."
 
 
 class StepScore(Frozen):
@@ -91,7 +89,7 @@ class JudgeInWords:
         """Score an answer (see `ProcessReward.score`)."""
         system, question = render_judgement(issue, found, "words")
         asked = (Message(role="user", text=question),)
-        most = min(_JUDGE_TOKENS, self._model.profile.max_output)
+        most = min(4_000, self._model.profile.max_output)
         reply = await self._model.complete(
             ModelRequest(system, asked, "prm/judge", max_tokens=most, temperature=0)
         )
@@ -158,4 +156,8 @@ async def score_answers(
         for found, score in zip(answers, scores, strict=True)
     ]
     scored.sort(key=lambda found: -(getattr(found, field) or 0.0))  # stable: earlier ones first
-    return scored, _IN_WORDS if any(score.in_words for score in scores) else ""
+    if any(score.in_words for score in scores):
+        return scored, (
+            "The process reward model gave no log-probabilities, so its written scores were used."
+        )
+    return scored, ""

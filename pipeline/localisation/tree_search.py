@@ -35,7 +35,6 @@ SEARCH_END_KEY = "search/end"
 SEARCH_STAGES = ("understanding", "localisation", "prm")
 """The stages under which its calls are accounted."""
 _FIRST_KEY = "search/understood"
-CUT_SHORT = "The search was cut short: {}"
 NOTHING_FOUND = "The search named no files, so the edits start from the ranked files alone."
 
 
@@ -112,7 +111,7 @@ class LocationSearch:
                 await store.save(_FIRST_KEY, understood)
         found = await self._locate(issue, context, understood.answers)
         located = await self._prune(issue, found, understood.note) if found else understood
-        cut = CUT_SHORT.format(self._ceiling) if self._ceiling else ""
+        cut = f"The search was cut short: {self._ceiling}" if self._ceiling else ""
         notes = [cut, located.note, "" if located.answers else NOTHING_FOUND]
         record = SearchRecord(
             width=self._beam.width,

@@ -268,8 +268,6 @@ class Reward(Protocol):
 
 FIVE_MINUTES = 300
 HOUR = 3600
-REPLY_SECONDS = 90.0
-"""Seconds for a long reply, including the wait for a slot."""
 
 
 def cache_lifetime(options: Options) -> Literal[300, 3600]:
@@ -283,5 +281,6 @@ def cache_lifetime(options: Options) -> Literal[300, 3600]:
     """
     if options.batch:
         return HOUR
-    pause = max(options.execution_seconds, 2 * options.nearby_seconds) + REPLY_SECONDS
+    # 90 seconds for a long reply, including the wait for a slot.
+    pause = max(options.execution_seconds, 2 * options.nearby_seconds) + 90.0
     return FIVE_MINUTES if pause <= FIVE_MINUTES else HOUR

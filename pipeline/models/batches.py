@@ -28,8 +28,6 @@ from sandbox.frozen import Frozen, replace
 
 _CALL_LENGTH, _DIGEST_LENGTH = 30, 24
 """Characters of a request's name; services allow 64, including the batch's mark."""
-MARK_LENGTH = 8
-"""Characters of a batch's own mark."""
 
 
 class SubmittedBatch(NamedTuple):
@@ -108,12 +106,6 @@ MAX_BATCH_SIZE = 1000
 """Requests in one batch, far below the provider's size limits."""
 MAX_FAILED_POLLS = 10
 """Polls in a row that may fail before we give up."""
-SUBMIT_ATTEMPTS = 3
-"""How often we send a batch that the service rejects."""
-CLOCK_SKEW = timedelta(minutes=10)
-"""How far the service's clock may be from ours."""
-SUBMIT_DURATION = timedelta(hours=1)
-"""Longer than sending one batch can take."""
 T = TypeVar("T")
 
 
@@ -165,7 +157,8 @@ class BatchQueue:
             ModelError: the service rejected a batch.
         """
         failure: ModelUnavailable | None = None
-        for pause in (*(self._poll * 2**tried for tried in range(SUBMIT_ATTEMPTS)), None):
+        # How often we send a batch that the service rejects.
+        for pause in (*(self._poll * 2**tried for tried in range(3)), None):
             await self._resolve_intents()
             async with self._sending:
                 known = (await self._load()).batch_ids
@@ -214,7 +207,9 @@ class BatchQueue:
     async def _submit(self, part: Mapping[str, ModelRequest]) -> None:
         """Raises ModelUnavailable also when we cannot know whether the service accepted it."""
         intent = Intent(
-            mark=secrets.token_hex(MARK_LENGTH // 2), at=datetime.now(UTC), names=(*part,)
+            mark=secrets.token_hex(4),
+            at=datetime.now(UTC),
+            names=(*part,),
         )
         self._in_flight.add(intent.mark)
         try:
@@ -243,7 +238,8 @@ class BatchQueue:
 
     async def _find_batch(self, intent: Intent) -> str | None:
         """The id of the batch sent with this intent, if it was accepted and can be listed."""
-        since, until = intent.at - CLOCK_SKEW, intent.at + SUBMIT_DURATION
+        # Before: how far the service's clock may be from ours. After: longer than sending takes.
+        since, until = intent.at - timedelta(minutes=10), intent.at + timedelta(hours=1)
         known = set((await self._load()).batch_ids.values())
         try:
             taken = await self._retry(lambda: self._service.list_batches(since, until))
@@ -280,9 +276,6 @@ class BatchQueue:
         return await call()
 
 
-LINGER_SECONDS = 2.0
-"""How long requests are collected before they are sent as one batch."""
-
 _PendingRequests = dict[str, tuple[ModelRequest, list[asyncio.Future[Reply]]]]
 """By name: a request, and the futures that wait for its reply."""
 
@@ -300,7 +293,8 @@ class BatchModel(Model):
         service: BatchService,
         store: Store,
         *,
-        linger: float = LINGER_SECONDS,
+        # How long requests are collected before they are sent as one batch.
+        linger: float = 2.0,
         poll: float = POLL_SECONDS,
         uncancellable: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:

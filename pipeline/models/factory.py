@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _SECONDS = 5.0
 _LARGEST = 100_000_000
 """Tokens; a larger number is a mistake."""
-_OUTPUT_SHARE = 4
 
 
 async def fetch_window(spec: ModelSpec, api_key: str) -> int | None:
@@ -59,7 +58,7 @@ def output_length(window: int) -> int:
 
     A quarter of the window: half is for the files, the rest for the conversation.
     """
-    return max(1, window // _OUTPUT_SHARE)
+    return max(1, window // 4)
 
 
 def _list_models(document: object) -> Iterator[tuple[str, int | None]]:

@@ -15,8 +15,6 @@ from pipeline.models.spec import UNKNOWN_HOST
 from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
 
-BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens."""
 T = TypeVar("T")
 LEDGER_KEY = "ledger"
 
@@ -120,7 +118,8 @@ class Meter:
 
 def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
     """US dollars at most for sending `texts`."""
-    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_PER_TOKEN + 1
+    # Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens.
+    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // 2 + 1
     return max(profile.price.input, profile.price.cache_write) * tokens / 1_000_000
 
 

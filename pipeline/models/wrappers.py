@@ -42,13 +42,6 @@ from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
 from sandbox.observation import Kind, observe
 
-TYPICAL_REPLY_TOKENS = 8_000
-"""Nearly every reply is shorter."""
-BATCH_SECONDS = 25 * 3600.0
-"""The longest a batch can take: Anthropic gives up after a day.
-
-https://platform.claude.com/docs/en/build-with-claude/batch-processing
-"""
 _ROUNDING = 1e-9
 
 
@@ -102,9 +95,12 @@ class MeteredModel(ModelWrapper):
 
     def _cost_bounds(self, request: ModelRequest, prompt: float) -> CostBounds:
         longest = request.max_tokens or self.profile.max_output
-        usual = min(longest, TYPICAL_REPLY_TOKENS + self.profile.thinking_tokens)
+        # Nearly every reply is shorter.
+        usual = min(longest, 8_000 + self.profile.thinking_tokens)
         least, most = (self.profile.price.of(Usage(output=n)) for n in (usual, longest))
-        seconds = BATCH_SECONDS if self._batched else CALL_SECONDS
+        # The longest a batch can take: Anthropic gives up after a day.
+        # https://platform.claude.com/docs/en/build-with-claude/batch-processing
+        seconds = 25 * 3600.0 if self._batched else CALL_SECONDS
         return CostBounds(prompt + least, prompt + most, seconds)
 
     def _cap_reply(self, request: ModelRequest, dollars: float) -> ModelRequest:
@@ -123,9 +119,6 @@ class MeteredModel(ModelWrapper):
 
 RETRY_WAITS = (1.0, 4.0, 15.0)
 """Seconds before each further attempt, in addition to the two quick retries of the SDK itself."""
-_INITIAL_SIZE = 4
-_MAX_ATTEMPTS = 12
-"""A request that fails this often is given up, however well the server serves others."""
 
 
 class ConcurrencyWindow:
@@ -135,7 +128,7 @@ class ConcurrencyWindow:
     """
 
     def __init__(self, most: int) -> None:
-        self.size = float(min(_INITIAL_SIZE, most))
+        self.size = float(min(4, most))
         """Between 1 and `most`; the calls in flight never exceed it, rounded down."""
         self.served = 0
         """How many calls have been answered."""
@@ -207,7 +200,8 @@ class ThrottledModel(ModelWrapper):
                     self._window.record_overload(number)
                     tries += 1
                     failures = 1 if self._window.served > served else failures + 1
-                    if failures > len(self._waits) or tries >= _MAX_ATTEMPTS:
+                    # Enough failures for one request, however well the server serves others.
+                    if failures > len(self._waits) or tries >= 12:
                         raise
                 else:
                     self._window.record_success()
@@ -349,8 +343,6 @@ TimedStage = Literal["samples", "choice", "reproduction"]
 _SHARES: Final[dict[TimedStage, float]] = {"samples": 0.6, "choice": 0.85, "reproduction": 1.0}
 """The share of a run's time by which a stage is over: the next one always has time of its own."""
 CLOCK_KEY = "clock"
-SAVE_SECONDS = 20.0
-"""Time worked between two saves."""
 
 
 class WorkTime(Frozen):
@@ -385,7 +377,7 @@ class RunClock:
     async def save(self, store: Store) -> None:
         """Save the time worked, now and then: another start of the run continues from there."""
         worked = self._now() - self._began
-        if self.minutes and worked - self._saved >= SAVE_SECONDS:
+        if self.minutes and worked - self._saved >= 20.0:
             self._saved = worked
             await store.save(CLOCK_KEY, WorkTime(seconds=round(worked, 1)))
 

@@ -22,8 +22,6 @@ from sandbox.frozen import Frozen, replace
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
 """Reported in place of a test's name when results are forged."""
-ENOUGH_TESTS: Final = 20
-"""In one file, and passing with an edit: making more of them fail shows no more."""
 
 
 class ControlRun(Frozen):
@@ -109,14 +107,13 @@ def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[s
     unfit = {*list_paths(diff), *cut_short, ""}
     counts = Counter(base.files.get(name, "") for name in sorted(names))
     fit = [path for path, _ in counts.most_common() if path not in unfit and seconds[path] <= 60]
-    enough = [path for path in fit if counts[path] >= min(ENOUGH_TESTS, counts[fit[0]])]
+    # Making more tests fail shows no more.
+    enough = [path for path in fit if counts[path] >= min(20, counts[fit[0]])]
     return [*sorted(enough, key=lambda path: seconds[path]), *fit[len(enough) :]]
 
 
 REPEATS = 2
 """The maximum of further runs, both with and without the edit."""
-MOST_REPEATED = 2000
-"""More broken tests than this are not due to chance; they do not run again."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +277,8 @@ async def confirm_broken(
     Runs whole files, because a test may depend on its neighbours.
     """
     left = set(broken)
-    if not left or len(left) > MOST_REPEATED:
+    # More broken tests than this are not due to chance; they do not run again.
+    if not left or len(left) > 2000:
         return RerunResult()
     wanted = _files_of(left, base)
     passed: set[str] = set()

@@ -36,7 +36,6 @@ included."""
 HISTORY_SECONDS = 20.0
 _NAMED = 4.0
 _IMPORTS = {1: 3.0, 2: 1.5, 3: 0.75, 4: 0.4}
-_HISTORY = 3.0
 _WORDS = 4.0
 _CHANGED = 10.0
 Keep = Callable[[Sequence[str]], Sequence[str]]
@@ -183,7 +182,7 @@ def rank_files(changed: Sequence[str], evidence: Nearness) -> list[str]:
         if evidence.distances.get(test):
             scores[test] += _IMPORTS.get(evidence.distances[test], 0.1)
         if strongest:
-            scores[test] += _HISTORY * evidence.together.get(test, 0.0) / strongest
+            scores[test] += 3.0 * evidence.together.get(test, 0.0) / strongest
     for test, score in _rank_names(changed, list(evidence.texts)).items():
         scores[test] += score
     for word in evidence.words:
@@ -245,10 +244,6 @@ def _split_parts(parts: Sequence[str]) -> set[str]:
     """The words of a path, as far as they tell files apart."""
     found = {word[:5] for part in parts for word in part.lower().split("_")}
     return found - _COMMON_STARTS
-
-
-MOST_FALSE_STARTS = 9
-"""Runs that end before a test begins; enough to find two files among twelve."""
 
 
 class NearbyTests:
@@ -415,7 +410,8 @@ async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[st
     One file stops all: pytest ends at a `conftest.py` that cannot be imported, Django's runner at
     a folder whose database is not there.
     """
-    left = MOST_FALSE_STARTS
+    # Runs that end before a test begins; enough to find two files among twelve.
+    left = 9
 
     async def find(some: tuple[str, ...]) -> tuple[str, ...]:
         nonlocal left

@@ -20,13 +20,8 @@ from pipeline.languages.test_names import stable_name
 from sandbox.frozen import Frozen, replace
 from sandbox.program import Ending, Execution
 
-MOST_SECTION = 64 * 1024 * 1024
-"""Bytes of one section, unpacked."""
 MOST_DOCUMENTS = 32 * 1024 * 1024
 """Bytes of all JUnit documents together, unpacked."""
-MOST_FUNCTIONS = 500_000
-MOST_CALLS = 4_000_000
-"""Pairs of a test and a function it runs."""
 _KINDS = ("start", "phase", "title", "raised", "network", "collect", "collected", "function", "ran")
 _ROWS = tuple(f'["{kind}"'.encode() for kind in _KINDS)
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -68,7 +63,7 @@ class RecordedOutcomes(Outcomes):
         self.unfinished: dict[str, float] = {}
         """By test that ran when the time was over: the seconds that it had run."""
         self._began: dict[str, float] = {}
-        self._left = MOST_CALLS
+        self._left = 4_000_000  # pairs of a test and a function it runs
 
     def read(self, data: bytes, over_at: float | None = None) -> None:
         """Read the recorder's lines; ignore any other form.
@@ -109,7 +104,7 @@ class RecordedOutcomes(Outcomes):
             case "collected", [int(number)]:
                 self.selected = max(self.selected, min(number, MOST_TESTS))
             case "function", [int(process), int(number), str(path), int(line)]:
-                if len(self._places) < MOST_FUNCTIONS:
+                if len(self._places) < 500_000:
                     self._places[process, number] = _printable(f"{path}:{line}")
             case "ran", [str(name), int(process), numbers] if isinstance(numbers, list):
                 self._add_functions(stable_name(name), process, cast(list[Any], numbers))
@@ -201,7 +196,7 @@ class WrapperOutput:
         left = MOST_DOCUMENTS
         for match in found:
             if match[1] == "records":
-                self.records = unpack(match[2], MOST_SECTION)
+                self.records = unpack(match[2], 64 * 1024 * 1024)
             elif match[1] == "junit" and (document := unpack(match[2], left)):
                 self.documents.append(document)
                 left -= len(document)

@@ -37,8 +37,6 @@ OUTPUT_BYTES = 32 * 1024 * 1024
 """Room for the records, in the second half of the output, after the printed text."""
 GRACE_SECONDS = 20.0
 """The wrapper's own time on top of the command: its start, and sending the records."""
-RUN_TIME = "run time"
-"""The limit of an execution that the time of the whole run cut short."""
 INCOMPLETE = "The printed results are incomplete: the run ended early, or part of them is missing."
 FORGED = "The tests printed forged results, or stopped the program that reports them."
 TOO_MUCH = "The tests produced more results than can be read."
@@ -121,7 +119,7 @@ class TestRunner:
                     return one, saved
             env = repeat_environment(attempt) if attempt else NO_ENV
             run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
-            if run.suite.execution.limit == RUN_TIME:
+            if run.suite.execution.limit == "run time":
                 key = cut_key
             elif run.is_below(self.seconds):
                 key = any_limit_key

@@ -45,8 +45,6 @@ LEAST_SECONDS = 10.0
 """With less wall time left, no run of the suite begins."""
 REPORT_SECONDS = 10.0
 """Between two reports of how far a run is."""
-QUICK_SECONDS = 120.0
-"""Tests that appear broken run again whatever time is left, if that takes less."""
 
 
 class RegressionSuite:
@@ -178,7 +176,8 @@ class RegressionSuite:
         seconds = _expect_seconds(base, after, broken)
         if 2 * REPEATS * seconds < self._time_left():
             return REPEATS
-        return 1 if seconds <= QUICK_SECONDS else 0
+        # A short run is repeated whatever time is left.
+        return 1 if seconds <= 120.0 else 0
 
     def _choose_tests(
         self,

@@ -22,7 +22,6 @@ from pipeline.resources import Resources
 from sandbox.frozen import Frozen
 from sandbox.program import Execution, Program
 
-_MOST_OWN_FILES = 3
 _PASSED_SCRIPT, _FAILED_SCRIPT = 0, 2
 
 
@@ -78,7 +77,7 @@ async def use_own_tests(
     if not files or not rest.strip():
         return RungResult(problem="The edit brings no tests.")
     problem = "The edit's own tests cannot be run here."
-    texts = await _read_texts(tests, files[:_MOST_OWN_FILES], resources)
+    texts = await _read_texts(tests, files[:3], resources)
     added = {
         path: language_of(path).find_added_tests(tests, path, text) for path, text in texts.items()
     }

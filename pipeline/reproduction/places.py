@@ -14,7 +14,6 @@ from pipeline.languages.conventions import COMMON_STEMS, Conventions, is_test
 from pipeline.languages.registry import is_runnable
 from sandbox.frozen import replace
 
-_USUAL_FOLDERS = ("tests", "test", "")
 _NEAR = 2
 """The least nearness at which a file is extended: named after the edited module (and importing it,
 if the name is common), imports it by its package, or an import together with a common history."""
@@ -23,10 +22,6 @@ _BY_OTHERS = 5 + _MOST_HISTORY
 """The nearness of a test file that another edit for the same issue changes."""
 _CHANGED = _BY_OTHERS + 1 + _MOST_HISTORY
 """The nearness of a test file that the edit changes: above all others."""
-_SOURCE_FOLDERS = ("src", "lib")
-"""Above the packages: no import names them."""
-_COMMON_WORDS = frozenset({"test", "tests", "testing", "src", "lib"})
-"""Of paths: shared by most."""
 
 
 def rank_test_files(
@@ -88,7 +83,7 @@ def choose_new_path(
     """
     taken = [*codebase.files, *changed]
     beside = [neighbour.rpartition("/")[0]] if neighbour else []
-    for folder in dict.fromkeys((*beside, conventions.folder, *_USUAL_FOLDERS)):
+    for folder in dict.fromkeys((*beside, conventions.folder, "tests", "test", "")):
         there = _conventions_in(folder, conventions, codebase)
         for words in (_module_words(changed, folder, codebase), title):
             path = there.fresh_path(words, taken) if words else None
@@ -166,7 +161,8 @@ def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, i
 
 def _words_of(path: str) -> Counter[str]:
     words = re.findall(r"[a-z0-9]+", path.removesuffix(".py").lower())
-    return Counter(word for word in words if word not in _COMMON_WORDS)
+    common = ("test", "tests", "testing", "src", "lib")
+    return Counter(word for word in words if word not in common)
 
 
 def _affinity(test: str, text: str, path: str) -> int:
@@ -181,7 +177,8 @@ def _affinity(test: str, text: str, path: str) -> int:
         return depth
     if depth == 3:
         return 4
-    whole = len(parts) - (parts[0] in _SOURCE_FOLDERS)
+    # Imports do not name the folder above the packages.
+    whole = len(parts) - (parts[0] in ("src", "lib"))
     return 3 if stem not in COMMON_STEMS or depth >= whole else max(depth, 1)
 
 

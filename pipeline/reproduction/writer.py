@@ -32,14 +32,8 @@ from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.frozen import Frozen
 
-MAX_FILE_CHARACTERS = 60_000
 _TITLE = 100
 _WORDS = 2000
-_MOST_IMPORT_FAILURES = 2
-"""How often a test file that cannot be imported without the edit is sent back before it is
-accepted: an issue that asks for a new name may leave no other way."""
-_MOST_EXTENSIONS = 3
-"""Failed extensions of the nearest file before a new file is requested."""
 _NAMES = ("title", "cause", "change")
 
 
@@ -136,7 +130,7 @@ class ReproductionMachine(Machine[ReproductionState]):
 
     def _may_extend(self, state: ReproductionState) -> bool:
         there = self._plan is not None and self._plan.extends is not None
-        return there and state.failed_extensions < _MOST_EXTENSIONS
+        return there and state.failed_extensions < 3
 
     async def read(self, state: ReproductionState, reply: str) -> ReplyKind | Malformed:
         found = some_tags(reply, "edit", "test_file", *_NAMES)
@@ -207,7 +201,7 @@ class ReproductionMachine(Machine[ReproductionState]):
     async def _read_file(self, body: str) -> Draft | str:
         assert self._plan is not None
         text = body.rstrip() + "\n"
-        if len(text) > MAX_FILE_CHARACTERS or "\0" in text:
+        if len(text) > 60_000 or "\0" in text:
             return "The test file is too long or holds a NUL. Keep to what is needed."
         data = text.encode("utf-8", "replace")
         path = self._plan.path
@@ -283,7 +277,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         if problem or not is_not_collected(runs.before):
             return problem
         state.not_collected += 1
-        if state.not_collected > _MOST_IMPORT_FAILURES:
+        # An issue that asks for a new name may leave no other way, so the third try is accepted.
+        if state.not_collected > 2:
             return ""
         return (
             "Without the edit the test file cannot even be imported. Move what only the edit adds "

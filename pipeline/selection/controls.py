@@ -78,11 +78,7 @@ def _name_owner(table: VoteTable, test: int) -> str:
     return ", ".join(names) if names else "An excluded edit"
 
 
-MOST_SCRIPTS = 3
-"""Scripts that are run again with an edit that passes them, to end as failures."""
-_MOST_MODULES = 20
 _CONCURRENCY = 4
-_STARTUP_MODULES = ("sitecustomize", "usercustomize")
 _SCRIPT = """\
 import importlib
 import sys
@@ -169,7 +165,7 @@ class Controls:
             for test, run in zip(table.tests, table.runs[at], strict=True)
             if run.passed and candidate.source
         ]
-        texts = ["", *passed[:MOST_SCRIPTS]]
+        texts = ["", *passed[:3]]
         key = f"controls/{digest(candidate.patch.diff, *texts)}"
 
         async def check() -> ControlResult:
@@ -239,7 +235,9 @@ def _find_startup_file(diff: str) -> str:
     """
     for path in (file.new or "" for file in parse_diff(diff)):
         module = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-        if path.endswith(".pth") or (path.endswith(".py") and module in _STARTUP_MODULES):
+        if path.endswith(".pth") or (
+            path.endswith(".py") and module in ("sitecustomize", "usercustomize")
+        ):
             return path
     return ""
 
@@ -254,4 +252,4 @@ def _list_modules(diff: str) -> list[str]:
             parts = parts[1:] if parts[0] in ("src", "lib") and len(parts) > 1 else parts
             if all(part.isidentifier() for part in parts) and parts[-1] != "__main__":
                 found[".".join(parts)] = None
-    return list(found)[:_MOST_MODULES]
+    return list(found)[:20]

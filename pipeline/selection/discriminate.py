@@ -148,8 +148,6 @@ class ChoosingMachine(Machine[ChoosingState]):
 
 
 _LONGEST_COMMAND = 50_000
-_COMMAND_OUTPUT_BYTES = 10_000
-"""Of each finalist's, half from its end."""
 
 
 class Round(Frozen):
@@ -287,7 +285,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                     state.command,
                     diffs=(self._table.candidates[c].patch.diff,),
                     seconds=self._seconds,
-                    output_bytes=_COMMAND_OUTPUT_BYTES,
+                    output_bytes=10_000,
                 )
             )
             for c in self._finalists.indices

@@ -93,10 +93,6 @@ class SuiteResults:
         return f"reports/{digest(diff, *options.test_command, f'{options.suite_seconds:g}')}"
 
 
-_SUITE_METHODS = ("exec", "orm_exec", "dev_search")
-"""The methods that run the repository's own tests with every edit that passes a script."""
-
-
 class Judge:
     """Chooses among edits by `options.selection`. Saves every execution and reply."""
 
@@ -210,7 +206,7 @@ class Judge:
         while True:
             if method == "evidence":
                 pool = shortlist(method, standings, self._options.finalists)
-            elif method in _SUITE_METHODS:
+            elif method in ("exec", "orm_exec", "dev_search"):
                 fit = [c for c in range(len(standings.entries)) if standings.reproduces(c)]
                 pool = distinct_candidates(standings.table, fit)
             else:

@@ -21,12 +21,6 @@ from pipeline.state import Phase
 from sandbox.frozen import replace
 from sandbox.program import Execution
 
-REPORTS_ISSUE = 2
-"""The exit code of a script that reports the issue."""
-
-_MOST_DECIDED = 2
-"""Scripts of earlier pairs that a later one is shown."""
-
 Ask = Callable[[Finalists], Coroutine[Any, Any, DiscriminatingState]]
 """Has a model compare two finalists, in their order."""
 Run = Callable[[str, int], Coroutine[Any, Any, Execution]]
@@ -124,7 +118,7 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             runs = await gather_all(run(script, candidate) for script in decided_by)
             for script, done in zip(decided_by, runs, strict=True):
                 further.add_runs(script, {candidate: done})
-            if not any(done.exit_code == REPORTS_ISSUE for done in runs):
+            if all(done.exit_code != 2 for done in runs):  # 2: the script reports the issue
                 left.append(at)
             else:
                 out.append(f"{letters[at]} fails that script, too.")
@@ -165,7 +159,7 @@ def _pick(
         letters=[finalists.letters[at] for at in positions],
         suite=[finalists.suite[at] for at in positions] if finalists.suite else [],
         missing=[*_describe_waiting(later), *out, *finalists.missing],
-        decided=tuple(decided[-_MOST_DECIDED:]),
+        decided=tuple(decided[-2:]),
     )
 
 

@@ -35,10 +35,6 @@ from prompts.templates import render
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
 
-MOST_EDITS = 4
-"""How many of the edits that behave alike are compared; each runs once with its own tests and once
-with each other's."""
-
 
 class ComparedEdits(Frozen):
     """The saved result, by candidate: see `Standing`."""
@@ -101,7 +97,8 @@ async def _part(
     """Note in `behaves_as` which of `group` still behave alike, and in `failed` which brought tests
     each fails. Of equal code, one edit runs."""
     entries = {standings.table.candidates[c].patch.diff: standings.entries[c] for c in group}
-    diffs = list(entries)[:MOST_EDITS]
+    # Each of them runs once with its own tests and once with each other's.
+    diffs = list(entries)[:4]
     fails: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     brought: defaultdict[str, list[FailedTests]] = defaultdict(list)
     first_with = {standings.table.candidates[c].patch.diff: c for c in reversed(group)}

@@ -33,8 +33,6 @@ from sandbox.errors import PatchRejected, SandboxUnavailable
 from sandbox.frozen import Frozen
 from sandbox.program import NO_ENV, repeat_environment
 
-_NEIGHBOURS = 3
-"""How many commits at each side stand in for one on which the script does not run."""
 _REPEATS = 2
 """How often the script runs on both sides of the commit, so that chance does not name it."""
 
@@ -113,7 +111,8 @@ class Lineage:
         """An index between both, near the middle, on which the script has a verdict."""
         middle = (fixed + failing) // 2
         near = sorted(range(fixed + 1, failing), key=lambda at: abs(at - middle))
-        for at in near[: 2 * _NEIGHBOURS + 1]:
+        # Three commits at each side stand in for one on which the script does not run.
+        for at in near[:7]:
             if await self._run(script, at) != "unknown":
                 return at
         return None

@@ -21,10 +21,6 @@ _HEADING = re.compile(
 )
 """A heading of Markdown, or one that is underlined, as in reStructuredText."""
 
-OF_A_PART = 300
-"""Characters that each part of a long newest section has at least."""
-MOST_TIMES = 2
-"""How many times the room it may take for that; else its parts are not kept apart."""
 _ENTRY = re.compile(r"\n(?=[-*+#.\w])")
 
 
@@ -49,8 +45,8 @@ def show_newest(path: str, text: str, characters: int) -> SourceFile:
     if len(starts) > 1 and not end:
         section = text[: starts[1]].rstrip("\n") + "\n"
         parts = _split(section, starts[0])
-        room = max(characters, OF_A_PART * len(parts))
-        if room > MOST_TIMES * characters:
+        room = max(characters, 300 * len(parts))
+        if room > 2 * characters:
             parts, room = [section], characters
         shares = _share(room, [len(part) for part in parts])
         joined = "".join(map(_cut_middle, parts, shares))
@@ -120,13 +116,8 @@ _GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECAS
 """In names of files that explain the others."""
 _NUMBER = re.compile(r"\d{1,12}")
 _NEWEST_CHARACTERS = 1500
-_NEWEST_FRAGMENTS = 3
 _LEAST_COMMITS = 5
 """Fewer past commits are not enough to infer a habit."""
-_MOST_SOURCES = 3
-_FIRST_SHOWN = 10
-"""Files of the context; with tests among them, no other test file is shown."""
-_MOST_TEST_CHARACTERS = 24_000
 
 
 async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[str] = ()) -> Habits:
@@ -173,7 +164,7 @@ async def _read_changelog(
     changed = [path for commit in history for path in _sort_newest(commit.paths)]
     latest = [path for path in changed if path in fragments]
     if fragments and (latest or collected or not single):
-        shown = list(dict.fromkeys((*latest, *_sort_newest(fragments))))[:_NEWEST_FRAGMENTS]
+        shown = list(dict.fromkeys((*latest, *_sort_newest(fragments))))[:3]
         room = _NEWEST_CHARACTERS // len(shown)
         texts = [(path, await codebase.read_text(path) or "") for path in shown]
         folder = shown[0].rpartition("/")[0]
@@ -210,15 +201,15 @@ async def _read_nearest(
     shown = [file.path for file in context.files]
     sources = [path for path in shown if path.endswith(".py") and not is_test(path)]
     texts = await read_test_files(codebase, exclude)
-    if not sources or not texts or any(path in texts for path in shown[:_FIRST_SHOWN]):
+    if not sources or not texts or any(path in texts for path in shown[:10]):
         return None  # the model that ranked the files chose tests by what it knows of them
-    for source in sources[:_MOST_SOURCES]:  # the likeliest to be edited comes first
+    for source in sources[:3]:  # the likeliest to be edited comes first
         ranked = await asyncio.to_thread(rank_test_files, [source], texts, history)
         if ranked:
             path = ranked[0][0]
             if path in shown:  # further down: it needs no second time
                 return None
-            return show_beginning(path, texts[path], _MOST_TEST_CHARACTERS)
+            return show_beginning(path, texts[path], 24_000)
     return None
 
 

@@ -17,15 +17,9 @@ from sandbox.frozen import Frozen
 from sandbox.program import Execution
 
 ESTIMATE_KEY = "estimate"
-TYPICAL_REPLIES = 3
-"""Replies that a machine takes without setbacks: its work, one revision, its approval."""
 TYPICAL_TURNS = 20
 """Replies of an exploring machine. A rule of thumb."""
-TYPICAL_READS = 5
-"""Replies of a machine that searches. A rule of thumb."""
 _SYSTEM = 1_000
-_TASK = 1_500
-"""Tokens of a first task: the script and its run."""
 _REPORT = 1_500
 """Tokens of a report on executions."""
 _REPLY = 1_500
@@ -79,7 +73,10 @@ def estimate_cost(context: Context, profile: ModelProfile, options: Options) -> 
     """Estimate before the first sample; every sample counts, even if fewer may be enough."""
     opening = _SYSTEM + sum(file.tokens for file in context.files)
     typical = _samples_usage(
-        opening, options, min(TYPICAL_REPLIES, options.attempts), min(TYPICAL_TURNS, options.turns)
+        opening,
+        options,
+        min(3, options.attempts),  # without setbacks: the work, one revision, the approval
+        min(TYPICAL_TURNS, options.turns),
     )
     most = _samples_usage(opening, options, options.attempts, options.turns)
     dollars, ceiling = profile.price.of(typical), options.dollars
@@ -117,7 +114,8 @@ def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> 
     if options.strategy == "search":
         for _ in range(2 * find_beam(options.samples).width):
             seen = min(opening, _SYSTEM + CONTEXT_TOKENS)
-            total = total + _conversation_usage(seen, min(turns, TYPICAL_READS))
+            # A machine that searches replies about five times.
+            total = total + _conversation_usage(seen, min(turns, 5))
     for generator in assign_generators(options.generators, options.samples):
         total = total + _conversation_usage(_SYSTEM, replies)
         if generator.machine == "explore":
@@ -130,7 +128,8 @@ def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> 
 def _conversation_usage(opening: int, replies: int) -> Usage:
     """One machine whose opening is cached; each question reads all but its new end from the
     cache."""
-    grown = [opening + _TASK + n * (_REPLY + _REPORT) for n in range(replies)]
+    # 1,500 tokens for the first task: the script and its run.
+    grown = [opening + 1_500 + n * (_REPLY + _REPORT) for n in range(replies)]
     return Usage(
         cache_read=opening + sum(grown[:-1]),
         cache_write=grown[-1] - opening,

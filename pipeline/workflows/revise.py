@@ -26,9 +26,6 @@ from prompts.templates import render
 from sandbox.frozen import Frozen
 from sandbox.program import Execution, Program
 
-REVISION_KEY = "revising"
-_ANSWER = 2000
-"""Characters of the answer that are kept."""
 _MOST_BROKEN = 20
 _MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
 """The marker at the start of the answer to one review."""
@@ -164,7 +161,7 @@ class ReviseMachine(Machine[ReviseState]):
                 "Answer each review in a paragraph of its own that begins with its number. "
                 f"Missing: {left}. Send the <answer> again, whole."
             )
-        state.answer = body.strip()[:_ANSWER]
+        state.answer = body.strip()[:2000]
         return ReplyKind.APPROVED
 
     async def execute(self, state: ReviseState) -> str:
@@ -210,7 +207,7 @@ async def revise(
     machine = ReviseMachine(
         resources, task=task, files=await _read_files(task, resources), own_tests=own_tests
     )
-    state = await drive_on_budget(machine, ReviseState, resources.store, REVISION_KEY)
+    state = await drive_on_budget(machine, ReviseState, resources.store, "revising")
     if state.phase is not Phase.APPROVED:
         return Revision(patch=None, answer="", spent_ceiling=state.reached)
     red = state.before is None or (not state.before.passed and state.before.exit_code is not None)

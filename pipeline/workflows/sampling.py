@@ -54,8 +54,6 @@ async def vote_on_revisions(table: VoteTable, resources: Resources) -> None:
     await vote(edits, resources, tests=table.tests)
 
 
-QUORUM = 2 / 3
-"""The share of the independent samples that must agree."""
 LEAST = 3
 """How many must agree at least, by default."""
 
@@ -95,9 +93,8 @@ def is_enough(
     """
     group = agreeing_candidates(table, independent)
     found = {table.candidates[c].origin for c in group}
-    return len(group) >= max(least, math.ceil(QUORUM * started - 1e-9)) and len(found) >= min(
-        2, sources
-    )
+    quorum = math.ceil(2 / 3 * started - 1e-9)
+    return len(group) >= max(least, quorum) and len(found) >= min(2, sources)
 
 
 def agreeing_candidates(table: VoteTable, independent: Collection[int]) -> tuple[int, ...]:

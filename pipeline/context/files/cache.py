@@ -17,7 +17,6 @@ T = TypeVar("T")
 _NAME = "capuchin-reading.sqlite"
 _VERSION = 1
 """The format of the tables and their contents; a file of another format is rebuilt."""
-_BUSY_SECONDS = 60
 _MOST_BYTES = 4_000_000_000
 """Bytes; a larger file, full of old verdicts and vectors, is rebuilt."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -119,7 +118,7 @@ def _open(place: Path | None) -> sqlite3.Connection:
 def _connect(place: Path | None) -> sqlite3.Connection:
     return sqlite3.connect(
         str(place or ""),  # empty: a temporary file of its own
-        timeout=_BUSY_SECONDS,
+        timeout=60,
         check_same_thread=False,
         isolation_level="IMMEDIATE",
     )

@@ -23,10 +23,6 @@ class Span(NamedTuple):
     """See `Piece.within`."""
 
 
-_OVERLAP = 0.1
-"""The share of a window by which a piece may overlap the piece before."""
-_SOONEST = 0.5
-"""The least share of a window that a piece fills when it is cut before a definition."""
 SMALLEST = 100
 """The fewest tokens of a window."""
 _AFTER_BLANK, _LINE_START, _WITHIN_LINE, _NOWHERE = 100, 101, 102, 103
@@ -107,11 +103,13 @@ def find_cuts(file: SourceFile, window: int) -> list[Span]:
         while end > begin + 1 and weight(file.text[places[begin] : places[end]]) > room:
             end -= 1
         if end < len(units):
-            soonest = bisect_left(filled, filled[begin] + _SOONEST * (filled[end] - filled[begin]))
+            # The least share of a window that a piece fills when it is cut before a definition.
+            soonest = bisect_left(filled, filled[begin] + 0.5 * (filled[end] - filled[begin]))
             end = min(range(max(soonest, begin + 1), end + 1), key=lambda at: (ranks[at], -at))
         row = file.text.count("\n", 0, places[begin])
         spans.append(Span(places[begin], places[end], outline.heads_at(row)))
-        earliest = bisect_left(filled, filled[end] - _OVERLAP * room)
+        # The share of a window by which a piece may overlap the piece before.
+        earliest = bisect_left(filled, filled[end] - 0.1 * room)
         shared = range(max(earliest, begin + 1), end + 1)
         begin = min(shared, key=lambda at: (ranks[at] if at < end else _NOWHERE, at))
     return spans

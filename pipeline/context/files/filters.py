@@ -76,9 +76,6 @@ _BY_NAME: tuple[tuple[re.Pattern[str], SkipReason], ...] = (
 )
 _ANY = re.compile("|".join(pattern.pattern for pattern, _ in _BY_NAME), re.IGNORECASE)
 
-_LFS = "version https://git-lfs.github.com/spec/v1\n"
-_LONG_LINE = 2000
-"""Characters; text with longer lines on average was not hand-written."""
 _HEAD = 1500
 """Characters at the beginning of a file that are searched for a "generated" mark."""
 _GENERATED_MARK = re.compile(
@@ -105,11 +102,12 @@ def is_python(path: str) -> bool:
 
 def reason_from_content(text: str) -> SkipReason | None:
     """Why a file with this text is not source; None if it is."""
-    if text.startswith(_LFS):
+    if text.startswith("version https://git-lfs.github.com/spec/v1\n"):
         return "LFS pointer"
     if not text.strip():
         return "empty"
-    if len(text) > _LONG_LINE * (text.count("\n") + 1):
+    # Characters; text with longer lines on average was not hand-written.
+    if len(text) > 2000 * (text.count("\n") + 1):
         return "minified"
     return "generated" if _GENERATED_MARK.search(text[:_HEAD]) else None
 

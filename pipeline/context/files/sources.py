@@ -24,9 +24,6 @@ from pipeline.context.tokens import ESTIMATOR, CountUnavailable, TokenCounter, e
 from pipeline.data.code_places import SourceFile
 from pipeline.languages.conventions import is_test
 
-_CHUNK_BYTES = 4_000_000
-"""Bytes of content that are read from git, and held, at a time."""
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -135,7 +132,8 @@ def batches(files: Iterable[Source]) -> Iterable[list[Source]]:
     chunk: list[Source] = []
     size = 0
     for file in files:
-        if chunk and size + file.size > _CHUNK_BYTES:
+        # Bytes of content that are read from git, and held, at a time.
+        if chunk and size + file.size > 4_000_000:
             yield chunk
             chunk, size = [], 0
         chunk.append(file)
@@ -151,10 +149,6 @@ def _with_text(source: Source, data: bytes) -> SourceFile:
 
 MAX_BYTES = 2_000_000
 """Bytes; larger files are not read, only listed as left out."""
-_OVERRIDABLE = frozenset[SkipReason]({"vendored", "documentation", "data"})
-"""Guesses from a name that `include` overrides."""
-_DENIABLE = frozenset[SkipReason]({"generated", "minified"})
-"""Guesses from a text that `.gitattributes` can deny by `-linguist-generated`."""
 _CONTENT_REASONS: tuple[SkipReason, ...] = (
     "binary", "empty", "generated", "LFS pointer", "minified",
 )  # fmt: skip
@@ -240,14 +234,15 @@ def _name_reason(path: str, attributes: Attributes, *, overridden: bool) -> Skip
     """A reason from the attributes, else from the name unless the attributes deny it."""
     stated: list[SkipReason] = [why for why, holds in attributes.items() if holds]
     guesses: list[SkipReason] = [why for why in reasons_from_name(path) if why not in attributes]
-    likely: list[SkipReason] = [why for why in guesses if not (overridden and why in _OVERRIDABLE)]
+    by_name = ("vendored", "documentation", "data")
+    likely: list[SkipReason] = [why for why in guesses if not (overridden and why in by_name)]
     return stated[0] if stated else likely[0] if likely else None
 
 
 def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
     """The cached reason, unless the attributes deny it."""
     why = next(filter(stated.__eq__, _CONTENT_REASONS), None)
-    denied = why in _DENIABLE and attributes.get("generated") is False
+    denied = why in ("generated", "minified") and attributes.get("generated") is False
     return None if denied else why
 
 

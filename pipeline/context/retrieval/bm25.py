@@ -60,8 +60,6 @@ _PACKAGE = re.compile(
     r"v?\d[\w.+!-]{0,60}(?:[ \t]+[\w./:()-]{1,200}){0,3}"
 )
 """A line of `pip list`, `pip freeze` or `conda list`."""
-_LIST_LINES = 5
-"""So many such lines in a row are a list of what is installed, which says nothing of the code."""
 _LOG_LINES = 40
 _TITLE = 2
 """The weight of a word in the title."""
@@ -101,7 +99,8 @@ def _drop_pasted(text: str) -> str:
         if _PACKAGE.fullmatch(line.rstrip()):
             run.append(line)
             continue
-        kept += [*(run if len(run) < _LIST_LINES else ()), line]
+        # More such lines in a row list what is installed, which says nothing about the code.
+        kept += [*(run if len(run) < 5 else ()), line]
         run = []
     return "\n".join(_cut_logs(kept))
 
@@ -141,14 +140,10 @@ _DEFINED = re.compile(
     r"\b(?:def|class|func|function|fn|struct|interface|trait|enum|type|module|namespace|impl|sub|"
     r"proc|const|let|var|macro_rules!|#define)[ \t]+\*?(?:self\.)?(\w{3,80})"
 )
-_DEFINITION_WEIGHT = 4.0
-"""The extra weight of a word in the name of something that the file defines."""
 _K1, _B = 1.2, 0.75
 """BM25's usual constants: saturation of term frequency, and normalisation of length."""
 _MOST_WORDS = 80
 """How many words of an issue are searched for: the most informative ones."""
-_STALE = 4
-"""The index is rebuilt when it holds this many times the contents that a search needs."""
 _AT_ONCE = 400
 
 
@@ -192,13 +187,15 @@ def _counts(cache: ContentCache, word: str) -> dict[int, float]:
     counts: defaultdict[int, float] = defaultdict(float)
     question = "SELECT doc, col, count(*) FROM place WHERE term = ? GROUP BY doc, col"
     for page, column, n in cache.db.execute(question, (word,)):
-        counts[page] += n * (_DEFINITION_WEIGHT if column == "defined" else 1)
+        # The extra weight of a word in the name of something that the file defines.
+        counts[page] += n * (4.0 if column == "defined" else 1)
     return counts
 
 
 def _find_missing(cache: ContentCache, blobs: dict[str, Source]) -> list[str]:
     there: set[str] = {blob for (blob,) in cache.db.execute("SELECT blob FROM page")}
-    if len(there) > _STALE * len(blobs) + _AT_ONCE:
+    # The index is rebuilt when it holds this many times the contents that a search needs.
+    if len(there) > 4 * len(blobs) + _AT_ONCE:
         with cache.db:
             cache.db.execute("INSERT INTO word(word) VALUES ('delete-all')")
             cache.db.execute("DELETE FROM page")

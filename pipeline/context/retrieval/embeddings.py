@@ -25,8 +25,6 @@ _TOPIC = "vectors 1"
 """Change it whenever the same content would be cut or stored differently."""
 _PART = 1200
 """Characters."""
-_MOST_PARTS = 200
-"""The most parts of one file that are embedded; words alone cover the rest."""
 _FILES = 32
 """How many files' vectors are saved at once, so that little is lost if the model fails."""
 _TEXTS = 64
@@ -69,7 +67,8 @@ async def compute_similarity(
 def split_parts(text: str) -> list[str]:
     """`text` in parts of at most 1,200 characters that end at line ends where they can."""
     found = _LINES.findall(text)
-    return [part for part in found if part.strip()][:_MOST_PARTS]
+    # Words alone cover the rest.
+    return [part for part in found if part.strip()][:200]
 
 
 async def _embed_parts(

@@ -19,12 +19,6 @@ _ROOTS = frozenset({"src", "lib", "app", "source", "python"})
 """Leading folders that an installed or copied tree drops from its paths."""
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """What follows these in a path is the module's own path."""
-_SIDES = frozenset({"a", "b"})
-"""The folders that a diff puts in front of its paths."""
-_MOST_ALIKE = 5
-"""If more files than this can be meant by what an issue says, it mentions none of them."""
-_MOST_NAMES = 2000
-"""The most names of an issue that are looked up."""
 
 
 class Mentions(NamedTuple):
@@ -77,7 +71,8 @@ def find_mentions(issue: Issue, paths: Iterable[str]) -> Mentions:
     possible = dict.fromkeys(
         path
         for name, files in found
-        if name.base not in settled and len(files) <= _MOST_ALIKE
+        # A name that can mean more files mentions none of them.
+        if name.base not in settled and len(files) <= 5
         for path in files
     )
     return Mentions(tuple(named), tuple(possible))
@@ -94,7 +89,7 @@ def _names(text: str) -> Iterator[_Name]:
         if name.parts and name not in seen:
             seen.add(name)
             yield name
-        if len(seen) >= _MOST_NAMES:
+        if len(seen) >= 2000:
             return
 
 
@@ -146,7 +141,10 @@ def _agrees(name: _Name, path: str, shared: int) -> bool:
     if name.kind == "frame" and shared > 1:
         return True
     # The name may begin with the folders around a checkout: then the whole path must follow.
-    return _is_whole(path, shared) and (name.kind != "path" or shared > 1 or set(before) <= _SIDES)
+    # A diff puts `a` and `b` before its paths.
+    return _is_whole(path, shared) and (
+        name.kind != "path" or shared > 1 or set(before) <= {"a", "b"}
+    )
 
 
 def _is_whole(path: str, shared: int) -> bool:

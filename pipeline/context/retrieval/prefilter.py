@@ -26,11 +26,8 @@ from pipeline.data.options import Options
 from pipeline.data.types import Issue
 from pipeline.models.base import EmbeddingFailed
 
-_PATH_WEIGHT = 2.0
-"""The weight of a word in a path, relative to one occurrence in a text."""
 _MOST_WORDS = 12
 _NAMED = "The issue names this file."
-_POSSIBLE = "The issue mentions a file of this name."
 _SIMILARITY = "A part of it is similar to the issue: {:.2f} on a scale from 0 to 1."
 
 
@@ -162,7 +159,7 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
     called = _path_scores(sources.files, wanted)
     mentions = find_mentions(issue, (file.path for file in sources.files))
     named, possible = dict.fromkeys(mentions.named, _NAMED), frozenset(mentions.possible)
-    said = {**dict.fromkeys(possible, _POSSIBLE), **named}
+    said = {**dict.fromkeys(possible, "The issue mentions a file of this name."), **named}
     none = Match()
     hits = {
         file.path: Hit(
@@ -185,7 +182,8 @@ def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, flo
     }
     spread = Counter(word for held in words.values() for word in held)
     worth = {
-        w: _PATH_WEIGHT * (1 + log(wanted[w])) * max(0.0, log(len(files) / n))
+        # The weight of a word in a path, relative to one occurrence in a text.
+        w: 2.0 * (1 + log(wanted[w])) * max(0.0, log(len(files) / n))
         for w, n in spread.items()
     }
     return {path: sum(worth[word] for word in held) for path, held in words.items() if held}

@@ -20,8 +20,6 @@ from pipeline.data.types import Issue
 from pipeline.models.base import Model
 from pipeline.store import Store
 
-_MOST_MISSED = 5
-
 
 @dataclass(frozen=True)
 class ReadingList:
@@ -71,7 +69,7 @@ async def build_reading_list(
 def _explain_missed(sources: Sources, issue: Issue) -> tuple[str, ...]:
     out = {entry.path: entry.why for entry in sources.skipped}
     named = find_named_files(issue, [*sources.by_path, *out])
-    missed = [path for path in named if path in out][:_MOST_MISSED]
+    missed = [path for path in named if path in out][:5]
     return tuple(f"{path}, which the issue names, was not read: {out[path]}." for path in missed)
 
 

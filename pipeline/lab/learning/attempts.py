@@ -46,10 +46,6 @@ from pipeline.state import ReplyKind, S
 from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, load_end
 from sandbox.frozen import replace
 
-_MOST_RANKINGS = 10
-_BRANCH_HISTORY_KEY = "contents"
-"""Of what a run's pull request has held."""
-
 
 class _BranchState(BaseModel):
     candidate: int
@@ -131,7 +127,7 @@ async def _label_proposed(
     store = BundleStore(documents)
     outcome = outcomes.get(_read_run_id(documents))
     ended = await load_end(store)
-    history = await store.load(_BRANCH_HISTORY_KEY, _BranchHistory)
+    history = await store.load("contents", _BranchHistory)
     swapped = history is not None and any(state.candidate != 1 for state in history.states)
     if outcome is None or not isinstance(ended, Selection) or swapped:
         return attempts
@@ -153,7 +149,7 @@ def _read_run_id(documents: Mapping[str, bytes]) -> str:
 
 async def _read_rankings(resources: Resources, issue: Issue) -> tuple[ReplyRow, ...]:
     found: list[ReplyRow] = []
-    for number in range(_MOST_RANKINGS):
+    for number in range(10):
         state = await resources.store.load(f"context/ranking-{number}", RankingState)
         if state:
             machine = RankingMachine(resources.model, issue, (), budget=0, cap=0, number=number)

@@ -92,7 +92,6 @@ def read_public_attempts(instances: Path, predictions: Path, labels: Path | None
 
 
 SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5
-_LARGEST_DIFF = 1_000_000
 _LINK = re.compile(r"https?://", re.IGNORECASE)
 _CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?):? +#(\d{1,9})\b", re.IGNORECASE)
 _CODE = re.compile(
@@ -112,7 +111,6 @@ _LICENCES: Mapping[str, str] = {
     "Permission to use, copy, modify, and/or distribute": "ISC",
 }
 """A sentence of each licence, the more telling first."""
-_LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "LICENCE", "COPYING")
 
 
 class IssueText(Frozen):
@@ -215,7 +213,7 @@ async def _read_commit(
     clone: Path, row: IssueRow, commit: str, parent: str, date: str
 ) -> PullRow | str:
     diff = await git(clone, "diff", "--no-ext-diff", "--no-color", "--no-textconv", parent, commit)
-    if len(diff) > _LARGEST_DIFF:
+    if len(diff) > 1_000_000:
         return "the edit is too large"
     return PullRow(
         repository=row.repository,
@@ -228,7 +226,7 @@ async def _read_commit(
 
 
 async def _read_licence(clone: Path, commit: str) -> str:
-    for name in _LICENCE_FILES:
+    for name in ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "LICENCE", "COPYING"):
         try:
             text = await git(clone, "cat-file", "blob", f"{commit}:{name}")
         except GitFailed:

@@ -49,9 +49,6 @@ from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
 from sandbox.program import Execution, python_script
 
-ALIKE = 0.8
-"""From this similarity on, an edit without a valid script counts as the developers' edit."""
-
 
 class Checks(Frozen):
     """The results of the checks; None: the evidence was not gathered."""
@@ -123,7 +120,8 @@ def _check_patch(issue: SolvedIssue, attempt: Attempt, reproduction: bool | None
     if reproduction is None and attempt.script:
         return None
     likeness = similarity(shingle_diff(attempt.diff), shingle_diff(issue.reference))
-    return True if likeness >= ALIKE else None
+    # From this similarity on, an edit without a valid script counts as the developers' edit.
+    return True if likeness >= 0.8 else None
 
 
 def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:
@@ -143,9 +141,6 @@ def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:
         for reply in attempt.replies
         if (passed[reply.stage] if reply.right is None else reply.right)
     )
-
-
-_DIGITS = 24
 
 
 class ExecutedChecks(Frozen):
@@ -236,13 +231,11 @@ def _to_instance(issue: SolvedIssue) -> GradedInstance:
 
 def _digest(*parts: str) -> str:
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+    return hashlib.sha256(text).hexdigest()[:24]
 
 
 POLICY, PROCESS, OUTCOME = "policy.jsonl", "prm.jsonl", "orm.jsonl"
 CANDIDATES, REPORT = "candidates.jsonl", "report.json"
-MOST_PAIRS = 8
-"""Pairs of one issue, so that an issue with many edits does not outweigh the others."""
 _DATA = "filtered"
 
 
@@ -385,7 +378,8 @@ def _add_issue(
         )
     right = [a.diff for a, c in attempts if c.right and a.diff]
     wrong = [a.diff for a, c in attempts if c.right is False and a.diff]
-    found.outcome += outcome_rows(issue, side, right, wrong)[:MOST_PAIRS]
+    # Pairs of one issue, so that an issue with many edits does not outweigh the others.
+    found.outcome += outcome_rows(issue, side, right, wrong)[:8]
 
 
 def _all_files(issue: SolvedIssue, attempt: Attempt) -> bool:

@@ -141,7 +141,6 @@ def run_module(python: str, module: str, paths: Sequence[Path]) -> None:
 
 
 REPORT, MARKDOWN, CURVE = "report.json", "report.md", "loss.svg"
-_MOST_POINTS = 60
 _TICKS = 5
 
 
@@ -154,7 +153,7 @@ def write_training_report(out: Path, training: Training) -> None:
 
 def render_curve(training: Training) -> str:
     """The loss by step, as SVG; of many steps, evenly spaced ones."""
-    every = max(1, len(training.losses) // _MOST_POINTS)
+    every = max(1, len(training.losses) // 60)
     points = [(float(step), loss) for step, loss in training.losses[::every]]
     last, highest = max(training.steps, 1), max([loss for _, loss in points], default=0) or 1.0
     return line_chart(

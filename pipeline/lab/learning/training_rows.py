@@ -277,12 +277,8 @@ def _answer(text: str) -> tuple[ChatMessage, ...]:
     return (ChatMessage(role="assistant", content=text),)
 
 
-TEST_SHARE = 0.2
-"""The share of repositories that are kept apart, at least one."""
 DUPLICATE = 0.8
 """From this similarity on, two issues or two edits are near duplicates."""
-_LEAST_SHINGLES = 4
-"""Shorter texts are duplicates only if they are equal: `return None` is in many edits."""
 _COMMON = 300
 """A shingle in more texts than that, such as a licence's, tells none of them apart."""
 
@@ -331,7 +327,7 @@ def _choose_test_repositories(keys: Iterable[str]) -> frozenset[str]:
     ordered = sorted(keys, key=lambda key: hashlib.sha256(key.encode()).hexdigest())
     if len(ordered) < 2:
         return frozenset()
-    return frozenset(ordered[: max(1, round(TEST_SHARE * len(ordered)))])
+    return frozenset(ordered[: max(1, round(0.2 * len(ordered)))])
 
 
 @dataclass(frozen=True)
@@ -392,7 +388,8 @@ def _find_duplicates(
 def _is_near(
     words: frozenset[int], tests: Sequence[frozenset[int]], index: Mapping[int, list[int]]
 ) -> bool:
-    if len(words) < _LEAST_SHINGLES:
+    # Shorter texts are duplicates only if they are equal: `return None` is in many edits.
+    if len(words) < 4:
         return False
     shared: Counter[int] = Counter()
     for word in words:

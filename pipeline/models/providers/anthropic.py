@@ -54,15 +54,6 @@ from pipeline.models.providers.provider_http import (
 )
 from sandbox.frozen import replace
 
-CACHED_USER_MESSAGES = 2
-"""The last but one mark is the one the previous turn wrote, so this turn reads it.
-
-https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-"""
-
-_FIVE_MINUTE_MARK: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
-_HOUR_MARK: CacheControlEphemeralParam = {"type": "ephemeral", "ttl": "1h"}
-
 
 @dataclass
 class AnthropicStreamState:
@@ -119,7 +110,9 @@ class AnthropicStreamState:
 
 def request_params(profile: ModelProfile, request: ModelRequest) -> MessageCreateParamsNonStreaming:
     """`question` with cache marks that keep what is read as long as the profile says."""
-    mark = _HOUR_MARK if profile.cache_seconds == HOUR else _FIVE_MINUTE_MARK
+    mark: CacheControlEphemeralParam = {"type": "ephemeral"}  # kept five minutes
+    if profile.cache_seconds == HOUR:
+        mark["ttl"] = "1h"
     params = MessageCreateParamsNonStreaming(
         model=profile.name,
         messages=_with_cache_marks(request.messages, mark),
@@ -171,7 +164,9 @@ def _with_cache_marks(
     users = [i for i, message in enumerate(messages) if message.role == "user"]
     # The opening has a mark of its own: where old results are left out, only it is repeated. With
     # the system text's mark that makes four, the most that are allowed.
-    last = {*users[:1], *users[-CACHED_USER_MESSAGES:]}
+    # The last but one mark is the one the previous turn wrote, so this turn reads it.
+    # https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+    last = {*users[:1], *users[-2:]}
     turns: list[MessageParam] = []
     for i, message in enumerate(messages):
         content = [_text_block(message.text, mark if i in last else None)]

@@ -57,8 +57,6 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 _THINK_START, _THINK_END = "<think>", "</think>"
 _THINK_END_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
-_DECLINED_STATUSES = frozenset({400, 404, 422, 501})
-"""How servers reject a parameter that they do not know."""
 _THINKING_PARAMS = frozenset({"thinking_token_budget", "chat_template_kwargs"})
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
@@ -103,9 +101,9 @@ class OpenAIChatModel(ProviderClient):
                         self._declined |= wanted.keys() - more.keys()
                         break
                     except openai.APIError as error:
-                        declined = _status_of(error) in _DECLINED_STATUSES and not _is_too_long(
-                            error
-                        )
+                        # How servers reject a parameter that they do not know.
+                        status = _status_of(error)
+                        declined = status in (400, 404, 422, 501) and not _is_too_long(error)
                         if more is tries[-1] or not declined:
                             raise
         except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:

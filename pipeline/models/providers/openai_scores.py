@@ -32,9 +32,6 @@ from pipeline.models.providers.provider_http import (
 )
 
 _CALL = "embedding"
-_SILENCE_SECONDS = 120.0
-_MIN_CHARACTERS = 200
-"""Characters; the least to which a text too long for the model is cut."""
 _TOO_LONG = frozenset({400, 413, 422, 500})
 """How servers reject a text beyond the model's window: llama.cpp returns 500."""
 
@@ -72,9 +69,7 @@ class OpenAIEmbedder:
         self._profile = profile
         self._meter = meter
         self._name = f"openai:{profile.name}@{base_url}"
-        self._client = connect(
-            profile.name, Endpoint(base_url, api_key, silence_seconds=_SILENCE_SECONDS)
-        )
+        self._client = connect(profile.name, Endpoint(base_url, api_key, silence_seconds=120.0))
         self._longest: int | None = None
         """Characters; found out when the server refuses longer texts."""
 
@@ -95,7 +90,7 @@ class OpenAIEmbedder:
                 return await self._request_metered(asked)
             except openai.APIStatusError as error:
                 half = max(map(len, asked), default=0) // 2
-                if error.status_code not in _TOO_LONG or half < _MIN_CHARACTERS:
+                if error.status_code not in _TOO_LONG or half < 200:
                     raise EmbeddingFailed(f"it answered HTTP {error.status_code}") from error
                 self._longest = min(half, self._longest or half)
             except (openai.APIError, httpx2.TransportError) as error:
@@ -134,10 +129,6 @@ SILENCE_SECONDS = 120.0
 _ALTERNATIVES = 20
 """The most alternatives that the protocol allows for each token."""
 _NO_EXTRA: Mapping[str, object] = MappingProxyType({})
-_PROMPT_LOGPROBS: Mapping[str, object] = MappingProxyType(
-    {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
-)
-"""vLLM's own: the log-probability of each token of the prompt, which ends with our answer."""
 
 
 class OpenAILikelihood:
@@ -192,7 +183,12 @@ class OpenAILikelihood:
         whole = await self._ask(
             [*asked, {"role": "assistant", "content": replace_surrogates(text)}],
             call,
-            extra=_PROMPT_LOGPROBS,
+            # vLLM's own: log-probabilities of the prompt's tokens, which end with our answer.
+            extra={
+                "prompt_logprobs": 0,
+                "add_generation_prompt": False,
+                "continue_final_message": True,
+            },
         )
         tokens = cast(object, (whole.model_extra or {}).get("prompt_logprobs"))
         skipped = before.usage.prompt_tokens if before.usage else 0

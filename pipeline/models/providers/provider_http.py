@@ -44,9 +44,10 @@ SDK_RETRIES = 2
 _TRANSIENT = frozenset({408, 409, 425, 429, 499})
 """Client errors that both SDKs retry, or that say that somebody hung up."""
 
-_REDIRECTED = "redirects to another host, which is not configured"
 _STATUS_MEANING = {
-    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
+    **dict.fromkeys(
+        (301, 302, 303, 307, 308), "redirects to another host, which is not configured"
+    ),
     401: "does not accept the key",
     402: "requires a payment first",
     403: "does not allow this key to use the model",

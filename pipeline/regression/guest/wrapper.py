@@ -30,7 +30,6 @@ PROGRESS_SECONDS = 2
 IDLE_SHARE = 0.02
 """See `sandbox.guest.supervisor.time_limit`."""
 PR_SET_DUMPABLE = 4
-MOST_XML = 32 * 1024 * 1024
 _SKIPPED = {".git", "node_modules", ".tox", ".venv"}
 
 
@@ -246,7 +245,7 @@ def _read_records(folder: str) -> bytes:
 def _find_documents(folder: str, since: float) -> "list[bytes]":
     """The JUnit files that the command wrote."""
     found: list[bytes] = []
-    left = MOST_XML
+    left = 32 * 1024 * 1024
     for top, folders, names in itertools.chain(os.walk(folder), os.walk(os.getcwd())):
         folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:

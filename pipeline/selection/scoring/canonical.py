@@ -18,9 +18,6 @@ from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.selection.scoring.lexing import CLOSERS, OPENERS, LexResult, LogicalLine, lex
 
-_MAX_COMPARISONS = 40_000
-"""Pairs of lines; a larger region counts as one replacement."""
-
 
 @dataclass(frozen=True)
 class TokenChange:
@@ -77,7 +74,8 @@ def changes(
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if not a and not b:
         return []
-    if len(a) * len(b) > _MAX_COMPARISONS:
+    # A larger region counts as one replacement.
+    if len(a) * len(b) > 40_000:
         regions = [(0, len(a), 0, len(b))]
     else:
         matcher = SequenceMatcher(None, [u.tokens for u in a], [u.tokens for u in b], False)
@@ -154,13 +152,6 @@ BaseText = Callable[[str], "str | None"]
 """The text of a file before the edit; None if it is not available."""
 
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
-_METHOD_COLUMN = 5
-"""Code indented beyond this column in a class is, in any usual style, the body of a method."""
-_MAX_CHARACTERS = 400_000
-"""The largest side of a file that is parsed, in characters; beyond it, lines are compared."""
-_MOST_UNREAD = 3
-"""Texts of one edit that may cost more to parse than is allowed, each some seconds; after these,
-only lines are compared."""
 
 
 class EditLocation(NamedTuple):
@@ -225,7 +216,8 @@ class _Lexer:
         self._unread = 0
 
     def lex(self, text: str, path: str, inner: int | None) -> LexResult:
-        parsed = len(text) <= _MAX_CHARACTERS and self._unread < _MOST_UNREAD
+        # Larger texts are compared by line. So are all after three that took too long to parse.
+        parsed = len(text) <= 400_000 and self._unread < 3
         result = lex(text, path if parsed else "plain", inner)
         self._unread += result.unread
         return result
@@ -291,7 +283,8 @@ def _hunk_sides(hunk: Hunk) -> _HunkSides:
     before = "\n".join(text for marker, text in hunk.lines if marker != "+")
     after = "\n".join(text for marker, text in hunk.lines if marker != "-")
     inside = hunk.heading.strip().startswith(("def ", "async "))
-    return _HunkSides(before, after, max(hunk.start - 1, 0), 1 if inside else _METHOD_COLUMN)
+    # Code indented beyond this column in a class is, in any usual style, the body of a method.
+    return _HunkSides(before, after, max(hunk.start - 1, 0), 1 if inside else 5)
 
 
 def _apply_hunks(before: str, hunks: Iterable[Hunk]) -> str | None:

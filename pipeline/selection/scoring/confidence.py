@@ -136,8 +136,6 @@ def _dot(weights: Mapping[str, float], row: FeatureRow) -> float:
 MIN_OUTCOMES: Final = 30
 """How many edits must be decided: the share of right ones among 30 has a standard error of at most
 9 points, and less than that is no error of the confidence that people would notice."""
-_PRIOR_VARIANCE: Final = 1.0
-"""Of the shift in log-odds, before anything is known of the repository."""
 _MOST_SHIFT: Final = 4.0
 _EDGE: Final = 1e-6
 
@@ -155,7 +153,8 @@ def fit_recalibration(decided: Sequence[tuple[float, float]]) -> Recalibration |
     low, high = -_MOST_SHIFT, _MOST_SHIFT
     while high - low > 1e-4:  # the slope of the log-posterior falls with the shift
         shift = (low + high) / 2
-        slope = sum(right - sigmoid(z + shift) for z, right in odds) - shift / _PRIOR_VARIANCE
+        # Before anything is known about the repository, the shift has a variance of 1.
+        slope = sum(right - sigmoid(z + shift) for z, right in odds) - shift
         low, high = (shift, high) if slope > 0 else (low, shift)
     return Recalibration(shift=round((low + high) / 2, 3), outcomes=len(decided))
 

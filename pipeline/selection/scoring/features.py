@@ -16,9 +16,6 @@ from pipeline.codebase.unified_diff import FileDiff, parse_diff
 from pipeline.edits.suspicious import is_changelog, is_irrelevant, is_test
 from pipeline.selection.scoring.canonical import CanonicalEdit, TokenChange
 
-_MAX_BAG_SIZE = 20_000
-"""Elements of an edit that are compared; only the beginning of a huge edit counts."""
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -126,7 +123,8 @@ def _to_bag(counted: Counter[Hashable]) -> Bag:
         if count > 1
         for number in range(1, count)
     )
-    return frozenset(islice(chain(once, more), _MAX_BAG_SIZE))
+    # Only the beginning of a huge edit counts.
+    return frozenset(islice(chain(once, more), 20_000))
 
 
 _CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^[ \t]*>>> ", re.MULTILINE)
@@ -181,7 +179,6 @@ def _adds(file: FileDiff) -> bool:
 
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
-_MAX_ISSUE_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True)
@@ -213,7 +210,7 @@ class EditFeatures:
 
 def words_of(issue: str) -> frozenset[str]:
     """The words of an issue's text, for `edit_features`."""
-    return frozenset(_WORD.findall(issue[:_MAX_ISSUE_CHARACTERS]))
+    return frozenset(_WORD.findall(issue[:100_000]))
 
 
 def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:

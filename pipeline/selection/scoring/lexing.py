@@ -60,7 +60,6 @@ _KEYWORDS = frozenset(
         "import",
     )
 )
-_WRAPPING = ("return", "if", "elif", "while", "assert", "=", "+=", "-=")
 
 
 def is_value(token: str) -> bool:
@@ -76,7 +75,7 @@ def strip_parentheses(tokens: list[str], lines: list[int]) -> tuple[list[str], l
         return tokens, lines
     start = tokens.index("(")
     before = tokens[start - 1]
-    if before not in _WRAPPING:
+    if before not in ("return", "if", "elif", "while", "assert", "=", "+=", "-="):
         return tokens, lines
     if before in ("if", "=") and _depth_before(tokens, start):
         return tokens, lines
@@ -199,8 +198,6 @@ _TOKEN = re.compile(
 )
 _DEFINITION = re.compile(rb"^([ \t]*)(?:async |def |class |@)", re.MULTILINE)
 _SPECIAL = frozenset("\n\\\0;([{)]}")
-_CONTINUATIONS = frozenset({".", "?.", "&&", "||", "??", "?", ":"})
-"""A line that begins with one of these continues the line before."""
 
 
 @dataclass(frozen=True)
@@ -411,7 +408,8 @@ class _LineBuilder:
     def _resolve_pending(self, token: str) -> None:
         """Handle a line end that did not necessarily end a statement."""
         self._pending = False
-        if token not in _CONTINUATIONS:
+        # A line that begins with one of these continues the line before.
+        if token not in (".", "?.", "&&", "||", "??", "?", ":"):
             self._end()
 
     def _add(self, token: str) -> None:

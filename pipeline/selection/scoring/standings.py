@@ -108,10 +108,6 @@ def load_shipped_ratios() -> FittedRatios:
     return FittedRatios.model_validate_json(text)
 
 
-PRIOR_CANDIDATES = 4
-"""Pseudo-candidates that carry no information about a test, added to the real ones."""
-
-
 def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...]:
     """The voting tests: never flaky or self-serving, and, unless `all_tests`, failing on the
     unedited code as tests of the issue do."""
@@ -123,7 +119,8 @@ def voting_tests(table: VoteTable, *, all_tests: bool = False) -> tuple[int, ...
 def vote_weights(table: VoteTable, tests: Sequence[int]) -> list[float]:
     """The weight of each of `tests`, from 0 to 1."""
     rows = [[float(runs[test].passed) for test in tests] for runs in table.runs]
-    drawn = len(rows) / (len(rows) + PRIOR_CANDIDATES)
+    # Four pseudo-candidates say nothing about the test.
+    drawn = len(rows) / (len(rows) + 4)
     return [(1 + drawn * _discrimination(rows, at)) / 2 for at in range(len(tests))]
 
 

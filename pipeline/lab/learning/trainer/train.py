@@ -23,7 +23,6 @@ BETA = 0.5
 RANK = 16
 _BATCH, _ACCUMULATED = 2, 4
 _RATES = {"policy": 1e-4, "prm": 1e-4, "orm": 2e-5}
-_LIBRARIES = ("torch", "transformers", "trl", "peft")
 
 
 def main(out: Path) -> int:
@@ -54,7 +53,7 @@ def main(out: Path) -> int:
         "base": config["base"],
         "rows": len(examples),
         "too_long": too_long,
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        "libraries": {name: version(name) for name in ("torch", "transformers", "trl", "peft")},
     }
     scratch = out / ".training.json.tmp"
     scratch.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
