@@ -14,6 +14,7 @@ from bot.data.run import Mode, Run, RunStatus
 from bot.errors import RunFailed, RunRefused, TryLater, describe_cause, translate_errors
 from bot.git.mirrors import Mirrors
 from bot.github.repository import Repository
+from bot.runner.models import solver_sees
 from bot.runner.runner import PipelineRunner
 from bot.runs.context import IssueRun
 from bot.runs.finish import RunFinisher
@@ -73,7 +74,10 @@ class SolveIssue(RunFinisher):
         await begin_run(ctx)
         if ctx.run.mode is Mode.USE:
             return await use_candidate(ctx)
-        issue = await load_issue(repo, lease, admission)
+        issue = await load_issue(
+            repo, lease, admission,
+            github_url=self.settings.github_url, sees=solver_sees(self.settings),
+        )  # fmt: skip
         if ctx.run.mode is Mode.JUDGE:
             return await judge_pulls(ctx, issue)
         outcome = await run_pipeline(ctx, issue)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from html.parser import HTMLParser
@@ -81,20 +81,24 @@ _HIDDEN = re.compile(r"<!--(?:(?!-->).)*(?:-->|\Z)", re.S)
 
 def visible_text(text: str) -> str:
     """The part of `text`, which is GitHub's Markdown, that a person sees on GitHub."""
-    page = _parser().render(strip_invisible(text[:MAX_CHARACTERS]))
-    clean = nh3.clean(
-        _escape_other_tags(page),
-        tags=_TAGS,
-        clean_content_tags={"rp"},  # browsers show the reading, and no parentheses around it
-        attributes={"ol": {"start"}, "code": {"class"}, "pre": {"lang"}},
-        strip_comments=True,
-        link_rel=None,
-    )
+    clean = render_page(text, {"ol": {"start"}, "code": {"class"}, "pre": {"lang"}})
     reader = _PageReader()
     reader.feed(clean)
     reader.close()
     # What was written as a character reference is a character only now.
     return strip_invisible(reader.text()).strip()
+
+
+def render_page(text: str, attributes: Mapping[str, set[str]]) -> str:
+    """The HTML that GitHub shows of `text`, with no attributes but these."""
+    return nh3.clean(
+        _escape_other_tags(_parser().render(strip_invisible(text[:MAX_CHARACTERS]))),
+        tags=_TAGS | attributes.keys(),
+        clean_content_tags={"rp"},  # browsers show the reading, and no parentheses around it
+        attributes={tag: set(names) for tag, names in attributes.items()},
+        strip_comments=True,
+        link_rel=None,
+    )
 
 
 def _escape_other_tags(page: str) -> str:

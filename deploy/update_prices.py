@@ -47,7 +47,8 @@ def main(wheel: str) -> None:
             if known is None or known["price"]["output"] < entry["price"]["output"]:
                 models[name] = entry
     for name, entry in table["models"].items():
-        models[name] = {**entry, "price": models.get(name, entry)["price"]}
+        listing = models.get(name, entry)
+        models[name] = {**entry, "price": listing["price"], "vision": listing.get("vision", False)}
     table["models"] = dict(sorted(models.items()))
     table["date"] = f"{datetime.now(UTC):%Y-%m}"
     version = Path(wheel).name.split("-")[1]
@@ -110,6 +111,7 @@ def _to_entry(provider: str, facts: dict[str, Any]) -> dict[str, Any]:
         "window": window,
         "max_output": min(int(facts.get("max_output_tokens") or 8192), 64_000),
         "sampling": provider != "anthropic",
+        "vision": bool(facts.get("supports_vision")),
     }
 
 

@@ -25,6 +25,7 @@ from pipeline.selection.verdict import Judgement
 from pipeline.state import Phase
 from pipeline.store import load_or_run
 from pipeline.workflows import abstain
+from pipeline.workflows.pictures import read_pictures
 from sandbox.frozen import replace
 
 IMPORTED_KEY = "adopted"
@@ -74,6 +75,8 @@ class Selector:
         tests = await self._convert_tests(given)
         if not imported.candidates:
             return _to_choice(await self._judge(issue, imported, (), reproduced=False), imported)
+        if self._model is not None:
+            issue = await read_pictures(issue, self._workspace.with_model(self._model))
         judged: Judgement | None = None
         first: Judgement | None = None
         if tests or any(c.test for c in imported.candidates):

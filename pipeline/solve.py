@@ -29,6 +29,7 @@ from pipeline.workflows.outcome import (
     effective_setup,
     save_end,
 )
+from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
 from pipeline.workflows.reproduce import ReproductionStep
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
@@ -68,6 +69,7 @@ class Solver:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
         try:
+            issue = await read_pictures(issue, self._resources)
             context = await self._find_context(issue)
         except BudgetSpent as spent:
             return reasons.explain_spent(spent)
@@ -80,6 +82,7 @@ class Solver:
         r = self._resources
         if unsolvable := find_unsolvable(r.codebase):
             return unsolvable
+        issue = await read_pictures(issue, r)
         write_test = partial(Sampler(r).write_test, issue)
         if nothing := await find_nothing_to_fix(r, write_test):
             return nothing

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from bot.admission.check import Admission
 from bot.admission.trust import CommentFilter, is_edited_since, restore_requested_version
 from bot.data.github_facts import CommentFacts, IssueFacts
-from bot.data.run import IssueVersion, Login
+from bot.data.run import IssueVersion, Login, Mode
 from bot.errors import RunRefused
+from bot.github.attachments import (
+    MOST_FILES,
+    MOST_PICTURES,
+    Attached,
+    AttachmentReader,
+    file_name,
+    find_attached,
+    find_signed,
+)
 from bot.github.repository import Repository
 from bot.storage.keys import ISSUE_KEY
 from bot.storage.lease import Lease
 from bot.storage.runs import VERSION_KEY
 from bot.visible_text import strip_invisible, visible_text
 from pipeline.data.types import Issue
+from prompts.text import shorten
 from sandbox.frozen import replace
 
 MAX_COMMENTS = 50
@@ -24,12 +36,16 @@ MAX_DISCUSSION_CHARACTERS = 60_000
 """Of all comments together; the latest are kept."""
 
 
-async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Issue:
+async def load_issue(
+    repo: Repository, lease: Lease, admission: Admission, *, github_url: str, sees: bool
+) -> Issue:
     """The text that the run answers. The first worker saves it, and all later ones use that.
+
+    Its pictures are fetched for a model that `sees`.
 
     Raises:
         RunRefused: the issue was edited after the request, and the text that the requester saw is
-            unknown.
+            unknown; or it is nothing but attachments, and none could be read.
         GitHubError, LeaseLost.
     """
     store, run = lease.checkpoints, lease.run
@@ -43,13 +59,63 @@ async def load_issue(repo: Repository, lease: Lease, admission: Admission) -> Is
     comment_filter = CommentFilter(repo, admission.issue, admission.config, run.asked_at)
     kept, skipped = await comment_filter.apply(comments)
     facts, edited = restore_requested_version(admission.issue, requested)
-    await lease.save(replace(run, skipped=replace(skipped, edited=edited)))
-    # In a thread: to render a hostile text takes up to a second.
+    # In threads: to render a hostile text takes up to a second.
     issue = await asyncio.to_thread(
         build_issue, admission.facts.full_name, facts, kept, repo.identity.login
     )
+    attached = await asyncio.to_thread(find_attached, facts.body or "")
+    signed: dict[str, str] = {}
+    if sees and attached.pictures:
+        signed = find_signed(await repo.issues.get_body_html(admission.issue))
+    async with AttachmentReader(github_url) as reader:
+        issue, unread = await add_attachments(issue, attached, reader, signed, sees=sees)
+    skipped = replace(skipped, edited=edited, pictures=unread.pictures, files=unread.files)
+    await lease.save(replace(run, skipped=skipped))
+    if unread.is_all and not run.confirmed and run.mode is not Mode.AUTO:
+        raise RunRefused("only pictures")
     await store.save(ISSUE_KEY, issue)
     return issue
+
+
+class Unread(NamedTuple):
+    """What people attached to an issue and no model will see."""
+
+    pictures: int
+    files: int
+    is_all: bool
+    """Whether the issue says nothing else, but for its title."""
+
+
+async def add_attachments(
+    issue: Issue,
+    attached: Attached,
+    reader: AttachmentReader,
+    signed: Mapping[str, str],
+    *,
+    sees: bool,
+) -> tuple[Issue, Unread]:
+    """`issue` with its attached pictures, for a model that `sees`, and the text of its files."""
+    pictures = [
+        picture
+        for url in attached.pictures[: MOST_PICTURES if sees else 0]
+        if (picture := await reader.fetch_picture(url, signed))
+    ]
+    files = [
+        f"Attached file `{file_name(url)}`:\n\n```\n{shorten(strip_invisible(text), 20_000)}\n```"
+        for url in attached.files[:MOST_FILES]
+        if (text := await reader.fetch_text(url))
+    ]
+    words = issue.body.replace("[image]", "")
+    for url in attached.files:
+        words = words.replace(file_name(url), "")
+    lost = Unread(
+        len(attached.pictures) - len(pictures),
+        len(attached.files) - len(files),
+        is_all=any(attached)
+        and not (re.search(r"\w", words) or pictures or files or issue.discussion),
+    )
+    body = "\n\n".join((issue.body, *files))
+    return replace(issue, body=body, pictures=tuple(pictures)), lost
 
 
 def build_issue(

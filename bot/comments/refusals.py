@@ -33,6 +33,12 @@ def render_refusal(run: Run, refusal: Refusal, name: str) -> str:
                 f"want me to work on the current version, {LABEL_AGAIN}. I have spent nothing so "
                 "far."
             )
+        case "only pictures":
+            text = (
+                "This issue is nothing but pictures or attached files that I could not read, so I "
+                f"have not started. @{run.asked_by}, please paste the text that matters, such as "
+                f"the error, into the issue, then {LABEL_AGAIN}. I have spent nothing so far."
+            )
         case Stranger() if run.is_announced:
             text = (
                 f"I stopped working on this because @{run.asked_by} no longer has permission to "

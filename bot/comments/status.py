@@ -251,6 +251,10 @@ def omissions_note(skipped: SkippedComments) -> str:
         parts.append(f"{comments} written or edited after the request")
     if skipped.edited:
         parts.append("edits of the issue after the request")
+    if skipped.pictures:
+        parts.append(pluralize(skipped.pictures, "picture"))
+    if skipped.files:
+        parts.append(pluralize(skipped.files, "attached file"))
     return f"Not read: {'; '.join(parts)}." if parts else ""
 
 

@@ -26,9 +26,10 @@ Refusal = (
     | QuotaLimit
     | OptOut
     | ExistingWork
-    | Literal["edited", "switched off", "label removed"]
+    | Literal["edited", "only pictures", "switched off", "label removed"]
 )
-"""`edited`: the issue was edited after the request, and nobody knows what the requester saw.
+"""`only pictures`: the issue has no text but its title, and its attachments could not be read.
+`edited`: the issue was edited after the request, and nobody knows what the requester saw.
 `switched off`: by the repository's settings. `label removed`: its webhook is late or lost."""
 
 
@@ -36,7 +37,7 @@ def end_status(refusal: Refusal) -> RunStatus:
     """How a run ends that is refused."""
     if refusal == "label removed":
         return RunStatus.STOPPED
-    if refusal == "edited" or isinstance(refusal, ExistingWork):
+    if refusal in ("edited", "only pictures") or isinstance(refusal, ExistingWork):
         return RunStatus.NEEDS_CONFIRMATION
     return RunStatus.REFUSED
 

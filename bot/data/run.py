@@ -208,6 +208,10 @@ class SkippedComments(Frozen):
     """How many comments were left out because they changed after the request."""
     edited: bool = False
     """The issue itself changed after the request; the model reads the earlier text."""
+    pictures: int = 0
+    """How many pictures of the issue no model saw."""
+    files: int = 0
+    """How many attached files of the issue were not read."""
 
 
 _WITHOUT_EDITS = frozenset({"empty repository", "no source files", "no relevant files", "no edit"})

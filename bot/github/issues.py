@@ -25,6 +25,7 @@ LAST_EDIT_QUERY = (
     "timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) "
     "{ nodes { ... on RenamedTitleEvent { createdAt } } } } } }"
 )
+BODY_HTML_QUERY = "query($id: ID!) { node(id: $id) { ... on Issue { bodyHTML } } }"
 COMMENT_PAGES = 5
 """Limits reading to 500 comments of an issue."""
 
@@ -57,6 +58,11 @@ class Issues:
             (await self._api.query_graphql(LAST_EDIT_QUERY, {"id": issue.node_id}))["node"]
         )
         return max(filter(None, (found.body, found.title)), default=None)
+
+    async def get_body_html(self, issue: IssueFacts) -> str:
+        """The text as GitHub renders it, with addresses of pictures that are good for minutes."""
+        found = await self._api.query_graphql(BODY_HTML_QUERY, {"id": issue.node_id})
+        return str(found["node"]["bodyHTML"])
 
     async def list_comments(
         self, number: int, *, since: datetime | None = None, count: int = 0

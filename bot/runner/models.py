@@ -217,6 +217,15 @@ def is_solver_set(settings: ModelSettings) -> bool:
         return True
 
 
+def solver_sees(settings: ModelSettings) -> bool:
+    """Whether the solver reads pictures, as the list of prices says."""
+    try:
+        specs = parse_specs(settings.solver_model)
+        return look_up(specs[0], read_prices(settings.prices_file)).profile.vision
+    except (ValueError, PricesInvalid):  # its first call reports it
+        return False
+
+
 class ModelFactory:
     """Builds the models of runs. The runs of one process share the windows of each server."""
 

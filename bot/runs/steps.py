@@ -33,6 +33,7 @@ from pipeline.data.types import CommitSha, Issue, NoFix, Selection
 from pipeline.edits.external import ExternalEdit, ImportedEdits, diff_commits
 from pipeline.select import IMPORTED_KEY
 from pipeline.selection.scoring.confidence import undo_recalibration
+from pipeline.workflows.pictures import PICTURES_KEY, PicturesRead
 from pipeline.workflows.plan import Plan
 from sandbox.frozen import replace
 
@@ -82,7 +83,11 @@ async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan 
     except GitFailed:  # a damaged mirror; the next start makes a new one
         await ctx.mirrors.discard(ctx.remote, ctx.facts.full_name)
         raise
-    await ctx.lease.save(replace(ctx.run, dollars=outcome.dollars))
+    skipped = ctx.run.skipped
+    read = await ctx.store.load(PICTURES_KEY, PicturesRead)
+    if read is not None and not read.text:  # the model declined
+        skipped = replace(skipped, pictures=issue.body.count("[image]"))
+    await ctx.lease.save(replace(ctx.run, dollars=outcome.dollars, skipped=skipped))
     return outcome
 
 

@@ -28,7 +28,15 @@ from pipeline.workflows.outcome import load_context, load_end
 
 _CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
     "environment": ("environment",),
-    "context": ("embedding", "relevance", "ranking", "understanding", "localisation", "prm"),
+    "context": (
+        "pictures",
+        "embedding",
+        "relevance",
+        "ranking",
+        "understanding",
+        "localisation",
+        "prm",
+    ),
     "edits": ("approaches", "testing", "editing", "exploring"),
     "choice": ("selecting", "choosing", "orm"),
     "reproduction": ("reproduction",),

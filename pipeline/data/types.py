@@ -44,6 +44,13 @@ CommitSha = NewType("CommitSha", str)
 """The full name of a commit: 40 hexadecimal digits, or 64 in a repository of SHA-256."""
 
 
+class Picture(Frozen):
+    """A picture of an issue. Untrusted everywhere."""
+
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    base64: str
+
+
 class Issue(Frozen):
     """A reported issue, as text. Untrusted everywhere."""
 
@@ -54,6 +61,8 @@ class Issue(Frozen):
     body: str
     discussion: tuple[str, ...] = ()
     """The comments, oldest first, each beginning with its author's name."""
+    pictures: tuple[Picture, ...] = ()
+    """Those of the body that could be fetched; `[image]` marks the place of each."""
 
 
 class TestScript(Frozen):

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import Field
 
 from pipeline.data.options import Options
-from pipeline.data.types import Issue, Usage
+from pipeline.data.types import Issue, Picture, Usage
 from sandbox.frozen import Frozen
 
 
@@ -60,6 +60,8 @@ class ContextTooLong(ModelError):
 class Message(Frozen):
     role: Literal["user", "assistant"]
     text: str
+    pictures: tuple[Picture, ...] = ()
+    """Of the user, to a model that sees; they come before the text."""
 
 
 class ReplyFormat(Frozen):
@@ -137,6 +139,8 @@ class ModelProfile(Frozen):
     """Whether the service can be told how many tokens the model may think before it replies."""
     thinking_tokens: int = 0
     """How many tokens it may think before a reply; 0: not requested."""
+    vision: bool = False
+    """Whether it reads pictures."""
     sent_to: tuple[str, ...] = Field(default=(), exclude=True)
     """The hosts that requests are sent to. Not part of a saved profile."""
     cache_seconds: Literal[300, 3600] = 300

@@ -77,6 +77,7 @@ class BatchService(Protocol):
 def request_name(request: ModelRequest) -> str:
     """A name that is the same for equal requests, also after a crash; begins with the call's."""
     parts = [request.system, *(f"{m.role}:{m.text}" for m in request.messages)]
+    parts += [picture.base64 for m in request.messages for picture in m.pictures]
     parts += [request.call, str(request.max_tokens)]
     digests = b"".join(hashlib.sha256(t.encode("utf-8", "replace")).digest() for t in parts)
     call = re.sub(r"[^A-Za-z0-9_]", "_", request.call.replace("/", "__"))

@@ -116,10 +116,11 @@ class Meter:
         self.report()
 
 
-def prompt_dollars(profile: ModelProfile, texts: Iterable[str]) -> float:
-    """US dollars at most for sending `texts`."""
+def prompt_dollars(profile: ModelProfile, texts: Iterable[str], *, pictures: int = 0) -> float:
+    """US dollars at most for sending `texts` and so many pictures."""
     # Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens.
     tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // 2 + 1
+    tokens += pictures * 5_000  # platform.claude.com/docs/en/build-with-claude/vision
     return max(profile.price.input, profile.price.cache_write) * tokens / 1_000_000
 
 

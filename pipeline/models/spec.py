@@ -104,6 +104,8 @@ class ModelFacts(Frozen):
     sampling: bool
     thinking: bool = False
     """Whether the service accepts a thinking budget."""
+    vision: bool = False
+    """Whether the model reads pictures."""
 
 
 class Compute(Frozen):
@@ -264,6 +266,7 @@ def _build_profile(
         price_note="" if price_source == "list" else note,
         # Send chat completion servers what vLLM accepts; one that rejects it is asked without.
         thinking=facts.thinking or spec.provider == "openai",
+        vision=facts.vision,
     )
     return PricedProfile(profile=profile, price_source=price_source, note=note)
 

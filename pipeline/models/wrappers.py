@@ -25,7 +25,6 @@ from pipeline.concurrency import shield
 from pipeline.data.types import Usage
 from pipeline.models.base import (
     ContextTooLong,
-    Message,
     Model,
     ModelError,
     ModelProfile,
@@ -64,7 +63,8 @@ class MeteredModel(ModelWrapper):
         under the name that was asked for; a reply under the name that the service answered with.
         """
         texts = [request.system, *(message.text for message in request.messages)]
-        prompt = prompt_dollars(self.profile, texts)
+        pictures = sum(len(message.pictures) for message in request.messages)
+        prompt = prompt_dollars(self.profile, texts, pictures=pictures)
         async with self._meter.budget.reserve(self._cost_bounds(request, prompt)) as reservation:
             await self._meter.record_destinations(self.profile.sent_to)
             try:
@@ -313,7 +313,7 @@ class InformedModel(ModelWrapper):
         if request.call.split("/")[0] in self._without:
             return await self.model.complete(request)
         first, *rest = request.messages
-        opening = Message(role=first.role, text=f"{self._text}\n{first.text}")
+        opening = replace(first, text=f"{self._text}\n{first.text}")
         return await self.model.complete(dataclasses.replace(request, messages=(opening, *rest)))
 
 

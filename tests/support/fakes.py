@@ -44,6 +44,7 @@ class ScriptedModel(Model):
     answers: Mapping[str, Sequence[Answer]]
     window: int = 200_000
     name: str = "scripted"
+    vision: bool = False
     asked: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     conversations: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     systems: dict[str, str] = field(default_factory=dict[str, str])
@@ -61,6 +62,7 @@ class ScriptedModel(Model):
             max_output=4000,
             sampling=True,
             price=Price(),
+            vision=self.vision,
         )
 
     async def complete(self, request: ModelRequest) -> Reply:

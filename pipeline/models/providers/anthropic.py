@@ -12,6 +12,7 @@ import httpx2
 from anthropic import types
 from anthropic.types import (
     CacheControlEphemeralParam,
+    ImageBlockParam,
     MessageParam,
     RawMessageDeltaEvent,
     RawMessageStartEvent,
@@ -27,7 +28,7 @@ from anthropic.types.messages import (
 )
 from anthropic.types.messages.batch_create_params import Request
 
-from pipeline.data.types import Usage
+from pipeline.data.types import Picture, Usage
 from pipeline.models.base import (
     HOUR,
     ContextTooLong,
@@ -158,6 +159,13 @@ def _text_block(text: str, mark: CacheControlEphemeralParam | None) -> TextBlock
     return block
 
 
+def _picture_block(picture: Picture) -> ImageBlockParam:
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": picture.media_type, "data": picture.base64},
+    }
+
+
 def _with_cache_marks(
     messages: Sequence[Message], mark: CacheControlEphemeralParam
 ) -> list[MessageParam]:
@@ -169,11 +177,12 @@ def _with_cache_marks(
     last = {*users[:1], *users[-2:]}
     turns: list[MessageParam] = []
     for i, message in enumerate(messages):
-        content = [_text_block(message.text, mark if i in last else None)]
+        text = _text_block(message.text, mark if i in last else None)
         if message.role == "user":
-            turns.append({"role": "user", "content": content})
+            pictures = [_picture_block(picture) for picture in message.pictures]
+            turns.append({"role": "user", "content": [*pictures, text]})
         else:
-            turns.append({"role": "assistant", "content": content})
+            turns.append({"role": "assistant", "content": [text]})
     return turns
 
 

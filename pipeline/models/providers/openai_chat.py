@@ -12,10 +12,15 @@ from math import exp
 import httpx2
 import openai
 from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat import (
+    ChatCompletionChunk,
+    ChatCompletionContentPartImageParam,
+    ChatCompletionContentPartTextParam,
+    ChatCompletionMessageParam,
+)
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from pipeline.data.types import Usage
+from pipeline.data.types import Picture, Usage
 from pipeline.models.base import (
     Message,
     ModelError,
@@ -249,14 +254,24 @@ def _to_usage(counted: CompletionUsage) -> Usage:
     )
 
 
+def _picture_part(picture: Picture) -> ChatCompletionContentPartImageParam:
+    url = f"data:{picture.media_type};base64,{picture.base64}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 def _conversation(system: str, messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
     """The messages as chat templates want them: many reject two of one role in a row."""
     start: list[ChatCompletionMessageParam] = []
     if system:
         start.append({"role": "system", "content": replace_surrogates(system)})
-    for role, content in groupby(messages, key=lambda message: message.role):
+    for role, group in groupby(messages, key=lambda message: message.role):
+        content = list(group)
         text = replace_surrogates("\n\n".join(message.text for message in content))
-        if role == "user":
+        pictures = [_picture_part(one) for message in content for one in message.pictures]
+        if role == "user" and pictures:
+            said = ChatCompletionContentPartTextParam(type="text", text=text)
+            start.append({"role": "user", "content": [*pictures, said]})
+        elif role == "user":
             start.append({"role": "user", "content": text})
         else:
             start.append({"role": "assistant", "content": text})

@@ -188,7 +188,7 @@ def test_a_system_text_says_which_tags_hold_data() -> None:
     said = (FOLDER / "shared/untrusted.j2").read_text()
     assert all(f"<{tag}>" in said for tag in DATA)
     systems = list(FOLDER.rglob("system.j2"))
-    assert len(systems) == 12
+    assert len(systems) == 13
     assert all('include "shared/untrusted.j2"' in path.read_text() for path in systems)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from uuid import uuid4
 
 from bot.server.connections import serve_app
 from capuchin_demo.hub import events, issue_actions, pull_actions
@@ -78,6 +79,13 @@ class LocalHub(State):
         issue = issue_actions.open_issue(self, repo, title, body, self.add_user(author), labels)
         await self.wait_until_delivered()
         return issue
+
+    def attach(self, name: str, content: bytes) -> str:
+        """Upload a picture or another file, as people do before they send a text; its address."""
+        picture = name.endswith((".png", ".jpg", ".gif", ".webp"))
+        place = f"assets/{uuid4()}" if picture else f"files/{self.next_id()}/{name}"
+        self.attachments[f"/user-attachments/{place}"] = content
+        return f"{self.url}/user-attachments/{place}"
 
     async def edit_issue(
         self, issue: Issue, by: str, title: str | None = None, body: str | None = None

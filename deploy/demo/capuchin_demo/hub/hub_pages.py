@@ -270,6 +270,15 @@ def render_markdown(text: str, repo: Repo | None = None) -> str:
     )
 
 
+def render_signed(state: State, text: str) -> str:
+    """`text` as GraphQL's `bodyHTML`: pictures have addresses that need no session."""
+    html = MarkdownIt("commonmark", {"html": True}).render(text)
+    clean = nh3.clean(html, tags={*TAGS, "img"}, attributes={"img": {"src", "alt"}})
+    return re.sub(
+        r"(/user-attachments/assets/[0-9a-f-]{36})", rf"\1?jwt={state.attachment_jwt}", clean
+    )
+
+
 def _link_references(tokens: list[Token], repo: Repo) -> list[Token]:
     linked: list[Token] = []
     depth = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +51,10 @@ class State:
         self.installations: dict[int, AppInstallation] = {}
         self.faults = Faults()
         self.limit = RateLimit()
+        self.attachments: dict[str, bytes] = {}
+        """What people attached to issues, by path."""
+        self.attachment_jwt = secrets.token_urlsafe(16)
+        """Signs the addresses of pictures."""
         self.new_apps: dict[str, tuple[AppIdentity, str]] = {}
         """By code: each new App with its webhook secret, until its keys are fetched."""
         self.app_owners: list[str] = []

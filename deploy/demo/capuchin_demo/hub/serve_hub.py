@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from capuchin_demo.hub.apps import RegistrationRouter
 from capuchin_demo.hub.faults import Refusal
-from capuchin_demo.hub.hub_pages import PageRouter
+from capuchin_demo.hub.hub_pages import PageRouter, render_signed
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.pull_actions import mark_ready
 from capuchin_demo.hub.rest_router import PREFIX, RestRouter
@@ -64,6 +64,9 @@ class GraphQLRouter:
             return {"data": {"markPullRequestReadyForReview": shape}}
         if re.search(r"\blastEditedAt\b", query):
             return _edit_history(self._find("I", global_id, token, "issues:read"))
+        if re.search(r"\bbodyHTML\b", query):
+            issue = self._find("I", global_id, token, "issues:read")
+            return {"data": {"node": {"bodyHTML": render_signed(self._state, issue.body or "")}}}
         self._state.unexpected.append(f"POST {PATH}: {query[:80]}")
         raise _QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
 
@@ -100,6 +103,16 @@ def create_app(state: State) -> Starlette:
     registration = RegistrationRouter(state)
     methods = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
+    async def show_attachment(request: Request) -> Response:
+        """Without a session, as a server asks: pictures need a signature in private mode."""
+        content = state.attachments.get(request.url.path)
+        signed = request.query_params.get("jwt") == state.attachment_jwt
+        if content is None or (
+            state.private_mode and "/assets/" in request.url.path and not signed
+        ):
+            return PlainTextResponse("Not Found", 404)
+        return Response(content, media_type="application/octet-stream")
+
     async def show_page_or_git(request: Request) -> Response:
         """Git's requests may go to addresses without `.git`, too."""
         if request.path_params["service"] in SERVICES:
@@ -111,6 +124,7 @@ def create_app(state: State) -> Starlette:
             Route(PATH, GraphQLRouter(state).handle, methods=["POST"]),
             Route(PREFIX + "/{rest:path}", rest.handle, methods=methods),
             Route(PREFIX, rest.handle, methods=methods),
+            Route("/user-attachments/{path:path}", show_attachment, methods=["GET"]),
             Route("/settings/apps/new", registration.handle, methods=["POST"]),
             Route("/organizations/{org}/settings/apps/new", registration.handle, methods=["POST"]),
             Route("/{owner}/{repo}.git/{service:path}", git.handle, methods=["GET", "POST"]),

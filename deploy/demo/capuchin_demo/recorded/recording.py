@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from pipeline.data.types import Picture
 from pipeline.models.base import Message
 from pipeline.models.providers.provider_http import CALL_HEADER
 
@@ -39,9 +40,36 @@ class TextBlock(_RequestModel):
 TextBlocks = Annotated[tuple[TextBlock, ...], BeforeValidator(_as_blocks)]
 
 
+class _PictureSource(_RequestModel):
+    type: Literal["base64"]
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: str = Field(min_length=1)
+
+
+class _PictureBlock(_RequestModel):
+    type: Literal["image"]
+    source: _PictureSource
+
+    @property
+    def picture(self) -> Picture:
+        return Picture(media_type=self.source.media_type, base64=self.source.data)
+
+
 class _AnthropicTurn(_RequestModel):
     role: Literal["user", "assistant"]
-    content: TextBlocks = Field(min_length=1)
+    content: Annotated[tuple[TextBlock | _PictureBlock, ...], BeforeValidator(_as_blocks)] = Field(
+        min_length=1
+    )
+
+    @property
+    def texts(self) -> list[TextBlock]:
+        return [block for block in self.content if isinstance(block, TextBlock)]
+
+    @property
+    def message(self) -> Message:
+        pictures = (block.picture for block in self.content if isinstance(block, _PictureBlock))
+        text = "".join(block.text for block in self.texts)
+        return Message(role=self.role, text=text, pictures=tuple(pictures))
 
 
 class _ThinkingOptions(_RequestModel):
@@ -59,9 +87,35 @@ class _AnthropicBody(_RequestModel):
     temperature: float | None = None
 
 
+class _PictureUrl(_RequestModel):
+    url: str = Field(pattern=r"^data:image/(png|jpeg|gif|webp);base64,.")
+
+
+class _ChatPicture(_RequestModel):
+    type: Literal["image_url"]
+    image_url: _PictureUrl
+
+    @property
+    def picture(self) -> Picture:
+        kind, _, data = self.image_url.url.removeprefix("data:").partition(";base64,")
+        return Picture.model_validate({"media_type": kind, "base64": data})
+
+
 class _ChatTurn(_RequestModel):
     role: Literal["system", "user", "assistant"]
-    content: str
+    parts: Annotated[tuple[TextBlock | _ChatPicture, ...] | str, Field(validation_alias="content")]
+
+    @property
+    def content(self) -> str:
+        if isinstance(self.parts, str):
+            return self.parts
+        return "".join(part.text for part in self.parts if isinstance(part, TextBlock))
+
+    @property
+    def message(self) -> Message:
+        pictures = (part.picture for part in self.parts if isinstance(part, _ChatPicture))
+        role = "user" if self.role == "user" else "assistant"
+        return Message(role=role, text=self.content, pictures=tuple(pictures))
 
 
 class _StreamOptions(_RequestModel):
@@ -164,7 +218,7 @@ def parse_anthropic_request(
     """
     sent = parse_body(_AnthropicBody, body)
     blocks = [("system", block) for block in sent.system]
-    blocks += [(turn.role, block) for turn in sent.messages for block in turn.content]
+    blocks += [(turn.role, block) for turn in sent.messages for block in turn.texts]
     if not counting and sent.max_tokens is None:
         raise InvalidModelRequest("max_tokens: Field required")
     budget = (sent.thinking.budget_tokens if sent.thinking else None) or 0
@@ -180,10 +234,7 @@ def parse_anthropic_request(
         call=headers.get(CALL_HEADER.lower(), ""),
         model=sent.model,
         system="".join(block.text for block in sent.system),
-        messages=tuple(
-            Message(role=turn.role, text="".join(block.text for block in turn.content))
-            for turn in sent.messages
-        ),
+        messages=tuple(turn.message for turn in sent.messages),
         max_tokens=sent.max_tokens,
         temperature=None,
         thinks=sent.thinking is not None and sent.thinking.type != "disabled",
@@ -212,10 +263,7 @@ def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedReque
         call=headers.get(CALL_HEADER.lower(), ""),
         model=sent.model,
         system="".join(turn.content for turn in sent.messages if turn.role == "system"),
-        messages=tuple(
-            Message(role="user" if turn.role == "user" else "assistant", text=turn.content)
-            for turn in turns
-        ),
+        messages=tuple(turn.message for turn in turns),
         max_tokens=sent.max_completion_tokens or sent.max_tokens,
         temperature=sent.temperature,
         stream=sent.stream,

@@ -1,0 +1,170 @@
+"""Pictures and files that people attach to an issue, fetched from GitHub alone."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Final, Literal, NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
+
+import httpx
+
+from bot.github.http import is_github_com
+from bot.visible_text import render_page
+from pipeline.data.types import Picture
+
+MOST_PICTURES: Final = 8
+MOST_FILES: Final = 4
+MAX_BYTES: Final = 3_000_000
+"""Of one picture or file. Anthropic takes 5 MB in base64."""
+_TIMEOUT_SECONDS: Final = 20.0
+_ASSET_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ASSET = re.compile(rf"/user-attachments/assets/({_ASSET_ID.pattern})")
+_FILE = re.compile(r"/(?:user-attachments|[\w.-]+/[\w.-]+)/files/\d+/([^/?#]+)")
+_STORAGE = re.compile(
+    r"(?:[\w-]+\.)+githubusercontent\.com|github-production-[\w-]+\.s3\.amazonaws\.com"
+)
+"""Where github.com keeps what people attach."""
+
+
+class Attached(NamedTuple):
+    """What a text shows besides words."""
+
+    pictures: tuple[str, ...]
+    """Addresses, in the order of their `[image]` marks."""
+    files: tuple[str, ...]
+    """Addresses of attached files."""
+
+
+def find_attached(text: str) -> Attached:
+    """The pictures and attached files of GitHub's Markdown `text`."""
+    reader = _Addresses()
+    reader.feed(render_page(text, {"img": {"src"}, "a": {"href"}}))
+    reader.close()
+    files = (url for url in reader.links if _FILE.fullmatch(urlsplit(url).path))
+    return Attached(tuple(reader.pictures), tuple(dict.fromkeys(files)))
+
+
+def file_name(url: str) -> str:
+    """The name of an attached file."""
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
+class _Addresses(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: list[str] = []
+        self.originals: dict[str, str] = {}
+        """By the address in the Markdown, that of GitHub's proxy."""
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "img":
+            self.pictures.append(values.get("src") or "")
+            self.originals[values.get("data-canonical-src") or ""] = self.pictures[-1]
+        elif tag == "a":
+            self.links.append(values.get("href") or "")
+
+
+def find_signed(body_html: str) -> dict[str, str]:
+    """Addresses that GitHub gives who may see the issue, by the id of an attached picture or the
+    address of one elsewhere.
+
+    Pictures of private repositories cannot be fetched in any other way, and those from elsewhere
+    only through GitHub's proxy; see `bodyHTML` in docs.github.com/graphql/reference/objects#issue.
+    """
+    reader = _Addresses()
+    reader.feed(body_html)
+    reader.close()
+    attached = {found[0]: url for url in reader.pictures if (found := _ASSET_ID.search(url))}
+    return {**reader.originals, **attached}
+
+
+class AttachmentReader:
+    """Fetches attachments without a credential; use as `async with`."""
+
+    def __init__(self, github_url: str) -> None:
+        self._root = github_url.rstrip("/")
+        # Not compressed: a small answer could become a huge one.
+        self._client = httpx.AsyncClient(
+            timeout=_TIMEOUT_SECONDS, headers={"Accept-Encoding": "identity"}
+        )
+
+    async def __aenter__(self) -> AttachmentReader:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._client.__aexit__()
+
+    async def fetch_picture(self, url: str, signed: Mapping[str, str]) -> Picture | None:
+        """The picture at `url`; None if it is not GitHub's, too large, no picture, or missing."""
+        asset = _ASSET.search(url)
+        content = await self._fetch(signed.get(asset[1] if asset else url, url))
+        kind = _picture_type(content) if content else None
+        if content is None or kind is None:
+            return None
+        return Picture(media_type=kind, base64=base64.b64encode(content).decode())
+
+    async def fetch_text(self, url: str) -> str | None:
+        """As `fetch_picture`, for a file of text."""
+        content = await self._fetch(url)
+        if content is None or b"\0" in content:
+            return None
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            return None
+
+    async def _fetch(self, url: str) -> bytes | None:
+        for _ in range(4):  # an address, and up to three that GitHub leads to
+            if not self._is_githubs(url):
+                return None
+            try:
+                async with self._client.stream("GET", url) as answer:
+                    if answer.is_redirect:
+                        url = urljoin(url, answer.headers["location"])
+                        continue
+                    return await _read(answer) if answer.status_code == 200 else None
+            except (httpx.HTTPError, httpx.InvalidURL):
+                return None
+        return None
+
+    def _is_githubs(self, url: str) -> bool:
+        """Whether only people who attach something to an issue decide what is at `url`."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False
+        if url.startswith(f"{self._root}/"):
+            return bool(_ASSET.fullmatch(parts.path) or _FILE.fullmatch(parts.path))
+        host = parts.hostname or ""
+        if is_github_com(self._root):
+            return parts.scheme == "https" and _STORAGE.fullmatch(host) is not None
+        own = urlsplit(self._root)
+        return parts.scheme == own.scheme and host.endswith(f".{own.hostname}")
+
+
+async def _read(answer: httpx.Response) -> bytes | None:
+    content = bytearray()
+    async for part in answer.aiter_raw():
+        content += part
+        if len(content) > MAX_BYTES:
+            return None
+    return bytes(content)
+
+
+def _picture_type(
+    content: bytes,
+) -> Literal["image/png", "image/jpeg", "image/gif", "image/webp"] | None:
+    """By the first bytes, which services check."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
