@@ -177,10 +177,6 @@ class GitHubMisconfigured(GitHubError):
     """GitHub rejects the App's id or private key."""
 
 
-DEFAULT_RETRY_SECONDS = 30.0
-"""The pause before the next try when an error names none."""
-
-
 _FINAL: dict[type[Exception], Failure] = {
     RepositoryGone: Failure.REPOSITORY_GONE,
     RepositoryEmpty: Failure.REPOSITORY_EMPTY,
@@ -222,7 +218,7 @@ def translate_errors() -> Generator[None, None, None]:
     except tuple(_FINAL) as error:
         raise RunFailed(_failure_for(_FINAL, error)) from error
     except tuple(_TRANSIENT) as error:
-        after = getattr(error, "retry_after", None) or DEFAULT_RETRY_SECONDS
+        after = getattr(error, "retry_after", None) or 30.0
         raise TryLater(_failure_for(_TRANSIENT, error), after) from error
 
 

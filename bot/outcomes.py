@@ -23,9 +23,6 @@ from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Recalibration
 from pipeline.selection.scoring.confidence import MIN_OUTCOMES, fit_recalibration
 
-_REVERTS_COMMIT: Final = re.compile(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", re.M | re.I)
-_REVERTS_PULL: Final = r"^[ \t]*Reverts (?:{repository})?#(\d{{1,9}})\b"
-
 
 class _Change(NamedTuple):
     at: datetime
@@ -63,9 +60,11 @@ def _commit_change(repository: str, commit: CommitFacts) -> _Change:
 
 
 def _find_references(repository: str, text: str) -> tuple[str, ...]:
-    pulls = re.compile(_REVERTS_PULL.format(repository=re.escape(repository)), re.M | re.I)
-    numbers = (f"#{int(number)}" for number in pulls.findall(text))
-    return (*(sha.lower() for sha in _REVERTS_COMMIT.findall(text)), *numbers)
+    flags = re.M | re.I
+    shas = re.findall(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", text, flags)
+    pulls = rf"^[ \t]*Reverts (?:{re.escape(repository)})?#(\d{{1,9}})\b"
+    numbers = (f"#{int(number)}" for number in re.findall(pulls, text, flags))
+    return (*(sha.lower() for sha in shas), *numbers)
 
 
 def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
@@ -78,8 +77,6 @@ def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
     return found
 
 
-MAX_LOOKUPS: Final = 20
-"""How many pull requests that only our records list are fetched one by one: the latest."""
 MAX_BASES: Final = 2
 CONCURRENCY: Final = 5
 """Parallel requests to GitHub: a command must end within `bot.storage.requests.CLAIM_SECONDS`."""
@@ -188,7 +185,7 @@ async def _load_unlisted(
     repo: Repository, known: Collection[int], seen: set[int]
 ) -> list[PullRequestFacts]:
     """Pull requests of our runs that the list did not reach, newest first."""
-    latest = sorted(set(known) - seen, reverse=True)[:MAX_LOOKUPS]
+    latest = sorted(set(known) - seen, reverse=True)[:20]
     asked = await gather_bounded(CONCURRENCY, (repo.pulls.get(number) for number in latest))
     return [one for one in asked if one is not None]
 
@@ -228,13 +225,6 @@ def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:
 
 MOST: Final = 100
 """How many of the latest decided pull requests count; each merged one costs a request a day."""
-_RIGHT: Final[Mapping[PullOutcome, float]] = {
-    PullOutcome.MERGED: 1.0,
-    PullOutcome.CHANGED: 0.5,
-    PullOutcome.CLOSED: 0.0,
-    PullOutcome.REVERTED: 0.0,
-}
-"""How far an edit was right; a changed one may have been wrong, or right but for a detail."""
 
 
 async def load_decided_edits(repo: Repository, history: History) -> tuple[DecidedEdit, ...]:
@@ -282,5 +272,7 @@ def _join(
         if outcome is None or one.confidence is None:
             continue
         # Where people took another of our edits, what became of the pull request is not its doing.
-        right = 0.0 if one.pull in swapped else _RIGHT[outcome]
+        # A changed edit may have been wrong, or right but for a detail.
+        rights = {PullOutcome.MERGED: 1.0, PullOutcome.CHANGED: 0.5}
+        right = 0.0 if one.pull in swapped else rights.get(outcome, 0.0)
         yield DecidedEdit(confidence=one.confidence, right=right)

@@ -11,10 +11,6 @@ _BREAK = "\u200b"
 """A zero-width space: splits `@name`, `#1` and `://` where GitHub would act on them."""
 MARKER_PREFIX = "<!-- capuchin:"
 """Every marker in our comments and pull requests starts with this; markers are invisible."""
-_COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.S)
-_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_LIVE = re.compile(r"(@|#|\bGH-)(?=\w)|(?<=:)(?=//)|\b(?=www\.)", re.I)
-_SKIP_CI = re.compile(r"\[(skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions|actions[ -]skip)\]", re.I)
 _SPECIAL = re.compile(r"([\\`*_\[\]!|~>])|^([^\S\n]*)([-+=]+|\d+[.)])(?=\s|$)", re.M)
 
 
@@ -24,7 +20,7 @@ def plain_text(text: str, limit: int = 4000) -> str:
     text = strip_ansi(text).replace("\r\n", "\n").replace("\r", "\n")
     # First: what is no comment as long as a control character is in it would be one without it.
     text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE)
-    text = _COMMENT.sub("", text)
+    text = re.sub(r"<!--.*?(-->|\Z)", "", text, flags=re.S)
     return _cut(text, limit)
 
 
@@ -35,7 +31,12 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 def line(text: str, limit: int = 200) -> str:
     """One line of plain text, for titles and commit messages, which are not Markdown."""
-    joined = _SKIP_CI.sub(r"(\1)", " ".join(plain_text(text, limit * 4).split()))
+    joined = re.sub(
+        r"\[(skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions|actions[ -]skip)\]",
+        r"(\1)",
+        " ".join(plain_text(text, limit * 4).split()),
+        flags=re.I,
+    )
     return _defuse(_cut(joined, limit))
 
 
@@ -51,7 +52,7 @@ def _cut(text: str, limit: int) -> str:
 
 def prose(text: str, limit: int = 4000) -> str:
     """Paragraphs that look as they were written; `code` stays code, all other markup is escaped."""
-    parts = _CODE.split(plain_text(text, limit).strip())
+    parts = re.split(r"(?<!`)`([^`\n]+)`(?!`)", plain_text(text, limit).strip())
     # Odd entries are the contents of code spans.
     return "".join(f"`{part}`" if place % 2 else _escape(part) for place, part in enumerate(parts))
 
@@ -94,7 +95,9 @@ def _escape(text: str) -> str:
 
 
 def _defuse(text: str) -> str:
-    return _LIVE.sub(lambda m: f"{m[0]}{_BREAK}", text)
+    return re.sub(
+        r"(@|#|\bGH-)(?=\w)|(?<=:)(?=//)|\b(?=www\.)", lambda m: f"{m[0]}{_BREAK}", text, flags=re.I
+    )
 
 
 def _longest_run(text: str) -> int:

@@ -54,10 +54,6 @@ class Timings(BaseModel):
 
 
 SENTINEL_FORM: Final = "redis[s]+sentinel://HOST:PORT,HOST:PORT/SERVICE[/DB]"
-_REDIS_URL: Final = re.compile(
-    r"(?P<scheme>rediss?|unix)(?P<sentinel>\+sentinel)?://(?P<login>[^/?#]*@)?(?P<places>[^/?#]*)"
-    r"(?P<path>[^?#]*)(?P<query>.*)"
-)
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,11 @@ def parse_redis_url(url: str) -> RedisUrl:
     Raises:
         ValueError: it is not the address of a Redis or of Sentinels.
     """
-    found = _REDIS_URL.fullmatch(url)
+    found = re.fullmatch(
+        r"(?P<scheme>rediss?|unix)(?P<sentinel>\+sentinel)?://(?P<login>[^/?#]*@)?"
+        r"(?P<places>[^/?#]*)(?P<path>[^?#]*)(?P<query>.*)",
+        url,
+    )
     if found is None:
         raise ValueError(f"use redis[s]://, unix:// or {SENTINEL_FORM}.")
     default = 26379 if found["sentinel"] else 6379
@@ -108,10 +108,6 @@ def list_redis_passwords(url: str) -> list[str]:
     return [*quoted, *map(unquote, quoted)]
 
 
-_PROXIES: Final = "HTTPS_PROXY https_proxy http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy"
-"""As curl reads them, which git uses: it ignores HTTP_PROXY, which a web request could set."""
-_CAS: Final = {"SSL_CERT_FILE": "GIT_SSL_CAINFO", "SSL_CERT_DIR": "GIT_SSL_CAPATH"}
-"""OpenSSL's variables, which Python heeds for GitHub and the models, and git's."""
 OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_MODELS", "CAPUCHIN_SCOUT_NAME")
 """What `deploy/compose.yaml` reads itself."""
 
@@ -421,7 +417,10 @@ def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str
 
 def git_environment() -> dict[str, str]:
     """The variables by which git, whose environment is its own, finds a proxy and private CAs."""
-    named = {name: name for name in _PROXIES.split()} | _CAS
+    # curl, which git uses, ignores HTTP_PROXY, which a web request could set.
+    proxies = "HTTPS_PROXY https_proxy http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy"
+    named = {name: name for name in proxies.split()}
+    named |= {"SSL_CERT_FILE": "GIT_SSL_CAINFO", "SSL_CERT_DIR": "GIT_SSL_CAPATH"}
     values = {theirs: os.environ.get(ours, "") for ours, theirs in named.items()}  # noqa: TID251
     return {name: value for name, value in values.items() if value}
 

@@ -30,16 +30,12 @@ _BLANK = re.compile(
 )
 """Letters, marks and unassigned characters that are displayed as nothing, such as Hangul fillers:
 Unicode's Default_Ignorable_Code_Point, and the empty Braille pattern."""
-_SELECTORS = re.compile("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+")
-"""More than one for a character: rows of them can carry any bits."""
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
     {*_HEADINGS, "p", "ul", "ol", "li", "blockquote", "pre", "table", "tr", "hr", "div", "section"}
     | {"details", "summary", "dl", "dt", "dd"}
 )
 _SHRINKING: Final = frozenset({"sub", "sup", "small", "rt", "tt", "samp", "code", "h5", "h6"})
-_MOST_SHRUNK: Final = 3
-"""Such elements within one another: a fourth makes text too small to be seen."""
 _TAGS: Final = {*_BLOCKS, *_SHRINKING, "img", "br", "td", "th", "thead", "tbody"}
 _MARKS: Final = {
     **{tag: "#" * level + " " for tag, level in _HEADINGS.items()},
@@ -48,8 +44,6 @@ _MARKS: Final = {
     "td": "| ",
     "th": "| ",
 }
-_MOST_NESTED: Final = 20
-"""Lists and quotes within one another that indent a line: a page of them grew to 16 MB."""
 _PREFIXES: Final = {"li": "  ", "blockquote": "> "}
 _GITHUB_TAGS: Final = frozenset(
     f"{' '.join(_TAGS)} h7 h8 b i strong em a ins del p picture tfoot kbd q var ruby rp s strike"
@@ -68,7 +62,6 @@ _PICTURES: Final = {
 """Languages of fences that GitHub draws: most of their text is on no page."""
 _MATH: Final = re.compile(r"(?<![\w$\\])(\$\$?)(?![\s$])([^$]*)(?<!\s)(\$\$?)(?![\w$])")
 _MATH_LINES: Final = re.compile(r"(?m)^(\$\$)[ \t]{0,9}\n([^$]*)(\$\$)")
-_MATH_COMMENT: Final = re.compile(r"(?<!\\)%[^\n]*")
 _MATH_HIDES: Final = re.compile(
     r"\\(?:[hv]?phantom|smash|math[rlc]lap|[rlc]lap|color|textcolor|f?colorbox|definecolor|[gex]?def"
     r"|(?:re)?new(?:command|environment)|let|label|href|url|class|style|cssId|bbox|mmlToken|unicode"
@@ -76,7 +69,6 @@ _MATH_HIDES: Final = re.compile(
     r"|script(?:script)?(?:style|size))(?![A-Za-z])"
 )
 """Commands of MathJax that can hide, shrink or move their argument."""
-_HIDDEN = re.compile(r"<!--(?:(?!-->).)*(?:-->|\Z)", re.S)
 
 
 def visible_text(text: str) -> str:
@@ -149,17 +141,15 @@ def strip_invisible(text: str) -> str:
     Models read instructions in them that people do not see ("ASCII smuggling"). Joiners go too:
     an emoji of several parts becomes its parts.
     """
-    shown = _SELECTORS.sub(r"\1", _BLANK.sub("", text))
-    return "".join(c for c in shown if c in "\n\r\t" or not _is_invisible(c))
-
-
-def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
+    # More than one for a character: rows of them can carry any bits.
+    shown = re.sub("([\ufe0e\ufe0f])[\ufe0e\ufe0f]+", r"\1", _BLANK.sub("", text))
+    unseen = ("Cc", "Cf", "Cs", "Co")
+    return "".join(c for c in shown if c in "\n\r\t" or unicodedata.category(c) not in unseen)
 
 
 def strip_comments(text: str) -> str:
     """Removes HTML comments from Markdown that is written again, as from a template."""
-    return _HIDDEN.sub("", text)
+    return re.sub(r"<!--(?:(?!-->).)*(?:-->|\Z)", "", text, flags=re.S)
 
 
 @cache
@@ -214,7 +204,7 @@ def hide_math(text: str) -> str:
 
 
 def _show_formula(formula: str) -> str:
-    return "[formula]" if _MATH_HIDES.search(formula) else _MATH_COMMENT.sub("", formula)
+    return "[formula]" if _MATH_HIDES.search(formula) else re.sub(r"(?<!\\)%[^\n]*", "", formula)
 
 
 def _render_markup(
@@ -319,7 +309,8 @@ class _PageReader(HTMLParser):
 
     def _show(self, data: str) -> str:
         """The part of an element's text that is seen."""
-        if self._shrunk > _MOST_SHRUNK:
+        # A fourth such element within one another makes text too small to be seen.
+        if self._shrunk > 3:
             return ""
         if self._language in _PICTURES:
             return _PICTURES[self._language] + "\n" * data.endswith("\n")
@@ -336,7 +327,8 @@ class _PageReader(HTMLParser):
         return f"{number}. "
 
     def _prefix(self) -> str:
-        return "".join(self._prefixes[:_MOST_NESTED])
+        # A page of lists and quotes within one another grew to 16 MB.
+        return "".join(self._prefixes[:20])
 
     def _write(self, text: str) -> None:
         self._lines[-1] += text

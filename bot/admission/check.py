@@ -74,9 +74,6 @@ async def refuse(
         raise
 
 
-CLOSING_WORDS: Final = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
-"""GitHub's keywords for a pull request that closes an issue, from its document "Linking a pull
-request to an issue"."""
 MAX_SHOWN: Final = 5
 
 
@@ -108,9 +105,10 @@ def _is_fix_for(pull: LinkedPull, run: Run) -> bool:
     here = re.escape(run.repo.full_name)
     target = rf"(?:(?:{here})?#|https?://\S+/{here}/issues/){run.issue}\b"
     text = f"{pull.title}\n{pull.body or ''}"
-    return pull.repository.lower() in ("", run.repo.full_name.lower()) and bool(
-        re.search(CLOSING_WORDS + target, text, re.I)
-    )
+    # GitHub's document "Linking a pull request to an issue"
+    words = r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+    is_here = pull.repository.lower() in ("", run.repo.full_name.lower())
+    return is_here and re.search(words + target, text, re.I) is not None
 
 
 def _branches_for_issue(number: int, branches: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.data.run import RepoRef
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.repo_config.model import (
     CONFIG_PATHS,
@@ -30,9 +29,8 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
         for path in CONFIG_PATHS:
             text = await repo.read_defaults_file(*path.split("/"))
             if text is not None:
-                layers.append(
-                    (defaults_source(repo.ref, path), await asyncio.to_thread(parse_config, text))
-                )
+                source = f"{repo.ref.owner}/{DEFAULTS_REPOSITORY}: {path}"
+                layers.append((source, await asyncio.to_thread(parse_config, text)))
                 break
     for path in CONFIG_PATHS:
         text = await repo.read_file(*path.split("/"))
@@ -40,8 +38,3 @@ async def read_config(repo: Repository) -> EffectiveConfig | LayerProblem:
             layers.append((path, await asyncio.to_thread(parse_config, text)))
             break
     return merge_parsed(layers)
-
-
-def defaults_source(ref: RepoRef, path: str) -> str:
-    """The name of the organisation's file for people."""
-    return f"{ref.owner}/{DEFAULTS_REPOSITORY}: {path}"

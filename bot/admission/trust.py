@@ -67,7 +67,8 @@ class CommentFilter:
             elif comment.author.casefold() == self._reporter:
                 kept.append(comment)
             elif self._config.untrusted_comments == "mark":
-                kept.append(replace(comment, author=_mark_untrusted(comment.author)))
+                marked = f"{comment.author}, a stranger to this repository"
+                kept.append(replace(comment, author=marked))
             else:
                 strangers += 1
         return kept, SkippedComments(untrusted=strangers, late=late)
@@ -112,7 +113,3 @@ async def is_edited_since(repo: Repository, issue: IssueFacts, asked_at: datetim
         return False
     edited = await repo.issues.get_edit_time(issue)
     return edited is not None and edited >= asked_at.replace(microsecond=0)
-
-
-def _mark_untrusted(login: Login) -> str:
-    return f"{login}, a stranger to this repository"

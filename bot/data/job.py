@@ -14,10 +14,9 @@ from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Account, Issue, NoFix, Selection
 from pipeline.edits.external import ExternalEdit
-from pipeline.environment.prepare import open_image_store
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.select import Choice, ExternalTest
-from pipeline.store import SharingStore, Store
+from pipeline.store import Store
 from pipeline.workflows.plan import Plan
 
 R = TypeVar("R", covariant=True)
@@ -46,10 +45,6 @@ class Job:
     """The day as of which packages are installed; None: the day of the commit."""
     describe: Callable[[], Awaitable[str]] | None = None
     """`git describe` of the commit, where `codebase` lacks the history; asked when needed."""
-
-    def with_environment_store(self, store: Store, image: str) -> Store:
-        """Make `store` also have the findings in the environment `image`, of other jobs too."""
-        return SharingStore(store, open_image_store(store, image, self.environment_store))
 
 
 @dataclass(frozen=True)

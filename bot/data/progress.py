@@ -26,8 +26,6 @@ from sandbox.frozen import Frozen, replace
 
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 """In their order."""
-MIN_DURATIONS: Final = 3
-"""Runs that must have ended before we say how long they take."""
 
 
 class Progress(Frozen):
@@ -139,7 +137,7 @@ def describe(event: Event) -> Doing:
 
 def range_of_durations(durations: Sequence[float]) -> tuple[float, float] | None:
     """The quartiles of what runs took; None where too few have ended."""
-    if len(durations) < MIN_DURATIONS:
+    if len(durations) < 3:
         return None
     low, _, high = statistics.quantiles(durations, n=4, method="inclusive")
     return low, high

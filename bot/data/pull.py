@@ -30,11 +30,10 @@ class CommitStyle(Frozen):
         """`title`, or `kind: title` where titles are conventional; a model's own prefix stays."""
         if not self.conventional or CONVENTIONAL.match(title):
             return title
-        return (
-            f"{kind}: {title[:1].lower()}{title[1:]}"
-            if starts_with_plain_word(title)
-            else f"{kind}: {title}"
-        )
+        word = title.split(" ", 1)[0]
+        if word.isalpha() and word[1:].islower():  # neither a name nor an acronym
+            title = f"{title[:1].lower()}{title[1:]}"
+        return f"{kind}: {title}"
 
     def format_message(
         self, title: str, body: str, identity: Identity, asked_by: Login, host: str
@@ -45,12 +44,6 @@ class CommitStyle(Frozen):
             trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
         parts = [title, body, "\n".join(trailers)]
         return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def starts_with_plain_word(title: str) -> bool:
-    """Whether the first word is neither a name nor an acronym: it may begin in lower case."""
-    word = title.split(" ", 1)[0]
-    return word.isalpha() and word[1:].islower()
 
 
 class PullRecord(Frozen):

@@ -11,10 +11,6 @@ from bot.data.run import CommentLocation, IssueVersion, Login, Mode, RepoRef, Ru
 from pipeline.data.types import CommitSha
 from sandbox.frozen import Frozen
 
-_LETTERS = re.compile(r"`?([A-Za-z]{1,2})`?[.,;]?")
-_NUMBER = re.compile(r"#?(\d{1,9})[.,;]?")
-_ANYWAY: Final = frozenset({"anyway", "--anyway", "--force", "force"})
-
 
 class Command(Frozen):
     """A command that a person wrote. All of it is untrusted text."""
@@ -29,18 +25,19 @@ class Command(Frozen):
     @property
     def anyway(self) -> bool:
         """The author knows that somebody else seems to work on the issue."""
-        return any(word.lower() in _ANYWAY for word in self.words)
+        meant = {"anyway", "--anyway", "--force", "force"}
+        return any(word.lower() in meant for word in self.words)
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers among the words, `#` or not, such as those of pull requests."""
-        found = (_NUMBER.fullmatch(word) for word in self.words)
+        found = (re.fullmatch(r"#?(\d{1,9})[.,;]?", word) for word in self.words)
         return tuple(int(one[1]) for one in found if one)
 
     @property
     def letter(self) -> str | None:
         """The one word of one or two letters, as edits are named, in upper case; else None."""
-        found = (_LETTERS.fullmatch(word) for word in self.words)
+        found = (re.fullmatch(r"`?([A-Za-z]{1,2})`?[.,;]?", word) for word in self.words)
         names = [one[1].upper() for one in found if one]
         return names[0] if len(names) == 1 else None
 

@@ -214,10 +214,6 @@ class SkippedComments(Frozen):
     """How many attached files of the issue were not read."""
 
 
-_WITHOUT_EDITS = frozenset({"empty repository", "no source files", "no relevant files", "no edit"})
-"""The reasons of runs without a fix that have no edit to show."""
-
-
 class Run(Frozen):
     """The record of one run; kept for 30 days after its end."""
 
@@ -305,8 +301,9 @@ class Run(Frozen):
         """The issue's latest run up to this whose edits `use` takes: it opened a pull request, or
         ended without a fix and showed its edits. Empty for none."""
         if self.mode in (Mode.FIX, Mode.AUTO):
-            told = self.status is RunStatus.NO_FIX and self.detail not in _WITHOUT_EDITS
-            opened = told or self.pull_request is not None
+            without = ("empty repository", "no source files", "no relevant files", "no edit")
+            shown = self.status is RunStatus.NO_FIX and self.detail not in without
+            opened = shown or self.pull_request is not None
         else:  # only a `use` after a run without a fix has a branch of its own
             opened = self.mode is Mode.USE and self.pull_request is not None and self.branch != ""
         return self.id if opened else self.published_run

@@ -61,8 +61,6 @@ class PullRun(RunContext):
 WRITERS = ("write",)
 """Whose feedback is followed, independent of who may start a run."""
 MAX_CHARACTERS = 8_000
-MAX_REMARKS = 40
-"""In one batch; the rest come in the next."""
 MAX_LOGS = 5
 
 
@@ -123,7 +121,7 @@ class FeedbackReader:
         logs = await read_failing_checks(ctx) if remark else ()
         return FeedbackBatch(
             head=ctx.pull.head_sha,
-            remarks=tuple(remark[:MAX_REMARKS]),
+            remarks=tuple(remark[:40]),
             logs=logs,
             untrusted=self._untrusted,
         )

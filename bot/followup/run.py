@@ -171,7 +171,13 @@ class FollowUpRun:
                 if ctx is not None:
                     await complete_stale_check(ctx, run_ended=True)
                 if ctx is not None and run.stop is not None:
-                    if run.stop.why is not StopReason.DISABLED or await _is_at_work(ctx, batch):
+                    # The opt-out label asks for silence, except about unfinished work.
+                    answering = batch is not None and not batch.done
+                    if (
+                        run.stop.why is not StopReason.DISABLED
+                        or answering
+                        or await is_rebase_unfinished(ctx)
+                    ):
                         await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
                     marker = followup.note_marker("failed", run.id)
@@ -227,11 +233,6 @@ class FollowUpRun:
             mirrors=self.mirrors,
             runner=self.runner,
         )
-
-
-async def _is_at_work(ctx: PullRun, batch: FeedbackBatch | None) -> bool:
-    """Whether unfinished work must be reported although the opt-out label asks for silence."""
-    return (batch is not None and not batch.done) or await is_rebase_unfinished(ctx)
 
 
 async def _revise(ctx: PullRun, tip: Checkout) -> PullRun:

@@ -5,13 +5,13 @@ Feedback beyond them is not lost: it waits for the next day.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from bot.admission.check import claim_quota, refuse
 from bot.comments import followup
 from bot.data.pull import PullRecord
 from bot.data.request import Delay, PullUpdate, StartOutcome
-from bot.data.run import Login, Mode, QuotaLimit, Run, RunStatus, now
+from bot.data.run import Login, Mode, QuotaLimit, RunStatus, now
 from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.settings import Settings
@@ -97,9 +97,15 @@ async def _schedule_one(
 ) -> bool:
     """Whether a run will see the event; False while another run must end first."""
     runs = queue.runs
-    when = _not_before(update.delay, settings)
+    seconds = {
+        Delay.IMMEDIATE: 0.0,
+        Delay.DEBOUNCED: settings.review_seconds,
+        Delay.RATE_LIMITED: settings.timings.reverify_seconds,
+    }[update.delay]
+    when = now() + timedelta(seconds=seconds) if seconds else None
     run = await runs.get_current(record.repo, record.pull)
-    if run is not None and not update.again and _is_unstarted(run):
+    is_unstarted = run is not None and run.status is RunStatus.QUEUED and run.starts == 0
+    if run is not None and is_unstarted and not update.again:
         await runs.bring_forward(run, when or now())
         return True
     result = await runs.create(
@@ -114,16 +120,3 @@ async def _schedule_one(
     if result.outcome is StartOutcome.CREATED and when is None:
         await queue.nudges.send(result.run_id, 0, Mode.FOLLOW_UP.lane)
     return result.outcome is not StartOutcome.RUNNING
-
-
-def _is_unstarted(run: Run) -> bool:
-    return run.status is RunStatus.QUEUED and run.starts == 0
-
-
-def _not_before(pace: Delay, settings: Settings) -> datetime | None:
-    seconds = {
-        Delay.IMMEDIATE: 0.0,
-        Delay.DEBOUNCED: settings.review_seconds,
-        Delay.RATE_LIMITED: settings.timings.reverify_seconds,
-    }[pace]
-    return now() + timedelta(seconds=seconds) if seconds else None

@@ -70,9 +70,6 @@ def report_end(run: Run, cause: str) -> None:
 
 
 MAX_FRUITLESS_STARTS: Final = 5
-MAX_DEATHS: Final = 3
-"""Workers that may die in a row in the same step of a run: it may need more memory than there is,
-and each worker that it kills has other runs, too."""
 STOP_POLL_SECONDS: Final = 0.5
 """How often a run that is worked on is asked whether it is to stop."""
 
@@ -146,7 +143,9 @@ class RunAttempt:
         if run.started_at is None:
             RECORDER.add(QUEUE, (now() - run.created_at).total_seconds(), run.mode.lane.value)
         run = await self._count_start(run)
-        if run.fruitless_starts > MAX_FRUITLESS_STARTS or run.deaths >= MAX_DEATHS:
+        # A step that killed three workers may need more memory than there is, and each worker
+        # that it kills has other runs, too.
+        if run.fruitless_starts > MAX_FRUITLESS_STARTS or run.deaths >= 3:
             await self._fail(run, Failure.NO_PROGRESS)
             return
         await self.lease.save(run)

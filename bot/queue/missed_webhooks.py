@@ -19,8 +19,6 @@ from bot.webhooks.labels import BotNames
 
 CLOCK_OVERLAP: Final = timedelta(hours=1)
 """By how much GitHub's clock and ours may differ, at most."""
-MAX_COMMENT_AGE: Final = timedelta(days=2)
-"""Older comments are ignored: the queue remembers for three days which requests it completed."""
 
 REPOSITORY_SECONDS: Final = 0.4
 """Between two repositories, at most. Each is asked three times, so that a look takes half of the
@@ -75,7 +73,15 @@ async def _find_in_repository(
     lines, later = await repo.pulls.list_changed_comments(later, _comments_since(later.lines_since))
     for line in lines:
         if line.author_type != "Bot":
-            yield _to_command(ref, line, names) or _to_review_update(ref, line)
+            yield _to_command(ref, line, names) or PullUpdate(
+                repo=ref,
+                target="pull",
+                number=line.issue,
+                delay=Delay.DEBOUNCED,
+                by=line.author,
+                comment=line.id,
+                delivery=f"sweep-review-comment-{line.id}",
+            )
     await cursors.set(ref, later)  # only now: what was found has been dealt with
 
 
@@ -83,7 +89,13 @@ async def _find_on_issue(
     repo: Repository, ref: RepoRef, issue: IssueFacts, names: BotNames
 ) -> AsyncIterator[MissedEvent]:
     if issue.pull_request is not None or issue.state != "open":
-        yield _to_pull_update(ref, issue)
+        at = issue.updated_at.timestamp() if issue.updated_at else 0
+        yield PullUpdate(
+            repo=ref,
+            target="issue" if issue.pull_request is None else "pull",
+            number=issue.number,
+            delivery=f"sweep-{ref.full_name}-{issue.number}-{at:.0f}",
+        )
     if issue.pull_request is not None:
         head = await repo.pulls.get_head(issue.number) if issue.state == "open" else None
         if head is not None:
@@ -115,32 +127,10 @@ async def find_labels(
             )
 
 
-def _to_pull_update(ref: RepoRef, changed_issue: IssueFacts) -> PullUpdate:
-    """A pull request that may be ours has changed, or an issue that has one is closed."""
-    at = changed_issue.updated_at.timestamp() if changed_issue.updated_at else 0
-    return PullUpdate(
-        repo=ref,
-        target="issue" if changed_issue.pull_request is None else "pull",
-        number=changed_issue.number,
-        delivery=f"sweep-{ref.full_name}-{changed_issue.number}-{at:.0f}",
-    )
-
-
-def _to_review_update(ref: RepoRef, line: CommentFacts) -> PullUpdate:
-    return PullUpdate(
-        repo=ref,
-        target="pull",
-        number=line.issue,
-        delay=Delay.DEBOUNCED,
-        by=line.author,
-        comment=line.id,
-        delivery=f"sweep-review-comment-{line.id}",
-    )
-
-
 def _comments_since(seen: datetime | None) -> datetime:
     since = seen or now() - CLOCK_OVERLAP
-    return max(since, now() - MAX_COMMENT_AGE).replace(microsecond=0)
+    # The queue remembers for three days which requests it completed.
+    return max(since, now() - timedelta(days=2)).replace(microsecond=0)
 
 
 def _to_command(ref: RepoRef, comment: CommentFacts, names: BotNames) -> CommandRequest | None:

@@ -27,15 +27,6 @@ POLL_SECONDS: Final = {Lane.ISSUES: 0.05, Lane.PULLS: 0.5}
 """For runs of issues, arq's own 0.5 makes the median pick-up 170 ms instead of 40."""
 
 
-def _open_arq(storage: Storage, lane: Lane) -> ArqRedis:
-    return ArqRedis(
-        pool_or_conn=storage.connection_pool,
-        job_serializer=_dump,  # arq's default is pickle: a writer to Redis would run code here
-        job_deserializer=json.loads,
-        default_queue_name=storage.nudge_queue(lane),
-    )
-
-
 def _dump(job: dict[str, Any]) -> bytes:
     return json.dumps(job, default=str).encode()
 
@@ -86,7 +77,13 @@ class NudgeReceiver:
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=30, max_tries=1, keep_result=0)],
             queue_name=storage.nudge_queue(lane),
-            redis_pool=_open_arq(storage, lane),
+            redis_pool=ArqRedis(
+                pool_or_conn=storage.connection_pool,
+                # arq's default is pickle: a writer to Redis would run code here.
+                job_serializer=_dump,
+                job_deserializer=json.loads,
+                default_queue_name=storage.nudge_queue(lane),
+            ),
             handle_signals=False,
             max_jobs=1,  # so that `set_listening` is looked at between any two
             poll_delay=POLL_SECONDS[lane],

@@ -215,7 +215,9 @@ class Sweep:
         async for found in find_missed(self._storage.cursors):
             match found:
                 case LabeledIssue():
-                    await self._start_run(found)
+                    asked = await request_labeled_run(found, self._storage, self._nudges)
+                    if asked.outcome is StartOutcome.CREATED:
+                        self._log_found(f"Run {asked.run_id}")
                 case IssueSnapshot():
                     await self._stop_run(found)
                 case PullUpdate():
@@ -224,12 +226,6 @@ class Sweep:
                 case CommandRequest() | ConfigCheckRequest():
                     if await self._requests.put(found):
                         self._log_found(f"Command {found.id}")
-
-    async def _start_run(self, found: LabeledIssue) -> None:
-        """Have the run that the label asks for, unless it was answered."""
-        asked = await request_labeled_run(found, self._storage, self._nudges)
-        if asked.outcome is StartOutcome.CREATED:
-            self._log_found(f"Run {asked.run_id}")
 
     def _log_found(self, what: str) -> None:
         if self._actions.polls:

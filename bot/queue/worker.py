@@ -148,7 +148,9 @@ class Worker:
             "Worker %s starts, for %d runs at a time", self.name, self._settings.worker_runs
         )
         timeout = min(REDIS_SECONDS, self._settings.lease_seconds / 3)
-        async with self._open_storage(timeout) as storage:
+        async with Storage.open(
+            self._settings.redis_url, self._settings.redis_prefix, timeout=timeout
+        ) as storage:
             nudges = Nudges(storage)
             repeat = self._outage.repeat
             stops = self._build_idle_stops(storage)
@@ -213,9 +215,6 @@ class Worker:
         finally:
             for each in signals:
                 loop.remove_signal_handler(each)
-
-    def _open_storage(self, timeout: float) -> Storage:
-        return Storage.open(self._settings.redis_url, self._settings.redis_prefix, timeout=timeout)
 
     async def _wait_for_stop(self) -> None:
         await self._stopping.wait()

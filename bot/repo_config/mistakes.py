@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Node = dict[str, Any]
 """A JSON Schema, or a part of one."""
-_WORDS: Final = {"boolean": ["true", "false"], "string": ["text"]}
 
 
 def complete_schema(found: Node) -> Node:
@@ -123,7 +122,7 @@ def _list_alternatives(node: Node) -> list[str]:
         return ["a list of mappings" if of_mappings else "a list of texts"]
     if kind in ("integer", "number"):
         return [_describe_number(node, "a whole number" if kind == "integer" else "a number")]
-    return _WORDS[kind]
+    return {"boolean": ["true", "false"], "string": ["text"]}[kind]
 
 
 def spell_value(value: object) -> str:
@@ -150,17 +149,6 @@ def _join(words: Sequence[str], last: str) -> str:
 MAX_NAME: Final = 100
 """Characters of a key that a message quotes."""
 
-_NOT_TEXT: Final = re.compile(r"\d{1,9}(\.\d{1,9})?|true|false|yes|no|on|off")
-"""What YAML reads as text only because of its quotes."""
-_EXPERIMENT: Final = (
-    '{0} is for experiments, by "capuchin fix --selection {0}". '
-    "Write evidence, voting or machine here."
-)
-_NO_MAPPING: Final = (
-    "The file must be a mapping of settings to values: for each a line such as `samples: 3`, with "
-    "a space after the colon."
-)
-
 
 def explain_home(name: str, home: str) -> str:
     """The sentence about a key that is at the top of the file and should be below `home`."""
@@ -178,7 +166,10 @@ def explain_fault(root: Node, fault: ErrorDetails) -> str:
     if fault["type"] == "json_invalid":
         return "The file contains invalid characters."
     if not path:
-        return _NO_MAPPING
+        return (
+            "The file must be a mapping of settings to values: for each a line such as "
+            "`samples: 3`, with a space after the colon."
+        )
     named = path[:1] if path[0] == "draft" else path  # not by the branch of its union
     name = ".".join(str(part)[:MAX_NAME] for part in named)
     return f'"{name}": {_explain_value(find_node(root, path), fault)}'
@@ -201,7 +192,10 @@ def _explain_value(node: Node, fault: ErrorDetails) -> str:
     if kind == "string_type" and isinstance(given, int | float):
         return f"YAML reads this as {_name_kind(given)}. Put it in quotes."
     if fault["loc"] == ("selection",) and given in get_args(SelectionMethod):
-        return _EXPERIMENT.format(given)
+        return (
+            f'{given} is for experiments, by "capuchin fix --selection {given}". '
+            "Write evidence, voting or machine here."
+        )
     match kind:
         case "quotes":
             return f"{fault['msg']}."
@@ -210,15 +204,12 @@ def _explain_value(node: Node, fault: ErrorDetails) -> str:
         case "string_too_long":
             return f"Write at most {context['max_length']} characters."
         case _:
-            values = _list_values(node)
+            values = [spell_value(each) for each in node.get("enum", []) if each is not None]
             is_text = "string" in node.get("type", ())
-            if isinstance(given, str) and not is_text and _NOT_TEXT.fullmatch(given):
+            quoted = r"\d{1,9}(\.\d{1,9})?|true|false|yes|no|on|off"
+            if isinstance(given, str) and not is_text and re.fullmatch(quoted, given):
                 return f"{describe_expected(node)[:-1]}, without quotes."
             return describe_expected(node) + _suggest(str(given)[:MAX_NAME], values)
-
-
-def _list_values(node: Node) -> list[str]:
-    return [spell_value(each) for each in node.get("enum", []) if each is not None]
 
 
 def _name_kind(value: float) -> str:

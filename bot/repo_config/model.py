@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
     BaseModel,
@@ -36,10 +36,6 @@ from bot.repo_config.mistakes import (
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options, SharedOptions
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -247,7 +243,7 @@ def parse_or_list_problems(text: str) -> RepoConfig | list[ConfigProblem]:
             return config
     except ValidationError as error:
         faults = [
-            (_position(file, fault), fault)
+            (file.position(fault["loc"], of_key=fault["type"] == "extra_forbidden"), fault)
             for fault in error.errors(include_url=False)
             if fault["loc"] != ("draft", "bool")  # a union: its other fault says what may stand
         ]
@@ -267,10 +263,6 @@ def parse_or_list_problems(text: str) -> RepoConfig | list[ConfigProblem]:
     return problems
 
 
-def _position(file: YamlFile, fault: ErrorDetails) -> tuple[int, int]:
-    return file.position(fault["loc"], of_key=fault["type"] == "extra_forbidden")
-
-
 SCHEMA_ROUTE: Final = "/schema/capuchin.json"
 """Its path on `capuchin serve`."""
 
@@ -278,18 +270,16 @@ SCHEMA_ROUTE: Final = "/schema/capuchin.json"
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the file."""
     found = deepcopy(build_schema())
-    homes = {name: _refuse(explain_home(name, home)) for name, home in find_homes(found).items()}
+    homes = {  # without a value, a key is ignored
+        name: {"type": "null", "errorMessage": explain_home(name, home), "doNotSuggest": True}
+        for name, home in find_homes(found).items()
+    }
     found["properties"] |= homes
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **found,
         "title": "Capuchin's settings of a repository",
     }
-
-
-def _refuse(message: str) -> Node:
-    # Without a value, a key is ignored.
-    return {"type": "null", "errorMessage": message, "doNotSuggest": True}
 
 
 def key_description(root: Node, key: str) -> str:

@@ -24,8 +24,6 @@ from bot.errors import BotError
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 20
-MAX_NUMBER_CHARACTERS: Final = 300
-"""Longer numbers take Python long to read and to print."""
 _MALFORMED: Final = "Not YAML: a value is malformed or too large."
 _PLAIN_PROBLEMS: Final = {
     "violates indentation": "a tab cannot indent a line. Use spaces.",
@@ -163,7 +161,8 @@ class _Loader(yaml.CSafeLoader):
     """Reports the place of a value that cannot be read, such as the date 2020-99-99."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
-        if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_NUMBER_CHARACTERS:
+        # Longer numbers take Python long to read and to print.
+        if node.tag.endswith((":int", ":float")) and len(node.value) > 300:
             raise _unreadable_at(node.start_mark, _MALFORMED)
         try:
             return super().construct_object(node, deep)

@@ -27,7 +27,12 @@ from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
-from pipeline.environment.prepare import Environment, EnvironmentTask, open_environment
+from pipeline.environment.prepare import (
+    Environment,
+    EnvironmentTask,
+    open_environment,
+    open_image_store,
+)
 from pipeline.environment.record import EnvironmentRecord
 from pipeline.languages.registry import main_language
 from pipeline.models.base import Model
@@ -37,7 +42,7 @@ from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
 from pipeline.select import Selector
 from pipeline.solve import Solver
-from pipeline.store import Store
+from pipeline.store import SharingStore, Store
 from pipeline.workflows.abstain import find_unsolvable
 from pipeline.workflows.outcome import Models, load_context
 from pipeline.workflows.plan import Plan
@@ -215,7 +220,8 @@ class PipelineRunner:
             open_models(context) as models,
             self.open_environment(job, store, on_progress, model=models.solver) as environment,
         ):
-            shared = job.with_environment_store(store, environment.image)
+            image_store = open_image_store(store, environment.image, job.environment_store)
+            shared = SharingStore(store, image_store)
             own = await main_language(job.codebase.files).distribution(job.codebase)
             facts = facts_of(environment.record, own)
             workspace = Workspace(

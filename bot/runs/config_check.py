@@ -41,7 +41,11 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
     if not files:
         return
     found = {path: await _find_problems(text) for path, text in files.items()}
-    notes = [_annotation(path, each) for path, some in found.items() for each in some]
+    notes = [
+        Annotation(path, each.line, each.message, column=each.column)
+        for path, some in found.items()
+        for each in some
+    ]
     await repo.checks.complete(
         CompletedCheck(
             name=CHECK_NAME,
@@ -58,7 +62,3 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
 async def _find_problems(text: str) -> list[ConfigProblem]:
     found = await asyncio.to_thread(parse_or_list_problems, text)
     return [] if isinstance(found, RepoConfig) else found
-
-
-def _annotation(path: str, problem: ConfigProblem) -> Annotation:
-    return Annotation(path, problem.line, problem.message, column=problem.column)

@@ -33,8 +33,6 @@ from pipeline.data.types import CommitSha, Issue
 from sandbox.frozen import Frozen, replace
 
 _RECALIBRATION_KEY: Final = "recalibration"
-_LATEST_FIXES: Final = 20
-"""Fixes whose costs tell what the next one may cost."""
 
 
 class _SavedRecalibration(Frozen):
@@ -91,9 +89,6 @@ class RunContext:
             self.remote, self.facts.full_name, self.base_branch, base=commit
         )
 
-    async def _describe(self, commit: CommitSha) -> str:
-        return await self.mirrors.describe(self.remote, self.facts.full_name, commit)
-
     async def build_job(self, codebase: Codebase, issue: Issue) -> Job:
         """The job for `issue` in `codebase`, under the repository's options and budgets."""
         config = self.config
@@ -108,7 +103,9 @@ class RunContext:
             python=config.python,
             environment_store=self.lease.open_environment,
             repository_store=self.lease.open_repository(),
-            describe=partial(self._describe, codebase.commit),
+            describe=partial(
+                self.mirrors.describe, self.remote, self.facts.full_name, codebase.commit
+            ),
         )
 
 
@@ -168,4 +165,4 @@ class IssueRun(RunContext):
             for entry in known.entries
             if entry.dollars and entry.mode in (Mode.FIX, Mode.AUTO)
         ]
-        return range_of_durations(costs[-_LATEST_FIXES:])
+        return range_of_durations(costs[-20:])

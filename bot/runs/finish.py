@@ -37,10 +37,6 @@ from sandbox.frozen import replace
 RenderComment = Callable[[Run], str]
 
 
-_UNTOLD = (Failure.GITHUB_UNAVAILABLE, Failure.WRITES_SPENT, Failure.INTERNAL)
-"""What a run may wait for that its status comment cannot say."""
-
-
 @dataclass(frozen=True)
 class RunFinisher:
     """The part of a `RunHandler` that reports ends without a result on the issue.
@@ -64,7 +60,8 @@ class RunFinisher:
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""
         run = lease.run
-        if run.comment_id is None or reason in _UNTOLD:
+        silent = (Failure.GITHUB_UNAVAILABLE, Failure.WRITES_SPENT, Failure.INTERNAL)
+        if run.comment_id is None or reason in silent:
             return
         run = await with_spending(run, lease)
         with suppress(GitHubError):
@@ -129,12 +126,14 @@ class RunFinisher:
         run = await with_spending(run, lease)
         try:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
-                pull = await _find_pull(run, repo)
+                marker = comments.pull_marker(run.id)
+                pull = await repo.pulls.find(run.branch, marker) if run.branch else None
                 if pull is not None:
                     return await self._finish_with_pull(run, repo, lease, pull)
                 await delete_unused_branch(run, repo=repo, lease=lease)
                 status = StatusComment(repo, lease, self.settings)
-                if not _is_silent(run):
+                kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
+                if run.status is not RunStatus.STOPPED or run.is_announced or kept_away:
                     return await status.finish(run, render(run))
                 # Otherwise the label would start the run again when the issue is reopened.
                 if run.stop is not None and run.stop.why in (StopReason.COMMAND, StopReason.CLOSED):
@@ -176,14 +175,3 @@ async def with_spending(run: Run, lease: Lease) -> Run:
     except OtherFormat:
         return run
     return replace(run, dollars=spent.dollars if spent else run.dollars)
-
-
-async def _find_pull(run: Run, repo: Repository) -> PullRequestFacts | None:
-    if not run.branch:
-        return None
-    return await repo.pulls.find(run.branch, comments.pull_marker(run.id))
-
-
-def _is_silent(run: Run) -> bool:
-    kept_away = run.stop is not None and run.stop.why is StopReason.DISABLED
-    return run.status is RunStatus.STOPPED and not run.is_announced and not kept_away

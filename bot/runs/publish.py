@@ -9,6 +9,7 @@ https://docs.github.com/communities/using-templates-to-encourage-useful-issues-a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,9 +32,6 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import Account, CommitSha, Issue, Selection
 from sandbox.frozen import replace
-
-MAX_BRANCH_NAMES = 20
-"""How many names are tried when the branch of an earlier run is still there."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,9 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
         PublishRefused: the repository's rules forbid it; the branch is deleted again.
         LeaseLost: another worker has the run. GitHubUnavailable: try again later.
     """
-    pull = await _find_pull(ctx)
+    run = ctx.run
+    # An earlier try's, even if people have pushed to its branch since.
+    pull = await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
     if pull is None:
         head = await _create_commits(publication, ctx)
         branch = await _push(publication, head, ctx)
@@ -89,21 +89,9 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     await ctx.repo.pulls.request_review(pull.number, publication.run.asked_by)
     if publication.labels:
         await ctx.lease.require()
-        await _add_labels(publication, pull, ctx.repo)
+        with suppress(Unprocessable, Forbidden, NotFound):  # no label is worth the pull request
+            await ctx.repo.issues.add_labels(pull.number, publication.labels)
     return pull
-
-
-async def _find_pull(ctx: IssueRun) -> PullRequestFacts | None:
-    """The pull request of an earlier try, even if people have pushed to its branch since."""
-    run = ctx.run
-    return await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
-
-
-async def _add_labels(publication: Publication, pull: PullRequestFacts, repo: Repository) -> None:
-    try:
-        await repo.issues.add_labels(pull.number, publication.labels)
-    except (Unprocessable, Forbidden, NotFound):  # no label is worth the pull request
-        return
 
 
 async def _create_commits(publication: Publication, ctx: IssueRun) -> CommitSha:
@@ -140,7 +128,7 @@ async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str
     A branch of that name that points elsewhere may hold somebody's work; it stays untouched.
     """
     repo, lease = ctx.repo, ctx.lease
-    for attempt in range(1, MAX_BRANCH_NAMES + 1):
+    for attempt in range(1, 21):
         branch = branch_name(publication.run.issue, publication.issue.title, attempt)
         found = await repo.get_branch_head(branch)
         if found == head:
@@ -196,10 +184,8 @@ async def delete_unused_branch(run: Run, *, repo: Repository, lease: Lease) -> N
 
 
 async def _delete_branch(repo: Repository, branch: str) -> None:
-    try:
+    with suppress(Forbidden, NotFound):  # we may not, or it is gone
         await repo.delete_branch(branch)
-    except (Forbidden, NotFound):  # we may not, or it is gone
-        return
 
 
 FOLDERS: Final = (".github/", "", "docs/")
@@ -281,8 +267,6 @@ async def _load_commit_style(ctx: IssueRun, codebase: Codebase) -> CommitStyle:
     return known
 
 
-CHECK_BACK_SECONDS: Final = 3600.0
-"""When to look again if the first follow-up run, which is created at once, gets lost."""
 PREPARED_KEY: Final = "pull-record"
 """The checkpoint with the record of the pull request that is about to be opened."""
 
@@ -331,7 +315,8 @@ async def register_pull(lease: Lease, pull: PullRequestFacts) -> None:
             "ready_when_green": prepared.ready_when_green and pull.draft,
         }
         record = replace(prepared, **opened)
-        await lease.storage.pulls.put(record, due_in=CHECK_BACK_SECONDS)
+        # The first follow-up run is created at once; look again if it gets lost.
+        await lease.storage.pulls.put(record, due_in=3600.0)
     await lease.storage.runs.create(
         run.repo,
         pull.number,

@@ -21,15 +21,6 @@ from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
 from sandbox.frozen import replace
 
-_SUCCESSFUL = (
-    RunStatus.OPENED_PULL_REQUEST,
-    RunStatus.PLANNED,
-    RunStatus.JUDGED,
-    RunStatus.SWAPPED,
-)
-_MAX_CLOCK_SKEW = timedelta(hours=1)
-"""The largest difference between GitHub's clock and ours."""
-
 
 class StatusComment:
     """What people see of one run on its issue: a comment, a reaction, and the label that began it.
@@ -85,7 +76,8 @@ class StatusComment:
     async def _find_or_create(self, run: Run, text: str) -> int | None:
         issues = self._repo.issues
         marker = status_module.status_marker(run.id)
-        since = run.created_at - _MAX_CLOCK_SKEW
+        # GitHub's clock and ours may differ.
+        since = run.created_at - timedelta(hours=1)
         try:
             async with self._throttle():
                 comment = await issues.comment_once(run.issue, marker, text, since=since)
@@ -131,7 +123,12 @@ class StatusComment:
 
         The label is removed last: until then a crash leaves the issue marked as unfinished.
         """
-        won = run.status in _SUCCESSFUL
+        won = run.status in (
+            RunStatus.OPENED_PULL_REQUEST,
+            RunStatus.PLANNED,
+            RunStatus.JUDGED,
+            RunStatus.SWAPPED,
+        )
         # A locked issue forbids these; the record shows how the run ended.
         await self._lease.require()
         with suppress(Forbidden):

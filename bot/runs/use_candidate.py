@@ -232,7 +232,8 @@ async def _push(
         raise SwapRefused("forbidden path", detail=str(unfit)) from unfit
     await ctx.repo.count_push()
     await lease.require()
-    noted = source.history.with_state(BranchState(head=head, candidate=run.candidate, run=run.id))
+    state_now = BranchState(head=head, candidate=run.candidate, run=run.id)
+    noted = BranchHistory(states=(*source.history.states, state_now))
     await source.store.save(BRANCH_HISTORY_KEY, noted)
     number = source.pull.number
     await _update_record(ctx, number, pending_head=head)

@@ -60,7 +60,8 @@ class ActiveRuns:
 
     async def _scan_active(self, lane: Lane | None) -> AsyncGenerator[tuple[Run, bool]]:
         """Each active run of the lane, and whether somebody has its lease."""
-        active = await self._list_ids()
+        members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
+        active = [RunId(member.decode()) for member in members]
         self._seen = {run_id: self._seen[run_id] for run_id in active if run_id in self._seen}
         wanted = [run_id for run_id in active if self._may_be_of(run_id, lane)]
         for first in range(0, len(wanted), BATCH):
@@ -72,7 +73,13 @@ class ActiveRuns:
             for run_id, record, holder in zip(ids, found[::2], found[1::2], strict=True):
                 run = self._read(run_id, record)
                 if run is None or run.status.final:
-                    await self._forget(run_id, run)
+                    issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
+                    await run_script(
+                        self._redis,
+                        FORGET,
+                        [self._keys.active, issue, self._keys.stopping],
+                        [run_id],
+                    )
                 elif lane is None or run.mode.lane is lane:
                     yield run, holder is not None
 
@@ -96,13 +103,3 @@ class ActiveRuns:
         if run is not None:
             self._seen[run_id] = (record, run)
         return run
-
-    async def _list_ids(self) -> list[RunId]:
-        members = await cast(Awaitable[set[bytes]], self._redis.smembers(self._keys.active))
-        return [RunId(member.decode()) for member in members]
-
-    async def _forget(self, run_id: RunId, run: Run | None) -> None:
-        issue = self._keys.issue(run.repo, run.issue) if run else self._keys.run(run_id)
-        await run_script(
-            self._redis, FORGET, [self._keys.active, issue, self._keys.stopping], [run_id]
-        )

@@ -46,10 +46,6 @@ UNREACHABLE: Final = (
 REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 """Every error that a command to Redis raises."""
 
-_REFUSAL_PREFIXES: Final = ("OOM ", "MISCONF ", "NOREPLICAS ")
-"""How the errors begin with which Redis refuses writes for now: its memory or its disk is full, or
-its replicas are away (https://redis.io/docs/latest/operate/oss_and_stack/management/)."""
-
 
 class WritesRefused(redis.exceptions.ReadOnlyError):
     """Redis answers, but refuses writes for now."""
@@ -107,8 +103,10 @@ class _CancellableConnection(AbstractConnection):
         except redis.exceptions.ResponseError as error:
             # redis-py takes the first word off where it knows it, and scripts put more before it.
             message = str(error)
+            # Its memory or its disk is full, or its replicas are away:
+            # https://redis.io/docs/latest/operate/oss_and_stack/management/
             if isinstance(error, redis.exceptions.OutOfMemoryError) or any(
-                word in message[:200] for word in _REFUSAL_PREFIXES
+                word in message[:200] for word in ("OOM ", "MISCONF ", "NOREPLICAS ")
             ):
                 raise WritesRefused(message) from None
             raise

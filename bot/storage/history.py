@@ -185,7 +185,7 @@ class RunQueries:
         waits = [run.created_at for run in active if run.starts == 0]
         return Totals(
             Counter(map(_state_of, active)),
-            _age(min(waits)) if waits else 0.0,
+            max(0.0, (now() - min(waits)).total_seconds()) if waits else 0.0,
             ended,
             float(known.get("seconds", 0)),
             float(known.get("dollars", 0)),
@@ -217,7 +217,3 @@ class RunQueries:
 
 def _state_of(run: Run) -> str:
     return "waiting" if run.not_before is not None else run.status.value
-
-
-def _age(at: datetime) -> float:
-    return max(0.0, (now() - at).total_seconds())

@@ -29,7 +29,6 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 MAX_ANSWERED: Final = 500
-_MEMBER: Final = re.compile(r"([^/]+)/([^#]+)#(\d+)@(\d+)")
 
 
 class PullRecords:
@@ -109,7 +108,7 @@ class PullRecords:
         )
         listed: list[tuple[RepoRef, int]] = []
         for member in members:
-            found = _MEMBER.fullmatch(member.decode())
+            found = re.fullmatch(r"([^/]+)/([^#]+)#(\d+)@(\d+)", member.decode())
             assert found is not None, member
             await self._schedule(member.decode(), again_in)
             owner, name, pull, installation = found.groups()
@@ -152,6 +151,3 @@ class BranchHistory(Frozen):
     def state_at(self, head: CommitSha) -> BranchState | None:
         """The state that ends with this commit; None for a commit of somebody else."""
         return next((state for state in reversed(self.states) if state.head == head), None)
-
-    def with_state(self, state: BranchState) -> BranchHistory:
-        return BranchHistory(states=(*self.states, state))

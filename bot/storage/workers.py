@@ -288,10 +288,6 @@ class Cursors:
         await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
 
 
-_ARCHIVED: Final = b"1"
-_NOT_ARCHIVED: Final = b"0"
-
-
 class ArchivedRuns:
     """Which ended runs have been dealt with for the archive, and which are in it.
 
@@ -330,7 +326,7 @@ class ArchivedRuns:
 
     async def mark_done(self, run_id: RunId, ended: float, *, archived: bool) -> None:
         """Remember that the run is in the archive, or that nothing of it can be brought there."""
-        mark = _ARCHIVED if archived else _NOT_ARCHIVED
+        mark = str(int(archived))
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.set(self._keys.archive_mark(run_id), mark, ex=RECORD_SECONDS)
             pipe.set(self._keys.archive_cursor, repr(ended), ex=RECORD_SECONDS)
@@ -338,4 +334,4 @@ class ArchivedRuns:
 
     async def is_archived(self, run_id: RunId) -> bool:
         """Whether the run's bundle is in the archive."""
-        return await self._redis.get(self._keys.archive_mark(run_id)) == _ARCHIVED
+        return await self._redis.get(self._keys.archive_mark(run_id)) == b"1"

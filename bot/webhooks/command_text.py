@@ -9,16 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection
-from typing import Final
 
 from bot.data.request import Command
-
-SIMILARITY_CUTOFF: Final = 0.6
-"""How alike a word must be to a verb to be taken for its misspelling; difflib's own measure."""
-
-_REST_OF_LINE = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
-SYNONYMS: Final = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}
-"""Verbs of other bots that mean one of ours."""
 
 
 def parse_command(text: str, name: str) -> Command | None:
@@ -28,12 +20,14 @@ def parse_command(text: str, name: str) -> Command | None:
     """
     bot = r"(?:\[bot\])?"
     ours = rf"(?:(?P<slash>/){re.escape(name)}|@{re.escape(name)}{bot})[:,]?"
-    found = re.match(rf"\s*?^ {{0,3}}{ours}{_REST_OF_LINE}", text, re.I | re.M)
+    rest = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
+    found = re.match(rf"\s*?^ {{0,3}}{ours}{rest}", text, re.I | re.M)
     if found is None:
         return None
     words = (found["rest"] or "").split()
     verb = words[0].rstrip(".,!:;?").lower()[:40] if words else ""
-    verb = SYNONYMS.get(verb, verb)
+    # Verbs of other bots that mean one of ours.
+    verb = {"cancel": "stop", "abort": "stop", "approve": "fix", "dry-run": "plan"}.get(verb, verb)
     return Command(verb=verb, words=tuple(words[1:]), by_slash=found["slash"] is not None)
 
 
@@ -45,5 +39,5 @@ def nearest_verb(verb: str, verbs: Collection[str]) -> str | None:
     turned = [one for one in verbs if sorted(one) == sorted(verb)]
     if turned:
         return turned[0]
-    close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=SIMILARITY_CUTOFF)
+    close = difflib.get_close_matches(verb, sorted(verbs), n=1, cutoff=0.6)
     return close[0] if close else None

@@ -19,20 +19,11 @@ from bot.webhooks.payload import Delivery, MalformedPayload, Payload
 P = TypeVar("P", bound=BaseModel)
 
 PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {
-    "issues": issue_events.ISSUES,
-    "issue_comment": issue_events.ISSUE_COMMENT,
-    "pull_request": pull_events.PULL_REQUEST,
-    "pull_request_review": pull_events.REVIEW,
-    "pull_request_review_comment": issue_events.REVIEW_COMMENT,
-    "check_suite": pull_events.CHECK_SUITE,
-    "check_run": pull_events.CHECK_RUN,
-    "push": pull_events.PUSH,
-    "status": pull_events.STATUS,
+    **issue_events.PAYLOADS,
+    **pull_events.PAYLOADS,
 }
 """By `X-GitHub-Event`, then by the payload's action; an event without actions has one payload,
 under no name. Everything else is ignored."""
-
-_DELIVERY_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 class _ActionPayload(BaseModel):
@@ -48,7 +39,7 @@ def read_request(event: str, delivery: Delivery, body: bytes) -> AnyRequest | No
     payloads = PAYLOADS.get(event)
     if payloads is None:
         return None
-    if not _DELIVERY_ID.fullmatch(delivery.id):
+    if not re.fullmatch(r"[0-9A-Za-z-]{1,64}", delivery.id):
         raise MalformedPayload("X-GitHub-Delivery is missing or not an id.")
     kind = payloads.get("") or payloads.get(_parse(_ActionPayload, event, body).action)
     return None if kind is None else _parse(kind, event, body).to_request(delivery)

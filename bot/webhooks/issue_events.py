@@ -176,13 +176,15 @@ class _ReviewComment(_CommentPayload):
         )
 
 
-ISSUES: Final[Mapping[str, type[Payload]]] = {
-    "labeled": _IssueLabeled,
-    "unlabeled": _IssueUnlabeled,
-    "assigned": _IssueAssigned,
-    "closed": _IssueClosed,
-    "deleted": _IssueGone,
-    "transferred": _IssueGone,
+PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {
+    "issues": {
+        "labeled": _IssueLabeled,
+        "unlabeled": _IssueUnlabeled,
+        "assigned": _IssueAssigned,
+        "closed": _IssueClosed,
+        "deleted": _IssueGone,
+        "transferred": _IssueGone,
+    },
+    "issue_comment": {"created": _IssueComment},
+    "pull_request_review_comment": {"created": _ReviewComment},
 }
-ISSUE_COMMENT: Final[Mapping[str, type[Payload]]] = {"created": _IssueComment}
-REVIEW_COMMENT: Final[Mapping[str, type[Payload]]] = {"created": _ReviewComment}

@@ -17,8 +17,6 @@ from bot.webhooks.labels import BotNames
 
 MAX_BODY_BYTES: Final = 25 * 1024 * 1024  # GitHub sends no larger payload
 
-_SIGNATURE: Final = re.compile(rb"sha256=[0-9a-f]{64}")
-
 
 class InvalidSignature(BotError):
     """The signature is missing, of another kind, or not made with our secret over this body."""
@@ -34,7 +32,7 @@ def check_form(signature: bytes) -> None:
     Raises:
         InvalidSignature: it is missing or not of GitHub's form.
     """
-    if not _SIGNATURE.fullmatch(signature):
+    if not re.fullmatch(rb"sha256=[0-9a-f]{64}", signature):
         raise InvalidSignature
 
 

@@ -124,12 +124,6 @@ class _SuiteRerequested(_SuitePayload):
         )
 
 
-CONFIG_CHECK_ID: Final = re.compile(
-    r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?"
-)
-"""An external id as `bot.data.request.ConfigCheckRequest` makes it; its pull request."""
-
-
 class _CheckRun(_WithPulls):
     name: str
     head_sha: CommitSha = Field(pattern=_SHA)
@@ -146,7 +140,10 @@ class _CheckRerequested(Payload):
         run = self.check_run
         pulls = run.pull_requests or run.check_suite.pull_requests
         # GitHub names no pull requests that come from forks; the external id does.
-        written = CONFIG_CHECK_ID.fullmatch(run.external_id or "")
+        written = re.fullmatch(
+            r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?",
+            run.external_id or "",
+        )
         if not pulls and written is None:
             return None
         number = int(written[1]) if written else pulls[0].number
@@ -193,19 +190,18 @@ class _Push(Payload):
         )
 
 
-PULL_REQUEST: Final[Mapping[str, type[Payload]]] = {
-    "opened": _PullPushed,
-    "reopened": _PullPushed,
-    "synchronize": _PullPushed,
-    "closed": _PullChanged,
-    "converted_to_draft": _PullChanged,
-    "labeled": _PullLabeled,
+PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {
+    "pull_request": {
+        "opened": _PullPushed,
+        "reopened": _PullPushed,
+        "synchronize": _PullPushed,
+        "closed": _PullChanged,
+        "converted_to_draft": _PullChanged,
+        "labeled": _PullLabeled,
+    },
+    "pull_request_review": {"submitted": _ReviewSubmitted},
+    "check_suite": {"completed": _SuiteCompleted, "rerequested": _SuiteRerequested},
+    "check_run": {"rerequested": _CheckRerequested},
+    "push": {"": _Push},
+    "status": {"": _CommitStatus},
 }
-REVIEW: Final[Mapping[str, type[Payload]]] = {"submitted": _ReviewSubmitted}
-CHECK_SUITE: Final[Mapping[str, type[Payload]]] = {
-    "completed": _SuiteCompleted,
-    "rerequested": _SuiteRerequested,
-}
-CHECK_RUN: Final[Mapping[str, type[Payload]]] = {"rerequested": _CheckRerequested}
-PUSH: Final[Mapping[str, type[Payload]]] = {"": _Push}
-STATUS: Final[Mapping[str, type[Payload]]] = {"": _CommitStatus}

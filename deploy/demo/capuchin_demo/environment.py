@@ -180,7 +180,14 @@ async def run_environment(
         if not settings.anthropic_api_key.get_secret_value():
             recorded = RecordedServer(load_recording())
             url = await stack.enter_async_context(recorded.serve())
-            settings = with_recorded_models(settings, url)
+            settings = replace(
+                settings,
+                solver_model="anthropic:recorded-claude-sonnet-4-6",
+                scout_model=f"openai:recorded-qwen2.5-coder-32b-instruct@{url}/v1",
+                anthropic_api_key=SecretStr("recorded"),
+                anthropic_base_url=url,
+                generators=ONLY_FIXED,
+            )
         await stack.enter_async_context(serve_app(create_app(settings), HOST, own_port))
         hub.webhook_url = f"{server}/webhook"
         hub.visitor = Visitor(MAINTAINER, REVIEW)
@@ -194,18 +201,6 @@ def load_recording() -> Recording:
     """The demo's recorded answers."""
     with as_file(files("capuchin_demo") / "recording.yml") as path:
         return Recording.load(path)
-
-
-def with_recorded_models(settings: Settings, url: str) -> Settings:
-    """`settings` with the recorded service at `url` as both models."""
-    return replace(
-        settings,
-        solver_model="anthropic:recorded-claude-sonnet-4-6",
-        scout_model=f"openai:recorded-qwen2.5-coder-32b-instruct@{url}/v1",
-        anthropic_api_key=SecretStr("recorded"),
-        anthropic_base_url=url,
-        generators=ONLY_FIXED,
-    )
 
 
 @asynccontextmanager

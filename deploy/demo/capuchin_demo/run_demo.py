@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from typing import Final
 
 from bot.cli import FAILED, Subparsers, parse_port
 from bot.cli.display import print_progress
@@ -14,13 +13,6 @@ from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.package import DemoFailed, fetch_release, unpack
 from sandbox.errors import SandboxError
-
-PLAN: Final = (
-    "This demo fixes a real bug of a real package, here on this machine: it starts a local GitHub, "
-    "Redis, Capuchin's server and a worker; opens an issue and labels it; writes edits and "
-    "tests, runs them in sealed containers, chooses one edit and opens a pull request. "
-    "Under a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
-)
 
 
 def register(subparsers: Subparsers) -> None:
@@ -46,7 +38,12 @@ def _run(args: argparse.Namespace) -> int:
 async def _run_demo(keep: bool, number: int) -> int:
     began = time.monotonic()
     settings = Settings.from_env()
-    print_progress(PLAN)
+    print_progress(
+        "This demo fixes a real bug of a real package, here on this machine: it starts a local "
+        "GitHub, Redis, Capuchin's server and a worker; opens an issue and labels it; writes edits "
+        "and tests, runs them in sealed containers, chooses one edit and opens a pull request. "
+        "Under a minute once the images are built. Ctrl-C ends it and removes what it started.\n"
+    )
     try:
         await build_engine(settings).check()
         package = unpack(fetch_release(settings.data_dir / "cache"))

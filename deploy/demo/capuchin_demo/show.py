@@ -95,8 +95,10 @@ def render_decision(chosen: Selection) -> str:
         f"{pluralize(len(chosen.evidence.further), 'further script')}",
         "person": "a person chose it",
     }[chosen.decided_by]
+    votes = chosen.evidence.votes
+    names = name_edits(votes, chosen.evidence.order)
     lines = [
-        f"Chosen: edit {_letter_of_choice(chosen)} ({by}); "
+        f"Chosen: edit {names[votes.candidates.index(chosen.candidate)]} ({by}); "
         f"correct with a probability of {chosen.confidence:.0%}."
     ]
     if suite := chosen.evidence.suite:
@@ -112,11 +114,6 @@ def render_decision(chosen: Selection) -> str:
         f"exit {test.after.exit_code} with it."
     )
     return "\n".join(lines)
-
-
-def _letter_of_choice(chosen: Selection) -> str:
-    votes, order = chosen.evidence.votes, chosen.evidence.order
-    return name_edits(votes, order)[votes.candidates.index(chosen.candidate)]
 
 
 async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress], None]) -> Run:

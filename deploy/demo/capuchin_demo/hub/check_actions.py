@@ -80,7 +80,11 @@ def _apply(run: CheckRun, fields: Json) -> None:
     run.details_url = fields.get("details_url", run.details_url)
     run.external_id = str(fields.get("external_id", run.external_id))
     run.started_at = _parse_time(fields.get("started_at")) or run.started_at
-    _apply_output(run, fields)
+    output = cast("Json", fields.get("output") or {})
+    run.title = output.get("title", run.title)
+    run.summary = output.get("summary", run.summary)
+    run.text = output.get("text", run.text)
+    run.annotations = [*run.annotations, *output.get("annotations", [])]
     if conclusion is not None:
         run.status, run.conclusion = "completed", conclusion
         run.completed_at = _parse_time(fields.get("completed_at")) or now()
@@ -88,14 +92,6 @@ def _apply(run: CheckRun, fields: Json) -> None:
         run.status = status
         if status != "completed":
             run.conclusion, run.completed_at = None, None
-
-
-def _apply_output(run: CheckRun, fields: Json) -> None:
-    output = cast("Json", fields.get("output") or {})
-    run.title = output.get("title", run.title)
-    run.summary = output.get("summary", run.summary)
-    run.text = output.get("text", run.text)
-    run.annotations = [*run.annotations, *output.get("annotations", [])]
 
 
 def _check_output(fields: Json) -> None:

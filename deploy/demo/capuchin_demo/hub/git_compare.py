@@ -10,8 +10,6 @@ from capuchin_demo.hub.git_repository import ChangedFile, GitRepo
 from capuchin_demo.hub.issue_json import PullFacts
 from capuchin_demo.hub.state import Pull
 
-STATUSES = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied"}
-
 
 @dataclass(frozen=True)
 class RefComparison:
@@ -40,6 +38,7 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
     """The files that differ between commits `old` and `new`, with renames."""
     out = git.ask("diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)
     fields = out.decode("utf-8", "replace").split("\0")[:-1]
+    words = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied"}
     found: list[ChangedFile] = []
     while fields:
         _, _, old_sha, new_sha, letter = fields.pop(0).split()
@@ -51,7 +50,7 @@ def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
             ChangedFile(
                 path,
                 before,
-                STATUSES.get(letter[0], "changed"),
+                words.get(letter[0], "changed"),
                 old_sha if letter[0] == "D" else new_sha,
                 sum(line.startswith("+") for line in lines),
                 sum(line.startswith("-") for line in lines),

@@ -20,8 +20,6 @@ UNSIGNED: Json = {
     "verified_at": None,
 }
 
-KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
-
 
 def ref(repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
     """`git-ref`; `name` is full (`refs/heads/...`)."""
@@ -79,18 +77,6 @@ def commit(repo: Repo, one: Commit, author: User | None = None) -> Json:
         "parents": [
             {"sha": p, "url": f"{base}/{p}", "html_url": f"{page}/{p}"} for p in one.parents
         ],
-    }
-
-
-def simple_commit(one: Commit) -> Json:
-    """`simple-commit`, as check suites contain it."""
-    return {
-        "id": one.sha,
-        "tree_id": one.tree,
-        "message": one.message.rstrip("\n"),
-        "timestamp": stamp(one.committer.at),
-        "author": {"name": one.author.name, "email": one.author.email},
-        "committer": {"name": one.committer.name, "email": one.committer.email},
     }
 
 
@@ -153,7 +139,8 @@ def content(repo: Repo, entry: Entry, rev: str, data: bytes | None = None) -> Js
     """`content-file` with `data`, else one entry of `content-directory`."""
     path, name = quote(entry.path), quote(rev, safe="")
     here = f"{repo.api_url}/contents/{path}?ref={name}"
-    kind = "symlink" if entry.mode == "120000" else KINDS[entry.kind]
+    kinds = {"blob": "file", "tree": "dir", "commit": "submodule"}
+    kind = "symlink" if entry.mode == "120000" else kinds[entry.kind]
     page = f"{repo.page_url}/{'tree' if kind == 'dir' else 'blob'}/{name}/{path}"
     git = f"{repo.api_url}/git/{'trees' if kind == 'dir' else 'blobs'}/{entry.sha}"
     shape: Json = {
@@ -238,13 +225,16 @@ def check_suite(repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit,
     done = bool(runs) and all(run.status == "completed" for run in runs)
     here = f"{repo.api_url}/check-suites/{one.id}"
     branch = next((p.head_ref for p in repo.pulls if p.head_sha == one.head_sha), None)
+    order = ("action_required", "cancelled", "timed_out", "failure", "neutral", "skipped")
+    reached = {run.conclusion for run in runs}
+    conclusion = next((word for word in order if word in reached), "success")
     return {
         "id": one.id,
         "node_id": node_id("CS", one.id),
         "head_branch": branch,
         "head_sha": one.head_sha,
         "status": "completed" if done else "queued",
-        "conclusion": _suite_conclusion(runs) if done else None,
+        "conclusion": conclusion if done else None,
         "url": here,
         "before": head.parents[0] if head.parents else None,
         "after": one.head_sha,
@@ -253,16 +243,17 @@ def check_suite(repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit,
         "repository": minimal_repository(repo),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),
-        "head_commit": simple_commit(head),
+        "head_commit": {
+            "id": head.sha,
+            "tree_id": head.tree,
+            "message": head.message.rstrip("\n"),
+            "timestamp": stamp(head.committer.at),
+            "author": {"name": head.author.name, "email": head.author.email},
+            "committer": {"name": head.committer.name, "email": head.committer.email},
+        },
         "latest_check_runs_count": len(runs),
         "check_runs_url": f"{here}/check-runs",
     }
-
-
-def _suite_conclusion(runs: list[CheckRun]) -> str:
-    order = ("action_required", "cancelled", "timed_out", "failure", "neutral", "skipped")
-    reached = {run.conclusion for run in runs}
-    return next((word for word in order if word in reached), "success")
 
 
 def _pull_references(repo: Repo, sha: str) -> list[Json]:

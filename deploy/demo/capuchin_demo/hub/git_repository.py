@@ -98,13 +98,6 @@ def parse_signature(line: str) -> Signature:
     return Signature(name, email.rstrip(">"), datetime.fromtimestamp(int(seconds), UTC))
 
 
-def parse_entry(line: str) -> Entry:
-    """Parse one record of `git ls-tree -z --long`."""
-    facts, _, path = line.partition("\t")
-    mode, kind, sha, size = facts.split()
-    return Entry(mode, kind, sha, None if size == "-" else int(size), path)
-
-
 TIMEOUT_S = 60
 """Far above the time of any command on a repository of this hub."""
 
@@ -192,23 +185,6 @@ def write_object(repository: Path, kind: str, content: bytes) -> str:
     return sha
 
 
-SHORT_SHA = re.compile(r"[0-9a-f]{7,40}")
-
-_MOST_REMEMBERED = 4096
-_MOST_REMEMBERED_BYTES = 16 * 1024
-
-SETTINGS = {
-    "http.receivepack": "true",
-    "uploadpack.allowFilter": "true",
-    "uploadpack.allowAnySHA1InWant": "true",
-    "receive.denyDeleteCurrent": "refuse",
-    "transfer.hideRefs": "refs/hub",
-    "core.logAllRefUpdates": "false",
-    "gc.auto": "0",
-}
-"""Options that GitHub's servers have, too (partial clone, fetching any commit)."""
-
-
 class GitRepo:
     """Reads and writes objects and refs, whose names may be untrusted.
 
@@ -234,7 +210,16 @@ class GitRepo:
         run_git(path, "check-ref-format", "--branch", default_branch)
         run_git(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}", ".")
         with (path / "config").open("a", encoding="utf-8") as config:
-            for key, value in SETTINGS.items():
+            # Options that GitHub's servers have, too (partial clone, fetching any commit).
+            for key, value in {
+                "http.receivepack": "true",
+                "uploadpack.allowFilter": "true",
+                "uploadpack.allowAnySHA1InWant": "true",
+                "receive.denyDeleteCurrent": "refuse",
+                "transfer.hideRefs": "refs/hub",
+                "core.logAllRefUpdates": "false",
+                "gc.auto": "0",
+            }.items():
                 section, name = key.split(".")
                 config.write(f"[{section}]\n\t{name} = {value}\n")
         return cls(path)
@@ -248,8 +233,8 @@ class GitRepo:
         answer = self._answers.get(arguments)
         if answer is None:
             answer = run_git(self.path, *arguments, allowed_codes=allowed_codes)
-            if len(answer) <= _MOST_REMEMBERED_BYTES:
-                if len(self._answers) >= _MOST_REMEMBERED:
+            if len(answer) <= 16 * 1024:
+                if len(self._answers) >= 4096:
                     self._answers.clear()
                 self._answers[arguments] = answer
         return answer
@@ -272,7 +257,7 @@ class GitRepo:
         if not rev or "\0" in rev or "\n" in rev:
             return None
         names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
-        tried = [*names, *([rev] if SHORT_SHA.fullmatch(rev) else [])]
+        tried = [*names, *([rev] if re.fullmatch(r"[0-9a-f]{7,40}", rev) else [])]
         known = self._resolve_without_git(tried)
         if known is not None and not self._has_packed_refs():
             return known or None
@@ -404,7 +389,12 @@ class GitRepo:
         """
         flags = ["-r", "-t"] if recursive else []
         listing = self.ask("ls-tree", "-z", "--long", *flags, tree)
-        return [parse_entry(line) for line in listing.decode("utf-8", "replace").split("\0")[:-1]]
+        found: list[Entry] = []
+        for line in listing.decode("utf-8", "replace").split("\0")[:-1]:
+            facts, _, path = line.partition("\t")
+            mode, kind, sha, size = facts.split()
+            found.append(Entry(mode, kind, sha, None if size == "-" else int(size), path))
+        return found
 
     def find_entry(self, rev: str, path: str) -> Entry | None:
         """The file, folder or link at `path` in a commit, or None."""
@@ -449,7 +439,7 @@ class GitRepo:
             GitCommandFailed: git rejects a path (`..`, `.git`, absolute, empty).
         """
         for path in files:
-            if not is_valid_path(path):
+            if "\0" in path or {"", ".", "..", ".git"} & set(path.lower().split("/")):
                 raise GitCommandFailed(f"{path!r} is no path that git would store")
         index = {"GIT_INDEX_FILE": str(self.path / f"hub-index-{id(files)}")}
         lines = "".join(
@@ -475,12 +465,6 @@ class GitRepo:
         lines += [f"author {author.to_line()}", f"committer {by.to_line()}"]
         text = "\n".join(lines) + "\n\n" + message
         return write_object(self.path, "commit", text.encode())
-
-
-def is_valid_path(path: str) -> bool:
-    """Whether a path is valid in a tree: relative, without empty or dotted parts or `.git`."""
-    steps = path.split("/")
-    return "\0" not in path and all(step.lower() not in ("", ".", "..", ".git") for step in steps)
 
 
 def _is_plain_name(name: str) -> bool:

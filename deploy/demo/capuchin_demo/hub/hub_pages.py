@@ -9,7 +9,7 @@ import hmac
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import nh3
@@ -24,9 +24,6 @@ from capuchin_demo.hub import git_compare, issue_actions, pull_actions
 from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User, stamp
-
-MAX_FORM_BYTES: Final = 512 * 1024
-REVIEWS: Final = ("COMMENTED", "CHANGES_REQUESTED", "APPROVED")
 
 
 class Forms:
@@ -81,7 +78,9 @@ class Forms:
         match action:
             case "review":
                 state = values.get("state", "")
-                if state not in REVIEWS or (not text.strip() and state != "APPROVED"):
+                if state not in ("COMMENTED", "CHANGES_REQUESTED", "APPROVED") or (
+                    not text.strip() and state != "APPROVED"
+                ):
                     raise Refusal(422, "A review needs a text.")
                 review = Review(self._state.next_id(), by, text, state, pull.head_sha)
                 pull_actions.add_review(self._state, pull, review)
@@ -97,7 +96,7 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     data = b""
     async for part in request.stream():
         data += part
-        if len(data) > MAX_FORM_BYTES:
+        if len(data) > 512 * 1024:
             return None
     return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=20))
 
@@ -116,17 +115,6 @@ PATHS = re.compile(
     r"(/(?P<kind>issues|pull)/(?P<number>\d{1,9})(?P<diff>\.diff)?)?/?"
 )
 
-EMOJI = {
-    "+1": "👍",
-    "-1": "👎",
-    "laugh": "😄",
-    "confused": "😕",
-    "heart": "❤️",
-    "hooray": "🎉",
-    "rocket": "🚀",
-    "eyes": "👀",
-}
-
 
 class PageRouter:
     """Serves the pages without a token, to anybody who can reach the hub's port."""
@@ -135,7 +123,20 @@ class PageRouter:
         self._state = state
         self._forms = Forms(state)
         self._style = (TEMPLATES / "style.css").read_text("utf-8")
-        self._templates = _create_environment()
+        environment = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters.update(
+            markdown=_to_markup,
+            stamp=stamp,
+            diff_class=_diff_class,
+            state_word=_state_word,
+        )
+        self._templates = environment
         digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
         self._headers = {
             "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
@@ -155,7 +156,17 @@ class PageRouter:
         if found is None or repo is None:
             return self._not_found()
         if found["kind"] is None:
-            return self._not_found() if request.method == "POST" else await self._repo_page(repo)
+            if request.method == "POST":
+                return self._not_found()
+            newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
+            return self._render_page(
+                "repo.html",
+                repo.full_name,
+                repo=repo,
+                branches=await asyncio.to_thread(repo.list_branches),
+                pulls=[one for one in newest if isinstance(one, Pull)],
+                issues=[one for one in newest if not isinstance(one, Pull)],
+            )
         issue = repo.issues.get(int(found["number"]))
         if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
             return self._not_found()
@@ -164,17 +175,6 @@ class PageRouter:
         if request.method == "POST":
             return await self._forms.handle(request, issue)
         return await self._thread_page(issue, watched="watch" in request.query_params)
-
-    async def _repo_page(self, repo: Repo) -> Response:
-        newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
-        return self._render_page(
-            "repo.html",
-            repo.full_name,
-            repo=repo,
-            branches=await asyncio.to_thread(repo.list_branches),
-            pulls=[one for one in newest if isinstance(one, Pull)],
-            issues=[one for one in newest if not isinstance(one, Pull)],
-        )
 
     async def _thread_page(self, issue: Issue, *, watched: bool) -> Response:
         pull = issue if isinstance(issue, Pull) else None
@@ -203,27 +203,13 @@ class PageRouter:
         return PlainTextResponse("Not Found", 404, headers=self._headers)
 
     def _render_page(self, template: str, heading: str, **values: Any) -> Response:
-        shared = {"emoji": EMOJI, "style": self._style, "visitor": self._state.visitor}
+        shared = {
+            "style": self._style,
+            "visitor": self._state.visitor,
+        }
         values = {"watched": False, **shared, **values}
         text = self._templates.get_template(template).render(heading=heading, **values)
         return HTMLResponse(text, headers=self._headers)
-
-
-def _create_environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        markdown=_to_markup,
-        stamp=stamp,
-        diff_class=_diff_class,
-        state_word=_state_word,
-    )
-    return environment
 
 
 def _to_markup(text: str, repo: Repo | None = None) -> Markup:

@@ -31,9 +31,6 @@ from capuchin_demo.hub.state import (
 from capuchin_demo.hub.tokens import AppIdentity, Token, Tokens
 from capuchin_demo.hub.webhooks import Webhooks
 
-LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
-REPO_NAME = re.compile(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
-
 
 class State:
     """The accounts, repositories, installations, tokens, webhooks and limits of one hub.
@@ -140,7 +137,7 @@ class State:
         known = self.users.get(login.lower())
         if known is not None:
             return known
-        if not LOGIN.fullmatch(login):
+        if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", login):
             raise ValueError(f"{login!r} is no login: letters, digits and hyphens, at most 39")
         kind = "Organization" if organization else "User"
         account = User(self.site, self.next_id(), login, kind)
@@ -173,7 +170,7 @@ class State:
             GitCommandFailed: git rejects the branch name or a path.
         """
         owner, _, name = full_name.partition("/")
-        if not REPO_NAME.fullmatch(name):
+        if not re.fullmatch(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}", name):
             raise ValueError(f"{name!r} is no repository name")
         if full_name.lower() in self.repos:
             raise ValueError(f"{full_name} exists already")
@@ -183,7 +180,12 @@ class State:
         if folder is not None:
             commit_tree(git, _write_folder(git, folder), default_branch, "Initial commit")
         elif files:
-            commit_tree(git, _write_files(git, files), default_branch, "Initial commit")
+            blobs = {
+                path: git.write_blob(text.encode() if isinstance(text, str) else text)
+                for path, text in files.items()
+            }
+            tree = git.write_paths(None, {path: ("100644", sha) for path, sha in blobs.items()})
+            commit_tree(git, tree, default_branch, "Initial commit")
         repo = Repo(number, account, name, git, default_branch, private, description)
         for word in DEFAULT_LABELS:
             self.add_repo_label(repo, word)
@@ -227,16 +229,6 @@ class State:
             one.repos.append(repo)
         repo.installation = one
         return one
-
-
-def _write_files(git: GitRepo, files: Mapping[str, str | bytes]) -> str:
-    return git.write_paths(
-        None,
-        {
-            path: ("100644", git.write_blob(text.encode() if isinstance(text, str) else text))
-            for path, text in files.items()
-        },
-    )
 
 
 def _write_folder(git: GitRepo, folder: Path) -> str:

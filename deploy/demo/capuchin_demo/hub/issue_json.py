@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +27,7 @@ def issue(one: Issue) -> Json:
     """`issue`; for a pull request too, as the issues API shows it."""
     repo = one.repo
     api = f"{repo.api_url}/issues/{one.number}"
-    return {
+    shape: Json = {
         "id": one.id,
         "node_id": node_id("I", one.id),
         "url": api,
@@ -58,8 +57,17 @@ def issue(one: Issue) -> Json:
         "reactions": reaction_rollup(f"{api}/reactions", one.reactions),
         "timeline_url": f"{api}/timeline",
         "performed_via_github_app": None,
-        **(_pull_fields(one) if isinstance(one, Pull) else {}),
     }
+    if isinstance(one, Pull):
+        shape["draft"] = one.draft
+        shape["pull_request"] = {
+            "url": f"{repo.api_url}/pulls/{one.number}",
+            "html_url": one.page_url,
+            "diff_url": f"{one.page_url}.diff",
+            "patch_url": f"{one.page_url}.patch",
+            "merged_at": stamp(one.merged_at) if one.merged_at else None,
+        }
+    return shape
 
 
 def labels(one: Issue) -> list[Json]:
@@ -131,26 +139,13 @@ def cross_reference(by: Issue) -> Json:
 
 def reaction_rollup(api: str, reactions: list[Reaction]) -> Json:
     """`reaction-rollup`: the counts in issues and comments."""
-    return {"url": api, "total_count": len(reactions), **reaction_counts(reactions)}
-
-
-def _pull_fields(one: Pull) -> Json:
-    page = one.page_url
-    links = {
-        "url": f"{one.repo.api_url}/pulls/{one.number}",
-        "html_url": page,
-        "diff_url": f"{page}.diff",
-        "patch_url": f"{page}.patch",
-        "merged_at": stamp(one.merged_at) if one.merged_at else None,
-    }
-    return {"draft": one.draft, "pull_request": links}
-
-
-def reaction_counts(reactions: Iterable[Reaction]) -> dict[str, int]:
-    """The number of each of GitHub's eight reactions."""
     names = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
     given = [reaction.content for reaction in reactions]
-    return {name: given.count(name) for name in names}
+    return {
+        "url": api,
+        "total_count": len(reactions),
+        **{name: given.count(name) for name in names},
+    }
 
 
 @dataclass(frozen=True)
@@ -174,6 +169,17 @@ def simple_pull(one: Pull) -> Json:
         "locked", "active_lock_reason", "closed_at", "created_at", "updated_at", "comments_url",
         "author_association",
     )  # fmt: skip
+    base = one.repo.api_url
+    links = {
+        "self": here,
+        "html": one.page_url,
+        "issue": f"{base}/issues/{one.number}",
+        "comments": f"{base}/issues/{one.number}/comments",
+        "review_comments": f"{here}/comments",
+        "review_comment": f"{base}/pulls/comments{{/number}}",
+        "commits": f"{here}/commits",
+        "statuses": f"{base}/statuses/{one.head_sha}",
+    }
     return {
         **{name: shared[name] for name in kept},
         "id": one.id,
@@ -194,7 +200,7 @@ def simple_pull(one: Pull) -> Json:
         "requested_teams": [],
         "head": _branch_end(one.fork or one.repo, one.head_ref, one.head_sha),
         "base": _branch_end(one.repo, one.base_ref, one.base_sha),
-        "_links": _links(one),
+        "_links": {name: {"href": href} for name, href in links.items()},
         "auto_merge": None,
     }
 
@@ -289,19 +295,3 @@ def _branch_end(repo: Repo, ref: str, sha: str) -> Json:
         "user": user(repo.owner),
         "repo": repository(repo),
     }
-
-
-def _links(one: Pull) -> Json:
-    base = one.repo.api_url
-    here = f"{base}/pulls/{one.number}"
-    links = {
-        "self": here,
-        "html": one.page_url,
-        "issue": f"{base}/issues/{one.number}",
-        "comments": f"{base}/issues/{one.number}/comments",
-        "review_comments": f"{here}/comments",
-        "review_comment": f"{base}/pulls/comments{{/number}}",
-        "commits": f"{here}/commits",
-        "statuses": f"{base}/statuses/{one.head_sha}",
-    }
-    return {name: {"href": href} for name, href in links.items()}

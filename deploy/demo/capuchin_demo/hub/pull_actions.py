@@ -54,10 +54,6 @@ async def _synchronize(state: State, pull: Pull, new: str, by: User) -> None:
     events.send_issue_event(state, pull, "synchronize", by, before=old, after=new)
 
 
-CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)", re.IGNORECASE)
-"""https://docs.github.com/issues: the keywords that link a pull request to an issue."""
-
-
 @dataclass(frozen=True)
 class NewPull:
     """A pull request to open. Both branches are in one repository unless `fork` is given."""
@@ -218,7 +214,15 @@ async def merge(state: State, pull: Pull, by: User) -> str:
 
 
 def _close_linked_issues(state: State, pull: Pull, by: User) -> None:
-    for number in {int(found) for found in CLOSES.findall(pull.body or "")}:
+    # https://docs.github.com/issues: the keywords that link a pull request to an issue.
+    for number in {
+        int(found)
+        for found in re.findall(
+            r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)",
+            pull.body or "",
+            re.IGNORECASE,
+        )
+    }:
         fixed = pull.repo.issues.get(number)
         if fixed is not None and not isinstance(fixed, Pull):
             issue_actions.close_issue(state, fixed, by)

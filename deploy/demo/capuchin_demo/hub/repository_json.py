@@ -154,8 +154,6 @@ LINKS = {
     "trees_url": "/git/trees{/sha}",
 }
 
-COUNTS = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
-
 
 def minimal_repository(repo: Repo) -> Json:
     """`minimal-repository`."""
@@ -190,7 +188,9 @@ def repository(repo: Repo) -> Json:
         "homepage": None,
         "language": None,
         "license": None,
-        **dict.fromkeys(COUNTS, 0),
+        **dict.fromkeys(
+            ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size"), 0
+        ),
         "open_issues": still_open,
         "open_issues_count": still_open,
         "default_branch": repo.default_branch,

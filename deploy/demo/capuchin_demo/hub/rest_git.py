@@ -21,12 +21,10 @@ READ = "contents:read"
 WRITE = "contents:write"
 GIT = REPO + "/git"
 
-NOREPLY = re.compile(r"(?:\d+\+)?(.+)@users\.noreply\.github\.com")
-
 
 def find_committer(state: State, commit: Commit) -> User | None:
     """The account of the author's e-mail, if it is an account's noreply address."""
-    found = NOREPLY.fullmatch(commit.author.email)
+    found = re.fullmatch(r"(?:\d+\+)?(.+)@users\.noreply\.github\.com", commit.author.email)
     return state.find_user(found[1]) if found else None
 
 
@@ -121,8 +119,6 @@ def _commit_json(call: RestCall, one: Commit) -> dict[str, Any]:
     return git_json.commit(call.repo, one, find_committer(call.state, one))
 
 
-FILE_MODES = ("100644", "100755", "120000", "160000")
-
 Json = dict[str, Any]
 
 
@@ -185,7 +181,7 @@ def _parse_tree_entry(git: GitRepo, one: Json) -> dict[str, tuple[str, str] | No
     if mode == "040000" and kind == "tree":
         inside = git.list_entries(str(sha), recursive=True)
         return {f"{path}/{e.path}": (e.mode, e.sha) for e in inside if e.kind != "tree"}
-    if mode not in FILE_MODES:
+    if mode not in ("100644", "100755", "120000", "160000"):
         raise Refusal(422, "Must supply a valid tree.mode")
     if mode != "160000" and kind != "blob":
         raise Refusal(422, f"tree.sha {sha} is not a valid blob")
@@ -235,14 +231,9 @@ async def show_git_commit(call: RestCall) -> RestResponse:
     return RestResponse(200, git_json.git_commit(call.repo, commit))
 
 
-def noreply_address(user: User) -> str:
-    """The noreply address that GitHub gives each account, including bots."""
-    return f"{user.id}+{user.login}@users.noreply.github.com"
-
-
 def _parse_signature(fields: Json | None, user: User) -> Signature:
     if not fields:
-        return Signature(user.login, noreply_address(user), now())
+        return Signature(user.login, f"{user.id}+{user.login}@users.noreply.github.com", now())
     when = fields.get("date")
     try:
         at = datetime.fromisoformat(when).astimezone(UTC) if when else now()

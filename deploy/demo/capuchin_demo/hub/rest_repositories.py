@@ -16,9 +16,6 @@ from capuchin_demo.hub.tokens import LEVELS
 
 REPO = "/repos/{owner}/{repo}"
 
-MAX_INLINE = 1024 * 1024
-"""In bytes. For larger files, GitHub leaves `content` empty and requires the raw media type."""
-
 
 async def show_repository(call: RestCall) -> RestResponse:
     return RestResponse(200, repository_json.full_repository(call.repo))
@@ -64,7 +61,8 @@ def _file_json(repo: Repo, entry: Entry, rev: str, data: bytes) -> dict[str, obj
     if shape["type"] == "symlink":
         del shape["content"], shape["encoding"]
         return {**shape, "target": data.decode("utf-8", "replace")}
-    if len(data) > MAX_INLINE:
+    # For larger files, GitHub leaves `content` empty and requires the raw media type.
+    if len(data) > 1024 * 1024:
         return {**shape, "content": "", "encoding": "none"}
     return shape
 

@@ -36,7 +36,9 @@ class RestRouter:
     async def handle(self, request: Request) -> Response:
         """Handle one request; errors become responses."""
         raw = await request.body()
-        path = _raw_path(request)
+        # Still encoded: `%2F` is not a slash.
+        encoded: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+        path = encoded.split(b"?")[0].decode("ascii", "replace").removeprefix(PREFIX) or "/"
         token: Token | None = None
         try:
             token = self._find_token(request)
@@ -86,7 +88,12 @@ class RestRouter:
                 raise not_found()
             call.authorized_repo = repo
             if entry.needs and not call.token.is_allowed(repo, entry.needs):
-                raise permission_refusal(entry.needs)
+                accepted = entry.needs.replace(":", "=").replace("|", "; ")
+                raise Refusal(
+                    403,
+                    "Resource not accessible by integration",
+                    headers={"x-accepted-github-permissions": accepted},
+                )
         return await entry.handler(call)
 
     async def _run_public(self, entry: Operation, call: RestCall) -> RestResponse:
@@ -144,22 +151,6 @@ def _apply_etag(
     return RestResponse(200, answer.body, {**answer.headers, **vary})
 
 
-def permission_refusal(needs: str) -> Refusal:
-    """403: the token lacks a permission that the operation needs."""
-    accepted = needs.replace(":", "=").replace("|", "; ")
-    return Refusal(
-        403,
-        "Resource not accessible by integration",
-        headers={"x-accepted-github-permissions": accepted},
-    )
-
-
 def _parse_credentials(header: str) -> str:
     scheme, _, value = header.partition(" ")
     return value.strip() if scheme.lower() in ("bearer", "token") else ""
-
-
-def _raw_path(request: Request) -> str:
-    """The path below `/api/v3`, still encoded: `%2F` is not a slash."""
-    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-    return raw.split(b"?")[0].decode("ascii", "replace").removeprefix(PREFIX) or "/"

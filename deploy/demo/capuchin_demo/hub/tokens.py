@@ -75,16 +75,6 @@ CLOCK_SLACK_S = 60
 
 LEVELS = ("none", "read", "write", "admin")
 
-BY_ROLE = {
-    "none": "none",
-    "read": "read",
-    "triage": "read",
-    "write": "write",
-    "maintain": "write",
-    "admin": "write",
-}
-"""A role's access to contents, pull requests and checks by a personal token."""
-
 
 @dataclass(eq=False)
 class Token:
@@ -111,7 +101,7 @@ class Token:
         role = repo.role_of(self.actor)
         if permission == "issues" and role == "triage":
             return "write"
-        return BY_ROLE[role]
+        return {"none": "none", "read": "read", "triage": "read"}.get(role, "write")
 
     def is_allowed(self, repo: Repo, needs: str) -> bool:
         """Whether the token has one of the permissions in `needs`, such as `issues:write`.

@@ -12,9 +12,6 @@ from typing import Any
 
 import httpx
 
-TIMEOUT_S = 10.0
-"""https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
-
 
 @dataclass(eq=False)
 class Delivery:
@@ -63,7 +60,24 @@ class Webhooks:
             "utf-8", "replace"
         )
         guid = str(uuid.uuid1())
-        headers = self._headers(event, guid, body)
+        sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()
+        enterprise = {
+            "X-GitHub-Enterprise-Host": self.enterprise_host,
+            "X-GitHub-Enterprise-Version": "3.17.0",
+        }
+        headers = {
+            **(enterprise if self.enterprise_host else {}),
+            "Accept": "*/*",
+            "Content-Type": "application/json",
+            "User-Agent": f"GitHub-Hookshot/{hashlib.sha256(guid.encode()).hexdigest()[:7]}",
+            "X-GitHub-Delivery": guid,
+            "X-GitHub-Event": event,
+            "X-GitHub-Hook-ID": str(self._app_id + 1000),
+            "X-GitHub-Hook-Installation-Target-ID": str(self._app_id),
+            "X-GitHub-Hook-Installation-Target-Type": "integration",
+            "X-Hub-Signature": f"sha1={sha1}",
+            "X-Hub-Signature-256": sign(self._secret, body),
+        }
         return self._start(Delivery(guid, event, payload.get("action"), headers, body))
 
     def resend(self, old: Delivery) -> Delivery:
@@ -95,8 +109,9 @@ class Webhooks:
     async def _post(self, url: str, delivery: Delivery) -> None:
         async with self._lock:
             if self._client is None:
+                # https://docs.github.com/webhooks: a receiver has ten seconds to answer.
                 self._client = httpx.AsyncClient(
-                    timeout=TIMEOUT_S,
+                    timeout=10.0,
                     trust_env=False,
                     verify=url.startswith("https:"),
                     # A kept connection may be about to be closed when the next webhook takes it.
@@ -110,23 +125,3 @@ class Webhooks:
                 delivery.error = f"{type(failure).__name__}: {failure}"
             else:
                 delivery.status, delivery.response = answer.status_code, answer.text
-
-    def _headers(self, event: str, guid: str, body: bytes) -> dict[str, str]:
-        sha1 = hmac.new(self._secret.encode(), body, hashlib.sha1).hexdigest()
-        enterprise = {
-            "X-GitHub-Enterprise-Host": self.enterprise_host,
-            "X-GitHub-Enterprise-Version": "3.17.0",
-        }
-        return {
-            **(enterprise if self.enterprise_host else {}),
-            "Accept": "*/*",
-            "Content-Type": "application/json",
-            "User-Agent": f"GitHub-Hookshot/{hashlib.sha256(guid.encode()).hexdigest()[:7]}",
-            "X-GitHub-Delivery": guid,
-            "X-GitHub-Event": event,
-            "X-GitHub-Hook-ID": str(self._app_id + 1000),
-            "X-GitHub-Hook-Installation-Target-ID": str(self._app_id),
-            "X-GitHub-Hook-Installation-Target-Type": "integration",
-            "X-Hub-Signature": f"sha1={sha1}",
-            "X-Hub-Signature-256": sign(self._secret, body),
-        }

@@ -29,25 +29,14 @@ _STOP = {
     "context": "model_context_window_exceeded",
 }
 
-_ERROR_TYPE = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
 
 class AnthropicEncoder:
     def to_json(self, response: ModelResponse) -> dict[str, Any]:
+        block = {"type": "thinking", "thinking": response.thinking, "signature": "recorded"}
         return {
             **_message(response),
             "content": [
-                *_thinking_blocks(response),
+                *([block] if response.thinking else []),
                 *([{"type": "text", "text": response.text}] if response.text else []),
             ],
             "stop_reason": _STOP[response.stop],
@@ -87,16 +76,21 @@ class AnthropicEncoder:
         )
 
     def error_body(self, status: int, message: str) -> dict[str, Any]:
-        kind = _ERROR_TYPE.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        kind = {
+            400: "invalid_request_error",
+            401: "authentication_error",
+            402: "billing_error",
+            403: "permission_error",
+            404: "not_found_error",
+            413: "request_too_large",
+            429: "rate_limit_error",
+            504: "timeout_error",
+            529: "overloaded_error",
+        }.get(status, "api_error" if status >= 500 else "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
 
     def encode_event(self, data: dict[str, Any]) -> bytes:
         return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
-
-
-def _thinking_blocks(response: ModelResponse) -> list[dict[str, Any]]:
-    block = {"type": "thinking", "thinking": response.thinking, "signature": "recorded"}
-    return [block] if response.thinking else []
 
 
 def _thinking_events(response: ModelResponse) -> list[dict[str, Any]]:
@@ -139,7 +133,6 @@ def _usage(response: ModelResponse, output: int) -> dict[str, Any]:
     }
 
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Result = dict[str, Any]
 AnswerBatchRequest = Callable[[bytes, str], tuple[Result, float]]
 """Maps one request's parameters and name to the `result` of its line and its delay in seconds."""
@@ -200,7 +193,7 @@ class MessageBatches:
             where = ".".join(str(part) for part in first["loc"])
             raise _error(400, f"{where}: {first['msg']}") from error
         names = [item.custom_id for item in body.requests]
-        if not all(_NAME.fullmatch(name) for name in names):
+        if not all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names):
             raise _error(400, "requests.custom_id: String should match '^[a-zA-Z0-9_-]{1,64}$'")
         if len(set(names)) < len(names):
             raise _error(400, "requests: custom_id must be unique within a batch")

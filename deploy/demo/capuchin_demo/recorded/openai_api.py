@@ -139,7 +139,6 @@ def _usage(response: ModelResponse) -> dict[str, Any]:
 
 DIMENSIONS = 64
 """The length of a vector."""
-_WORD = re.compile(r"\w+")
 
 
 def _as_list(value: object) -> object:
@@ -191,7 +190,7 @@ def embeddings_response(received: ReceivedRequest) -> dict[str, Any]:
 def embedding_of(text: str) -> Sequence[float]:
     """A unit vector of the counts of letter triples in the words of `text`."""
     vector = [0.0] * DIMENSIONS
-    for word in _WORD.findall(text.lower()):
+    for word in re.findall(r"\w+", text.lower()):
         for at in range(max(1, len(word) - 2)):
             place = crc32(word[at : at + 3].encode("utf-8", "replace"))
             vector[place % DIMENSIONS] += 1 if place >> 16 & 1 else -1

@@ -14,8 +14,6 @@ from pipeline.data.types import Picture
 from pipeline.models.base import Message
 from pipeline.models.providers.provider_http import CALL_HEADER
 
-_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
-
 
 class InvalidModelRequest(Exception):
     """The real service would reject the request; the text says why."""
@@ -281,7 +279,8 @@ def parse_chat_request(body: bytes, headers: Mapping[str, str]) -> ReceivedReque
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers without secrets."""
-    return {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
+    secret = {"authorization", "x-api-key", "cookie"}
+    return {name: value for name, value in headers.items() if name not in secret}
 
 
 B = TypeVar("B", bound=BaseModel)
@@ -379,16 +378,12 @@ class RecordedAnswer(BaseModel):
     def matches(self, received: ReceivedRequest) -> bool:
         """Whether the request meets all conditions."""
         return (
-            _matches_call(self.call, received.call)
+            (fnmatchcase(received.call, self.call) or received.call.split("/")[0] == self.call)
             and self.turn in (None, received.turn)
             and all(words in received.last_user_message for words in self.when)
             and all(words in received.system for words in self.when_system)
             and all(words in received.prefill for words in self.when_answer)
         )
-
-
-def _matches_call(pattern: str, call: str) -> bool:
-    return fnmatchcase(call, pattern) or call.partition("/")[0] == pattern
 
 
 class Recording(BaseModel):
