@@ -13,8 +13,17 @@ from sandbox.frozen import replace
 CHARACTERS_PER_TOKEN = 4
 """A rule of thumb for English and code; a recording has no tokenizer."""
 
+MINIMUM_TOKENS = 1024
+"""Shorter prefixes are not cached, as at Anthropic for most models.
+
+https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+"""
+
 BLOCK_TOKENS = 16
 """vLLM's default."""
+
+TTL_SECONDS = 300.0
+"""Counted from the last use."""
 
 
 def count_tokens(text: str) -> int:
@@ -39,15 +48,13 @@ class PromptCache:
     def count_usage(self, model: str, parts: Sequence[PromptPart]) -> Usage:
         """The input usage of a prompt; its marked prefixes are cached afterwards."""
         prefixes = _prefixes(model, parts)
-        # Anthropic caches no shorter prefix for most models, and each for five minutes after use:
-        # https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-        marked = [p for p in prefixes if p.marked and p.tokens >= 1024]
+        marked = [p for p in prefixes if p.marked and p.tokens >= MINIMUM_TOKENS]
         now = self._clock()
         reach = marked[-1].tokens if marked else 0
         hits = [p.tokens for p in prefixes if self._expiry.get(p.digest, now) > now]
         read = max((hit for hit in hits if hit <= reach), default=0)
         for prefix in marked:
-            self._expiry[prefix.digest] = now + 300.0
+            self._expiry[prefix.digest] = now + TTL_SECONDS
         total = prefixes[-1].tokens if prefixes else 0
         return Usage(input=total - reach, cache_read=read, cache_write=reach - read)
 
