@@ -86,13 +86,10 @@ class PullOutcome(StrEnum):
     """What people decided about a pull request of ours."""
 
     MERGED = "merged"
-    """As we proposed it."""
     CHANGED = "changed"
     """Merged with commits by other people."""
     CLOSED = "closed"
-    """Without a merge."""
     REVERTED = "reverted"
-    """After the merge."""
 
 
 class DecidedPull(NamedTuple):

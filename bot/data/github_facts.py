@@ -44,13 +44,11 @@ class IssueFacts(Fact):
     author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     html_url: str = ""
     comments: int = 0
-    """The number of comments."""
     pull_request: dict[str, Any] | None = None
     """Set if the "issue" is a pull request."""
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     assignees: Annotated[tuple[Login, ...], _each_value("login")] = ()
-    """Logins."""
     updated_at: datetime | None = None
 
     def has_label(self, label: str) -> bool:
@@ -237,7 +235,6 @@ class CheckRunFacts(Fact):
     name: str
     external_id: str | None = None
     annotations: int = Field(default=0, validation_alias=AliasPath("output", "annotations_count"))
-    """The number of annotations."""
     status: str
     conclusion: str | None = None
     html_url: str | None = None
@@ -294,7 +291,6 @@ class ExistingWork(Frozen):
     pulls: tuple[LinkedPull, ...] = ()
     """Open pull requests of others that say that they fix the issue."""
     ours: tuple[LinkedPull, ...] = ()
-    """Those that we opened."""
     branches: tuple[str, ...] = ()
     """Named after the issue. Untrusted text."""
 
@@ -304,9 +300,8 @@ class ExistingWork(Frozen):
 
 @dataclass(frozen=True)
 class Identity:
-    """The App's account on GitHub."""
+    """The App's account on GitHub, `name[bot]`."""
 
     login: Login
-    """`name[bot]`."""
     email: str
     """The noreply address that GitHub attributes to the App."""

@@ -46,7 +46,6 @@ class Progress(Frozen):
     tests: int = 0
     """Reproduction scripts that are written."""
     edits: int = 0
-    """Edits that are written."""
     edits_begun: int = 0
     """Edits that are written or under way."""
     suite_tests: int = 0

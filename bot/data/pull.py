@@ -56,7 +56,6 @@ class PullRecord(Frozen):
     source_issue: Issue
     """The text of that issue when the fix was requested. Untrusted."""
     asked_by: Login
-    """Who requested the fix."""
     commit_style: CommitStyle = CommitStyle()
     """How commits are written in this repository."""
     branch: str

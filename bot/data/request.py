@@ -89,7 +89,6 @@ class StopRequest(Frozen):
     label: str = ""
     """For UNLABELED: what was taken off. For DISABLED: what was put on."""
     at: datetime | None = None
-    """When, by GitHub's clock."""
     delivery: str
 
 

@@ -289,7 +289,6 @@ class Run(Frozen):
     dollars: float = 0.0
     """Spent so far at list prices."""
     confidence: float | None = None
-    """As in `bot.storage.history.RunHistoryEntry`."""
 
     @property
     def is_announced(self) -> bool:
@@ -310,10 +309,9 @@ class Run(Frozen):
 
 
 class QueuePosition(Frozen):
-    """The place in the queue of a run that no worker has begun."""
+    """The place, from 1, in the queue of a run that no worker has begun."""
 
     position: int
-    """Counted from 1."""
     expected_seconds: tuple[float, float] | None = None
     """The shortest and the longest wait to expect, from the latest runs; None: unknown."""
 

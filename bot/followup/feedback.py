@@ -65,12 +65,11 @@ MAX_LOGS = 5
 
 
 class Remark(Frozen):
-    """The feedback of one comment or review."""
+    """The feedback of one comment or review, as people see it. Untrusted."""
 
     id: str
     by: Login
     text: str
-    """The visible text. Untrusted."""
     path: str = ""
     line: int | None = None
     comment: int | None = None

@@ -45,14 +45,12 @@ MAX_PROBLEMS: Final = 20
 
 
 class ConfigProblem(BaseModel):
-    """A mistake in the file and its place; `message` is a sentence for the file's author."""
+    """A mistake in the file and its place from 1; `message` is a sentence for the file's author."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     line: int
-    """From 1."""
     column: int
-    """From 1."""
     message: str
     """May quote the file: untrusted."""
 
@@ -293,10 +291,9 @@ DEFAULT_SOURCE: Final = "default"
 
 @dataclass(frozen=True)
 class Layer:
-    """One file of settings."""
+    """One file of settings; `source` is its name for people."""
 
     source: str
-    """Its name for people."""
     text: str
 
 

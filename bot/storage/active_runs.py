@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, cast
 from redis.asyncio import Redis
 
 from bot.data.run import Lane, Run, RunId, now
-from bot.storage.client import run_script
+from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import Keys
 from bot.storage.runs import FORGET, begin_anew
 from pipeline.run_errors import UnreadableRecord
@@ -29,12 +29,11 @@ class Survey(NamedTuple):
     working: list[Run]
 
 
-class ActiveRuns:
+class ActiveRuns(RedisRecords):
     """Every method raises redis-py's errors."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
+        super().__init__(redis, keys)
         self._seen: dict[RunId, tuple[bytes, Run]] = {}
         """The active runs as they were last read: a lane that is not asked for is not read again,
         and a record that has not changed is not decoded again."""

@@ -16,6 +16,7 @@ from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import ExponentialBackoff
 
 from bot.settings import RedisUrl, SettingsError, parse_redis_url
+from bot.storage.keys import Keys
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record
 
@@ -33,6 +34,14 @@ def read_or_skip(kind: type[M], data: bytes | None, name: str) -> M | None:
     except UnreadableRecord as error:
         logger.error("%s", error)  # noqa: TRY400 - the sentence says all
         return None
+
+
+class RedisRecords:
+    """The records of one kind under one prefix."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._keys = keys
 
 
 UNREACHABLE: Final = (

@@ -12,11 +12,9 @@ from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
-from redis.asyncio import Redis
-
 from bot.data.run import Mode, RepoRef, Run, RunId, RunStatus, now
-from bot.storage.client import read_or_skip
-from bot.storage.keys import DAY, Keys
+from bot.storage.client import RedisRecords, read_or_skip
+from bot.storage.keys import DAY
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import Frozen
@@ -40,7 +38,6 @@ class RunHistoryEntry(Frozen):
     candidate: int = 0
     """Which edit it put there: 1 for the one that was chosen, 2 for the next best; 0: none."""
     dollars: float = 0.0
-    """At list prices."""
     confidence: float | None = None
     """How sure we were of the edit that it proposed, before any recalibration; None: it proposed
     none, or a person chose it."""
@@ -61,10 +58,9 @@ class _DecidedEdits(Frozen):
 
 
 class RunHistory(NamedTuple):
-    """What is kept of a repository."""
+    """What is kept of a repository, the oldest run first."""
 
     entries: list[RunHistoryEntry]
-    """Oldest first."""
     begins_at: datetime | None
     """When the oldest of all that is kept ended; None when nothing is."""
 
@@ -86,12 +82,8 @@ def history_entry(run: Run) -> bytes:
     return encode_record(entry, exclude_defaults=True)
 
 
-class History:
+class History(RedisRecords):
     """How the runs of each repository ended."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def load(
         self, repo: RepoRef, since: datetime, until: datetime | None = None
@@ -153,12 +145,8 @@ class Totals(NamedTuple):
     """Active runs that a worker holds the lease of."""
 
 
-class RunQueries:
+class RunQueries(RedisRecords):
     """Every method raises redis-py's errors. A record that cannot be read is left out."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def list_recent(self) -> list[Run]:
         """Active runs and the latest `MAX_LISTED` finished ones, the newest first."""

@@ -7,13 +7,10 @@ import re
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
-from redis.asyncio import Redis
-
 from bot.data.pull import BranchState, PullRecord
 from bot.data.request import PullUpdate
 from bot.data.run import RepoRef, Run
-from bot.storage.client import run_script
-from bot.storage.keys import Keys
+from bot.storage.client import RedisRecords, run_script
 from pipeline.data.types import CommitSha
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
@@ -31,15 +28,11 @@ return 1
 MAX_ANSWERED: Final = 500
 
 
-class PullRecords:
+class PullRecords(RedisRecords):
     """All records under one Redis prefix. Every method raises redis-py's errors.
 
     Renew the lease of a run on the pull request before `put` and `drop`.
     """
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def get(self, repo: RepoRef, pull: int) -> PullRecord | None:
         """None for a pull request that is not ours, or closed."""

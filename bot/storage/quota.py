@@ -9,8 +9,8 @@ from typing import Final
 from redis.asyncio import Redis
 
 from bot.data.run import Login, RepoRef, RunId, now
-from bot.storage.client import run_script
-from bot.storage.keys import DAY, Keys
+from bot.storage.client import RedisRecords, run_script
+from bot.storage.keys import DAY
 
 # All or nothing: a run that is over one limit counts against none. One that counts already, which
 # an earlier start of it did, stays.
@@ -41,12 +41,8 @@ RenderNotice = Callable[[int, str], str]
 """The notice's text for a number of writes and the time of day at which they go on."""
 
 
-class QuotaCounter:
+class QuotaCounter(RedisRecords):
     """Counts the runs of a day. Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def claim(
         self, run_id: RunId, day: str, counted_by: Sequence[str], limits: Sequence[int]
@@ -60,12 +56,8 @@ class QuotaCounter:
         return over - 1 if over else None
 
 
-class Refusals:
+class Refusals(RedisRecords):
     """Who was refused something today. Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def claim(self, repo: RepoRef, login: Login, request_id: str) -> bool:
         """Whether the refusal of `request_id` is the one that the person is to read today."""

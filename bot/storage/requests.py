@@ -11,12 +11,11 @@ from datetime import datetime
 from typing import Final
 
 from pydantic import Field
-from redis.asyncio import Redis
 
 from bot.data.request import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
 from bot.data.run import now
-from bot.storage.client import run_script
-from bot.storage.keys import DELIVERY_SECONDS, Keys
+from bot.storage.client import RedisRecords, run_script
+from bot.storage.keys import DELIVERY_SECONDS
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import Frozen
@@ -60,12 +59,8 @@ class QueuedRequest(Frozen):
     """Its author has read that it waits for the current run of the issue."""
 
 
-class Requests:
+class Requests(RedisRecords):
     """All requests under one Redis prefix. Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def put(
         self, request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate

@@ -10,12 +10,11 @@ from typing import Any, Final, NamedTuple, cast
 from uuid import uuid4
 
 from pydantic_core import from_json
-from redis.asyncio import Redis
 
 from bot.data.request import NO_LABEL_EVENT, LabelEvent, RunRequest, StartOutcome, StartResult
 from bot.data.run import IssueVersion, Login, RepoRef, Run, RunId, RunStatus, Stop, StopReason, now
-from bot.storage.client import read_or_skip, run_script
-from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS, Keys
+from bot.storage.client import RedisRecords, read_or_skip, run_script
+from bot.storage.keys import CHECKPOINT_SECONDS, DAY, DELIVERY_SECONDS, RECORD_SECONDS
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import replace
@@ -135,12 +134,8 @@ VERSION_KEY: Final = "version"
 """The checkpoint that holds the `IssueVersion` that was asked about."""
 
 
-class Runs:
+class Runs(RedisRecords):
     """All runs under one Redis prefix. Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def create(
         self,

@@ -21,12 +21,11 @@ from bot.storage.client import (
 )
 from bot.storage.history import History, RunQueries
 from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
-from bot.storage.progress_reports import ProgressReports
 from bot.storage.pulls import PullRecords
 from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import SEND_NUDGE, Nudge, Runs
-from bot.storage.workers import ArchivedRuns, Cursors, Turns, Workers
+from bot.storage.workers import ArchivedRuns, Cursors, ProgressReports, Turns, Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, cast
 
 from pydantic import Field
-from redis.asyncio import Redis
 
 from bot.data.github_facts import Cursor
+from bot.data.progress import Progress
 from bot.data.run import Lane, RepoRef, RunId, now
-from bot.storage.client import UNREACHABLE, plain_client, read_or_skip
-from bot.storage.keys import DAY, RECORD_SECONDS, SUMMARY_SECONDS, Keys
+from bot.storage.client import UNREACHABLE, RedisRecords, plain_client, read_or_skip
+from bot.storage.keys import DAY, RECORD_SECONDS, SUMMARY_SECONDS
 from pipeline.store import encode_record
 from sandbox.frozen import Frozen
 
@@ -114,7 +114,6 @@ class Measurements(NamedTuple):
     gauges: Sequence[Mapping[str, float]]
     """Of each living worker; see `bot.telemetry.measurements`."""
     histograms: Mapping[str, float]
-    """See `bot.telemetry.measurements.read_series`."""
 
 
 class DiskUse(Frozen):
@@ -125,19 +124,14 @@ class DiskUse(Frozen):
 
 
 class Housekeeping(NamedTuple):
-    """Disk used on a machine, and what was deleted there."""
+    """Disk used on a machine, and the bytes that were deleted there, by kind."""
 
     use: DiskUse
     evicted: dict[str, int]
-    """Bytes deleted, by kind."""
 
 
-class Workers:
+class Workers(RedisRecords):
     """Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def save_heartbeat(self, state: WorkerState) -> None:
         """Record that the worker lives now."""
@@ -217,12 +211,8 @@ class Workers:
         return datetime.fromtimestamp(latest[0][1], now().tzinfo) if latest else None
 
 
-class Turns:
+class Turns(RedisRecords):
     """Locks that expire by themselves. Every method raises redis-py's errors."""
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def take(self, name: str, seconds: float) -> bool:
         """True for one caller in `seconds`."""
@@ -268,15 +258,26 @@ class Turns:
         return bool(await self._redis.set(key, "1", nx=True, px=int(seconds * 1000)))
 
 
-class Cursors:
+class ProgressReports(RedisRecords):
+    """The latest progress of each run, for its page; kept as long as the run's record."""
+
+    async def save(self, run_id: RunId, progress: Progress) -> None:
+        """Lost while Redis does not answer; the next report replaces it."""
+        key, text = self._keys.progress_report(run_id), encode_record(progress)
+        with suppress(*UNREACHABLE):
+            await plain_client(self._redis).set(key, text, ex=RECORD_SECONDS)
+
+    async def load(self, run_id: RunId) -> Progress:
+        """The last report; empty if there was none. Raises redis-py's errors."""
+        found: bytes | None = await self._redis.get(self._keys.progress_report(run_id))
+        return read_or_skip(Progress, found, f"The progress of run {run_id}") or Progress()
+
+
+class Cursors(RedisRecords):
     """Up to which time each repository was searched for missed webhooks.
 
     Every method raises redis-py's errors.
     """
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def get(self, repo: RepoRef) -> Cursor | None:
         """None for a repository that was not searched in the last 30 days."""
@@ -288,15 +289,11 @@ class Cursors:
         await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
 
 
-class ArchivedRuns:
+class ArchivedRuns(RedisRecords):
     """Which ended runs have been dealt with for the archive, and which are in it.
 
     Every method raises redis-py's errors.
     """
-
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        self._redis = redis
-        self._keys = keys
 
     async def list_due(self, ended_by: float, most: int) -> list[tuple[RunId, float]]:
         """Runs that ended by then and are not dealt with, the oldest first, each with its end; both

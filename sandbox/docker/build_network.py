@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
@@ -42,7 +41,6 @@ class BuildNetwork:
     """What the containers of a build need to know of their network."""
 
     mode: str
-    """Docker's network mode."""
     index_url: str | None
     """The package index as the build sees it; None is the default one."""
     proxy: str | None
@@ -92,7 +90,13 @@ def open_build_network(
             container = create_network_container(daemon, base, mode=mode, **settings)
             stack.callback(remove_container, daemon.client, container)
             attached = stack.enter_context(AttachedStream(daemon.client, container))
-            start_network_container(daemon.client, container, options.network)
+            try:
+                daemon.client.start(container)
+            except NotFound as error:
+                raise SandboxUnavailable(
+                    f"Docker has no network {options.network}: {error.explanation}. Create it, or "
+                    "set CAPUCHIN_BUILD_NETWORK to another."
+                ) from error
             attached.send(json.dumps(asked).encode() + b"\n", seconds=READY_SECONDS)
             return container, attached
 
@@ -101,11 +105,16 @@ def open_build_network(
             wait_until_ready(attached, stop)
             yield BuildNetwork(f"container:{blocking}", options.index_url, None)
             return
-        cached = is_cached(options)
+        url = options.index_url or DEFAULT_INDEX
+        # Secrets may be the login at the index, which no cache may share.
+        cached = not options.secrets and url.startswith(("http://", "https://"))
         ca = read_ca_bundle(options.ca_bundle).decode() if options.ca_bundle and cached else ""
-        index = (options.index_url or DEFAULT_INDEX) if cached else ""
-        asked = {"permitted": options.list_permitted(), "index": index, "ca": ca}
-        asked["parent"] = options.parent_proxy()
+        asked = {
+            "permitted": options.list_permitted(),
+            "index": url if cached else "",
+            "ca": ca,
+            "parent": options.parent_proxy(),
+        }
         serving, attached = start(asked, options.network, program="egress.serve", cached=cached)
         holding, _ = start({}, "none", program="holder.hold", beside=serving)
         wait_until_ready(attached, stop)
@@ -158,16 +167,6 @@ def create_network_container(
     )
 
 
-def start_network_container(client: docker.APIClient, container: str, network: str) -> None:
-    try:
-        client.start(container)
-    except NotFound as error:
-        raise SandboxUnavailable(
-            f"Docker has no network {network}: {error.explanation}. Create it, or set "
-            "CAPUCHIN_BUILD_NETWORK to another."
-        ) from error
-
-
 def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
     """Wait until the container reports its routes."""
     received = b""
@@ -187,12 +186,6 @@ def wait_until_ready(attached: AttachedStream, stop: threading.Event) -> None:
         raise SandboxUnavailable(
             f"The build network was not ready after {READY_SECONDS} seconds."
         ) from None
-
-
-def is_cached(options: BuildOptions) -> bool:
-    """Whether builds read the index through the cache: not where secrets may be their login."""
-    url = options.index_url or DEFAULT_INDEX
-    return not options.secrets and url.startswith(("http://", "https://"))
 
 
 def read_ca_bundle(path: Path) -> bytes:

@@ -79,8 +79,6 @@ SPEAKING_STEPS = {
 """Our own programs, each with the exit code for a failure that its last line of output explains."""
 MEASURE = f"test $(du -sm {TREE} | cut -f1) -le "
 MEASURE_SECONDS: Final = 2.0
-MEASURE_SHARE: Final = 0.05
-"""The share of the time that measuring may take: the daemon counts every file."""
 
 
 def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
@@ -103,7 +101,6 @@ def pack_incoming(files: Mapping[str, bytes], tree: Tree | None) -> Archive:
 
 
 RECORD: Final = f"{ENVIRONMENT}/capuchin-installation.json"
-MAX_RECORD_BYTES: Final = MAX_BYTES + 64 * 1024
 
 
 def read_record(client: docker.APIClient, container: str) -> Installation | None:
@@ -115,7 +112,7 @@ def read_record(client: docker.APIClient, container: str) -> Installation | None
     data = bytearray()
     for chunk in cast(Iterator[bytes], chunks):
         data += chunk
-        if len(data) > MAX_RECORD_BYTES:
+        if len(data) > MAX_BYTES + 64 * 1024:
             return None
     try:
         with tarfile.open(fileobj=io.BytesIO(bytes(data))) as archive:
@@ -195,7 +192,8 @@ class BuildDisk:
         for container in listed:
             self._written[container["Id"]] = int(container.get("SizeRw") or 0)
         took = time.monotonic() - begun
-        self._next = begun + max(MEASURE_SECONDS, took / MEASURE_SHARE)
+        # The daemon counts every file: measuring may take a twentieth of the time.
+        self._next = begun + max(MEASURE_SECONDS, 20 * took)
         self.is_over = sum(self._written.values()) > self._max_bytes
 
 

@@ -29,15 +29,6 @@ POLL_SECONDS: Final = 0.2
 """How long it may take until a stop from another thread is noticed."""
 CHUNK: Final = 64 * 1024
 SHARED_MEMORY: Final = {"/dev/shm": "noexec,nosuid,nodev,size=64m,nr_inodes=10000,mode=1777"}  # noqa: S108
-ULIMITS: Final = (
-    Ulimit(name="core", soft=0, hard=0),
-    Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
-)
-HIDDEN_PATHS: Final = {
-    "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
-    "ReadonlyPaths": list(READ_ONLY),
-}
-"""A cold container hides what a warm execution does not see either."""
 GVISOR: Final = "runsc"
 THREADS_EACH, THREADS_OF_GVISOR = 4, 256
 """How many threads of the host gVisor needs for one process in it, and for itself."""
@@ -52,12 +43,8 @@ NO_NETWORK: Final[Mapping[str, Any]] = {
 /etc/hosts; that it writes the host's name servers and domains into /etc/resolv.conf is prevented.
 Process 1 of a warm container mounts an /etc/hosts by itself: without any network of its own, Docker
 starts a container sooner."""
-OWN_PROCESSES: Final = 8
-"""Processes for process 1 and its helpers, in addition to those of the program under test."""
 OWN_MEMORY_MB: Final = 32
 """Memory for process 1 of a warm container, in addition to that of the program under test."""
-CPU_SHARES: Final = 256
-"""Of the processors, where they are wanted by all; Docker gives 1,024 to any other container."""
 SUPERVISOR_CODE: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"
@@ -131,7 +118,8 @@ class AttachedStream:
             if left <= 0 or stopped():
                 raise DeadlinePassed
             wait = min(left, POLL_SECONDS)
-            if not self._is_decrypted():
+            # `select` does not see decrypted bytes that wait in this process.
+            if not (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
                 ready, _, _ = select.select([self._socket], [], [], wait)
                 if not ready:
                     continue
@@ -139,10 +127,6 @@ class AttachedStream:
             self._socket.settimeout(wait)
             with contextlib.suppress(TimeoutError):
                 return self._socket.recv(size)
-
-    def _is_decrypted(self) -> bool:
-        """Whether decrypted bytes wait in this process, where `select` does not see them."""
-        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
 
 @dataclass(frozen=True)
@@ -223,7 +207,11 @@ def warm_profile(profile: str) -> str:
 
 def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
     """What an execution and a build have in common."""
-    processes, ulimits = limits.processes + OWN_PROCESSES, list(ULIMITS)
+    processes = limits.processes + 8  # process 1 and its helpers come on top
+    ulimits = [
+        Ulimit(name="core", soft=0, hard=0),
+        Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
+    ]
     if runtime.name == GVISOR:
         # Docker counts the threads of gVisor's kernel, which ends when it gets no more. That kernel
         # itself counts the programs, apart from others of their uid.
@@ -236,7 +224,7 @@ def common_limits(limits: Limits, runtime: Runtime) -> dict[str, Any]:
         "memswap_limit": limits.memory_mb * 1024 * 1024,
         "pids_limit": processes,
         "nano_cpus": int(limits.cpus * 1_000_000_000),
-        "cpu_shares": CPU_SHARES,
+        "cpu_shares": 256,  # Docker gives 1,024 to any other container
         "ulimits": ulimits,
         "log_config": {"Type": "none"},
         "init": False,
@@ -258,7 +246,10 @@ def create_cold_container(daemon: Daemon, image: str, *, limits: Limits) -> str:
             **SHARED_MEMORY,
         },
     )
-    host |= HIDDEN_PATHS
+    host |= {  # what a warm execution does not see either
+        "MaskedPaths": [*HIDDEN_FOLDERS, *HIDDEN_FILES, "/proc/asound", "/proc/timer_stats"],
+        "ReadonlyPaths": list(READ_ONLY),
+    }
     return daemon.create(image, "execution", host, hostname=HOSTNAME)
 
 

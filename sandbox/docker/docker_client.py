@@ -27,15 +27,6 @@ LABEL_MAKER: Final = "capuchin.maker"
 """On every image except the base: the installation that made it; only that one removes it."""
 LABEL_OWN_DOCKERFILE: Final = "capuchin.own"
 """On images built on a repository's own Dockerfile: not even their Python is ours."""
-SSH_OPTIONS: Final = (
-    "BatchMode=yes",  # there is no one to type a password
-    "ExitOnForwardFailure=yes",
-    "StreamLocalBindUnlink=yes",
-    "ServerAliveInterval=15",
-    "ServerAliveCountMax=4",
-    "ControlMaster=no",
-    "ControlPath=none",
-)
 TLS_FILES: Final = ("ca.pem", "cert.pem", "key.pem")
 """As Docker's own client expects them in DOCKER_CERT_PATH."""
 
@@ -94,14 +85,10 @@ def connect(
     url = docker_url or "unix:///var/run/docker.sock"
     with translate_docker_errors(f"Docker could not be reached at {shown_url or url}"):
         if url.startswith("unix://"):
-            check_socket(url.removeprefix("unix://"))
+            # Fail here if no daemon listens: the SDK would leave its sockets open.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(url.removeprefix("unix://"))
         return DockerClient(base_url=url, version="auto", timeout=int(timeout), tls=tls or False)
-
-
-def check_socket(path: str) -> None:
-    """Fail here if no daemon listens: the SDK would leave its sockets open."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(path)
 
 
 @contextmanager
@@ -231,7 +218,16 @@ def ssh_command(url: str, local: Path, config: Path | None) -> list[str]:
     host, user, port = parts.hostname or "", parts.username or "", _port(parts)
     if not host or parts.password is not None or host.startswith("-") or user.startswith("-"):
         raise SandboxUnavailable("the address must read ssh://USER@HOST, without a password.")
-    options = [word for option in SSH_OPTIONS for word in ("-o", option)]
+    settings = (
+        "BatchMode=yes",  # nobody is there to type a password
+        "ExitOnForwardFailure=yes",
+        "StreamLocalBindUnlink=yes",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=4",
+        "ControlMaster=no",
+        "ControlPath=none",
+    )
+    options = [word for setting in settings for word in ("-o", setting)]
     remote = parts.path if len(parts.path) > 1 else "/var/run/docker.sock"
     where = [*(["-p", str(port)] if port else []), *(["-l", user] if user else [])]
     options += ["-F", str(config)] if config else []

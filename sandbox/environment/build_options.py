@@ -20,12 +20,10 @@ INCOMING: Final = "/opt/incoming"
 """The folder of a build's input files."""
 TOOLS = "/opt/tools"
 DEFAULT_INDEX = "https://pypi.org/simple"
-SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST_SECRET = 8
 """A shorter secret would match in unrelated files."""
 PROXY_NAME = re.compile(r"(https?|all|pip|npm_config(_https)?|yarn_https?)_proxy", re.IGNORECASE)
 """Variables that name the operator's own proxy. Builds get ours in its place, which passes on."""
-RESERVED_NAMES = frozenset({"PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES"})
 QUIET = {
     "PIP_NO_INPUT": "1",
     # Disappears with /tmp. PIP_NO_CACHE_DIR=1 makes pip 18 crash.
@@ -161,7 +159,8 @@ class BuildOptions:
 
 def check_secret(name: str, value: str) -> None:
     """Raise `ValueError` for a secret that a build cannot be given."""
-    if not SECRET_NAME.fullmatch(name) or name in RESERVED_NAMES:
+    reserved = ("PATH", "HOME", "VIRTUAL_ENV", "CAPUCHIN_SECRET_NAMES")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in reserved:
         raise ValueError(f'secrets: "{name}" is not a variable that can be set.')
     if PROXY_NAME.fullmatch(name) and not value.startswith("http://"):
         raise ValueError(f'secrets: "{name}" must be an http:// address.')

@@ -16,22 +16,9 @@ from sandbox.errors import EnvironmentFailed
 
 OWN_BASE: Final = "capuchin/base"
 """The name by which a Dockerfile refers to the image for repositories without a Dockerfile."""
-ALLOWED_INSTRUCTIONS: Final = frozenset(
-    {"ARG", "CMD", "ENTRYPOINT", "ENV", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "SHELL"}
-    | {"STOPSIGNAL", "USER", "WORKDIR"}
-)
-REGISTRY_NAME: Final = re.compile(
-    r"(?:(?:[a-z0-9-]+\.)+[a-z]{2,}/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[\w.-]{1,128})?"
-    r"(?:@sha256:[0-9a-f]{64})?"
-)
-DOMAIN: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}")
-IMAGE_ID: Final = re.compile(r"[0-9a-f]{4,64}")
-REMOTE_SOURCE: Final = re.compile(r"(?i)\w://|git@|\$")
 CONTINUED: Final = re.compile(r"\\[ \t]*$")
-DIRECTIVE: Final = re.compile(r"\s*#\s*(syntax|escape|check)\s*=", re.IGNORECASE)
 MOST_CHARACTERS: Final = 1000
 """Of a FROM, and of an argument's value that is put into one."""
-ARGUMENT: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True)
@@ -97,7 +84,7 @@ def parse_instructions(text: str) -> Iterator[Instruction]:
     """The instructions, each folded into one line, without comments and empty lines."""
     folded = ""
     for line in text.replace("\r\n", "\n").split("\n"):
-        if DIRECTIVE.match(line):
+        if re.match(r"\s*#\s*(syntax|escape|check)\s*=", line, re.IGNORECASE):
             raise refusal(Instruction("#", line.strip()), "parser directives are not allowed.")
         if line.strip().startswith("#") or (folded and not line.strip()):
             continue
@@ -122,7 +109,8 @@ def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
             began = True
             if len(instruction.rest) > MOST_CHARACTERS:  # arguments multiply
                 raise refusal(instruction, "a FROM is too long.")
-            rest = ARGUMENT.sub(lambda m: known.get(m[1] or m[2], m[0]), instruction.rest)
+            argument = r"\$(?:\{(\w+)\}|(\w+))"
+            rest = re.sub(argument, lambda m: known.get(m[1] or m[2], m[0]), instruction.rest)
             yield Instruction("FROM", rest)
             continue
         if instruction.name == "ARG" and not began:
@@ -146,7 +134,8 @@ def instruction_problem(
         return copy_problem(name, rest, stages)
     if name == "LABEL":
         return "labels that name capuchin are not allowed." if "capuchin" in rest.lower() else None
-    if name not in ALLOWED_INSTRUCTIONS:
+    allowed = "ARG CMD ENTRYPOINT ENV EXPOSE HEALTHCHECK MAINTAINER SHELL STOPSIGNAL USER WORKDIR"
+    if name not in allowed.split():
         return f"{name[:40]} is not allowed."
     return None
 
@@ -167,10 +156,14 @@ def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
 def is_public(image: str) -> bool:
     """Whether it names an image of a public registry, as opposed to one of this host."""
     head, _, rest = image.partition("/")
-    if rest and re.search(r"[.:]|^localhost$", head) and not DOMAIN.fullmatch(head):
+    domain = r"(?:[a-z0-9-]+\.)+[a-z]{2,}"
+    if rest and re.search(r"[.:]|^localhost$", head) and not re.fullmatch(domain, head):
         return False
-    local = head == "capuchin" or head.startswith("sha256:") or IMAGE_ID.fullmatch(image)
-    return not local and bool(REGISTRY_NAME.fullmatch(image))
+    is_id = re.fullmatch(r"[0-9a-f]{4,64}", image)
+    if head == "capuchin" or head.startswith("sha256:") or is_id:
+        return False
+    path = r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
+    return re.fullmatch(rf"(?:{domain}/)?{path}", image) is not None
 
 
 def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
@@ -185,6 +178,6 @@ def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
             return "COPY --from may only name an earlier stage of the same file."
     if "<<" in rest:
         return "here-documents are not allowed."
-    if name == "ADD" and REMOTE_SOURCE.search(rest):
+    if name == "ADD" and re.search(r"(?i)\w://|git@|\$", rest):
         return "ADD may only take files of the repository; fetch others in a RUN line."
     return None

@@ -89,14 +89,6 @@ class Job:
         return json.dumps(job).encode() + b"\n"
 
 
-NOT_ENDED = {
-    Ending.TIMEOUT: "It was killed because it ran too long.",
-    Ending.MEMORY: "It was killed because it used too much memory.",
-    Ending.OUTPUT: "It was killed because it printed too much.",
-    Ending.KILLED: "It was killed by a signal.",
-}
-
-
 def with_changes(execution: Execution, answer: Mapping[str, Any]) -> Execution:
     """`execution`, as a `CommandRun` if process 1 reports changes, or why it has none.
 
@@ -119,7 +111,13 @@ def to_command_run(execution: Execution) -> CommandRun:
     """The run of a command; one that was killed leaves no changes, and says why."""
     if isinstance(execution, CommandRun):
         return execution
-    lost = NOT_ENDED.get(execution.ending, "Its checkout could not be read.")
+    reasons = {
+        Ending.TIMEOUT: "It was killed because it ran too long.",
+        Ending.MEMORY: "It was killed because it used too much memory.",
+        Ending.OUTPUT: "It was killed because it printed too much.",
+        Ending.KILLED: "It was killed by a signal.",
+    }
+    lost = reasons.get(execution.ending, "Its checkout could not be read.")
     return CommandRun(**execution.model_dump(), lost=lost)
 
 

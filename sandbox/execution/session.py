@@ -30,7 +30,15 @@ class SandboxSession:
         """See `Sandbox.run`. Equal programs that may share a run are run once in a session."""
         if not program.may_share:
             return await SharedExecution(self._start(program)).wait_for_result()
-        key = _sharing_key(program)
+        key = (
+            tuple(program.argv),
+            tuple(program.diffs),
+            program.seconds,
+            program.output_bytes,
+            program.may_wait,
+            tuple(sorted(program.env.items())),
+            tuple(sorted(program.files.items())),
+        )
         shared = self._shared.get(key)
         if shared is None or shared.is_unusable():
             shared = self._shared[key] = SharedExecution(self._start(program))
@@ -61,7 +69,9 @@ class SandboxSession:
             may_wait=program.may_wait,
             watch=_call_in_loop(program.watch),
         )
-        limits = self._limits_of(program)
+        stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}
+        wanted = {name: value for name, value in stated.items() if value is not None}
+        limits = Limits.model_validate(self._default_limits.model_dump() | wanted)
 
         async def execute() -> Execution:
             with observe(Kind.EXECUTION) as event:
@@ -73,11 +83,6 @@ class SandboxSession:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
-
-    def _limits_of(self, program: Program) -> Limits:
-        stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}
-        wanted = {name: value for name, value in stated.items() if value is not None}
-        return Limits.model_validate(self._default_limits.model_dump() | wanted)
 
 
 def _call_in_loop(watch: OutputWatch | None) -> OutputWatch | None:
@@ -91,14 +96,3 @@ def _call_in_loop(watch: OutputWatch | None) -> OutputWatch | None:
             loop.call_soon_threadsafe(report, text)
 
     return OutputWatch(watch.mark, call)
-
-
-def _sharing_key(program: Program) -> object:
-    """What two programs have in common that may share one run."""
-    values = (tuple(program.argv), tuple(program.diffs), program.seconds, program.output_bytes)
-    return (
-        *values,
-        program.may_wait,
-        tuple(sorted(program.env.items())),
-        tuple(sorted(program.files.items())),
-    )

@@ -15,8 +15,6 @@ import fcntl  # noqa: E402
 import os  # noqa: E402
 import types  # noqa: E402
 
-HIGH = 200
-
 
 def run(script: str, nonce_path: str) -> None:
     with open(nonce_path, encoding="ascii") as file:
@@ -27,7 +25,7 @@ def run(script: str, nonce_path: str) -> None:
         pass
     # A copy of the descriptor: the script may close or redirect its own. Its number is high, so
     # that scripts find the low ones as usual.
-    output = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    output = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 200)
     sys.argv[:] = [script]
     if FROM_HERE:
         sys.path.insert(0, os.path.dirname(script))

@@ -15,16 +15,9 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 REDACTED = "***"
-MOST_UNPACKED = 1 << 20
-"""Bytes of a packed text that are looked at."""
-MOST_PACKED = 100_000
-"""Characters of packed text that are looked at."""
-MOST_STARTS = 500
-"""Of packed text; more in one place is hiding something."""
 _SPACE = re.compile(r"\\[nrt]|\s")
 _CHARACTER = re.compile(_SPACE.pattern + "|(.)")
 _STARTS = r"(?:H4sI|eJ|eN|eA|eF|Qlpo|/Td6WFo|1f8b08|789c)"
-_START = re.compile(_STARTS)
 _PACKED = re.compile(_STARTS + r"[A-Za-z0-9+/_=\s-]{16,}")
 """Base64 or hex of gzip, zlib, bz2 and xz."""
 
@@ -89,10 +82,10 @@ class SecretFinder:
 
     def _is_packed(self, text: str) -> bool:
         close = "".join(text.split())
-        for number, start in enumerate(_START.finditer(close)):
-            if number >= MOST_STARTS:
+        for number, start in enumerate(re.finditer(_STARTS, close)):
+            if number >= 500:
                 return True
-            for data in _decode(close[start.start() :][:MOST_PACKED]):
+            for data in _decode(close[start.start() :][:100_000]):
                 if any(map(self._finds_plain, unpack(data))):
                     return True
         return False
@@ -117,6 +110,6 @@ def unpack(data: bytes) -> Iterator[bytes]:
     for magic, make in packers:
         if data.startswith(magic):
             try:
-                yield make().decompress(data, MOST_UNPACKED)
+                yield make().decompress(data, 1 << 20)
             except (zlib.error, OSError, lzma.LZMAError, EOFError, ValueError):
                 continue

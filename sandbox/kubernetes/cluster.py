@@ -24,24 +24,8 @@ MESSAGE_BYTES: Final = 32 * 1024
 """Bytes per message: kubelets refuse much larger ones."""
 log = logging.getLogger(__name__)
 
-RUNNING_SECONDS: Final = 300
-"""How long a pod may take to start: perhaps a node must be started or an image pulled."""
 GONE_SECONDS: Final = 30
 CALL_SECONDS: Final = 30
-PERMANENT_REASONS: Final = {
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-}
-"""Reasons of a waiting pod that do not go away by themselves."""
-PULLING: Final = {"ErrImagePull", "ImagePullBackOff"}
-PULL_SECONDS: Final = 60
-"""How long a pull may keep failing: registries fail for moments."""
-NO_PERMISSION: Final = re.compile(r'cannot \S+ resource "')
-"""How a cluster says that a role is missing. It refuses (403) for other reasons too, such as a full
-quota."""
 MISSING: Final = (
     "CAPUCHIN_SANDBOX=kubernetes needs the Kubernetes client: install `capuchin[kubernetes]`."
 )
@@ -256,9 +240,16 @@ class Cluster:
 def has_failed_to_start(status: Any, waited: float) -> bool:
     """Whether it is useless to wait longer for a pod, after `waited` seconds."""
     reason = pod_reason(status).partition(":")[0]
-    limit = PULL_SECONDS if reason in PULLING else RUNNING_SECONDS
-    ended = status.phase in ("Failed", "Succeeded")
-    return ended or reason in PERMANENT_REASONS or waited > limit
+    # Registries fail for moments; perhaps a node must be started first.
+    limit = 60 if reason in ("ErrImagePull", "ImagePullBackOff") else 300
+    is_permanent = reason in (
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    )
+    return is_permanent or status.phase in ("Failed", "Succeeded") or waited > limit
 
 
 def has_ended(status: Any) -> bool:
@@ -304,7 +295,8 @@ def translate_cluster_errors(failure: str, *, ignored_status: int | None = None)
 
 def _error_text(error: Any, status: int) -> str:
     text = " ".join((_answer_message(error.body) or str(error.reason or error)).split())[:300]
-    if status == 401 or NO_PERMISSION.search(text):
+    # It refuses (403) for other reasons than a missing role too, such as a full quota.
+    if status == 401 or re.search(r'cannot \S+ resource "', text):
         return f"{text} Apply deploy/kubernetes/rbac.yaml to the namespace of the sandboxes."
     return f"{status} {text}"
 

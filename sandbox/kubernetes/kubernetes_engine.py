@@ -36,10 +36,6 @@ REQUIRED_PERMISSIONS: Final = (
     ("create", "pods", "attach"),
 )
 """What we need from the cluster; `deploy/kubernetes/rbac.yaml` grants exactly this."""
-DOCKERFILE_REFUSED: Final = (
-    "Where sandboxes are pods, an environment cannot come from a Dockerfile of the repository. "
-    "Remove `dockerfile` from capuchin.yml and name what it installs in `setup`."
-)
 T = TypeVar("T")
 
 
@@ -104,7 +100,11 @@ class KubernetesEngine:
         """
         if request.dockerfile:
             raise EnvironmentFailed(
-                DOCKERFILE_REFUSED, command=f"dockerfile: {request.dockerfile}", log=""
+                "Where sandboxes are pods, an environment cannot come from a Dockerfile of the "
+                "repository. Remove `dockerfile` from capuchin.yml and name what it installs in "
+                "`setup`.",
+                command=f"dockerfile: {request.dockerfile}",
+                log="",
             )
         image = await self._builder.prepare(request, attempt, on_progress=on_progress)
         return await self._builder.push(image, self._registry)

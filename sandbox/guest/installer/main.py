@@ -44,7 +44,6 @@ FAILED = 67
 INCOMING = "/opt/incoming"
 VERSION = "CAPUCHIN_VERSION"
 """The version of the package, as far as the host knows it."""
-VERSION_SOURCE = "CAPUCHIN_VERSION_SOURCE"
 
 
 class Failed(Exception):
@@ -172,7 +171,7 @@ def tell_version(plan: Plan, earlier: Mapping[str, Any]) -> tuple[str, str]:
     environ = os.environ  # noqa: TID251 - the build container's own
     given = environ.get(VERSION, "")
     if given:
-        return given, environ.get(VERSION_SOURCE, "")
+        return given, environ.get("CAPUCHIN_VERSION_SOURCE", "")
     if earlier.get("version"):
         return earlier["version"], earlier["version_source"]
     found = newest_release(plan.name, plan.commit_day) if plan.name else ""

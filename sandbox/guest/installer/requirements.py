@@ -18,7 +18,6 @@ MAX_PAGE_BYTES = 64 * 1024 * 1024
 SECONDS = 30
 RELEASE = re.compile(r"(\d{1,18}(?:\.\d{1,18})*)(?:(a|b|rc|\.dev|\.post)(\d{1,18}))?")
 PHASES = (".dev", "a", "b", "rc", "", ".post")
-PRE_RELEASES = frozenset(PHASES[:4])
 
 
 def normalise_name(name: str) -> str:
@@ -63,7 +62,7 @@ def newest_release(name: str, until: str) -> str:
         version = version_in(name, str(file.get("filename") or ""))
         match = RELEASE.fullmatch(version)
         if match:
-            found = others if match[2] in PRE_RELEASES else finals
+            found = others if match[2] in PHASES[:4] else finals
             found.append((order_of(match), version, day))
     best = max(finals, default=None)
     if best:

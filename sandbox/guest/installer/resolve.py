@@ -85,11 +85,6 @@ def find_culprits(output: str) -> set[str]:
     return {normalise_name(name) for pattern in CULPRITS for name in re.findall(pattern, output)}
 
 
-def find_dependents(output: str) -> set[str]:
-    """The packages whose dependencies uv complains about, normalised."""
-    return {normalise_name(name) for name in DEPENDENT.findall(output)}
-
-
 def find_lacking(output: str) -> str:
     """What a build lacks on this system, in words; empty where that is not the failure."""
     compiler = COMPILER.search(output)
@@ -248,7 +243,7 @@ class Resolver:
             culprits = find_culprits(output)
             kept, dropped = without(left, sorted(culprits))
             if not dropped:
-                kept, dropped = without(left, sorted(find_dependents(output)))
+                kept, dropped = without(left, list(map(normalise_name, DEPENDENT.findall(output))))
             if not dropped:
                 break
             self.leave_out(dropped, last_line(output))

@@ -21,7 +21,6 @@ SETUPTOOLS_FOR_UV = datetime.date(2019, 4, 15)
 """uv cannot talk to older ones: they have no `setuptools.build_meta:__legacy__`."""
 SETUPTOOLS_FOR_EDITABLE = datetime.date(2022, 9, 30)
 """The first that build editable installs as PEP 660 says; later ones are stricter."""
-KEPT_CHARACTERS = 200_000
 LONGEST_SHOWN = 2000
 CUT = " [...]"
 
@@ -146,7 +145,7 @@ class Uv:
                 for line in process.stdout or ():
                     sys.stdout.buffer.write(line)
                     kept += line
-                    del kept[:-KEPT_CHARACTERS]
+                    del kept[:-200_000]
                 sys.stdout.flush()
                 code = process.wait()
             finally:

@@ -43,7 +43,6 @@ CLOSED = tuple(
 )
 """https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 twin, without the
 networks of documentation; and the public addresses at which clouds serve credentials."""
-TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 NAME = re.compile(r"\.?[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9])?")
 PARTS = re.compile(
     r"\[(?P<six>[0-9a-fA-F:]+)\](?::(?P<sixth>\d{1,5}))?|(?P<host>[^:]+):(?P<port>\d{1,5})"
@@ -138,7 +137,7 @@ def unwrap(address: Address) -> Address:
         return address
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
-    if address in TRANSLATED:
+    if address in ipaddress.ip_network("64:ff9b::/96"):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 

@@ -15,7 +15,6 @@ DOOR = f"{MEETING}/door"
 INDEX_PORT = 3141
 PROXY_PORT = 3142
 SECONDS = 30
-BACKLOG = 128
 
 
 def hold() -> None:
@@ -32,7 +31,7 @@ def listen(port: int) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    listener.listen(BACKLOG)
+    listener.listen(128)
     return listener
 
 

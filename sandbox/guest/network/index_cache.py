@@ -26,14 +26,11 @@ from sandbox.guest.network.pages import JSON_TYPE, read_address, rewrite_page
 from sandbox.guest.network.upstream import Answer, Upstream
 
 FOLDER = "/var/cache/capuchin-index"
-FRESH_SECONDS = 600
-"""What PyPI says of its own pages."""
 MAX_BYTES = 4 * 1024**3
 """Of all that is kept; the oldest goes first."""
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 2 * 1024**3
 CHUNK = 256 * 1024
-ACCEPT = f"{JSON_TYPE}, text/html;q=0.1"
 
 
 class IndexCache:
@@ -52,9 +49,12 @@ class IndexCache:
         url = f"{self._index}/{name}/"
         kept = self._path("page", url)
         known, etag, kind, body = read_kept_page(kept)
-        if known and time.time() - kept.stat().st_mtime < FRESH_SECONDS:
+        # PyPI lets its own pages be kept for as long.
+        if known and time.time() - kept.stat().st_mtime < 600:
             return 200, kind, body
-        headers = {"Accept": ACCEPT, **({"If-None-Match": etag} if known and etag else {})}
+        headers = {"Accept": f"{JSON_TYPE}, text/html;q=0.1"}
+        if known and etag:
+            headers["If-None-Match"] = etag
         answer = self._upstream.ask(url, headers)
         try:
             if answer.status == 304:

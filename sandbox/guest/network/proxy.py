@@ -15,12 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from sandbox.guest.network.destinations import Destinations, Refused
 
-MOST_CONNECTIONS = 256
-HEAD_BYTES = 64 * 1024
-HEAD_SECONDS = 30
 CONNECT_SECONDS = 30
 CHUNK = 64 * 1024
-HOP_HEADERS = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "host"}
 
 
 class Proxy:
@@ -38,7 +34,7 @@ class Proxy:
 
     async def serve(self, listener: socket.socket) -> None:
         """Answer on `listener` until cancelled."""
-        server = await asyncio.start_server(self.answer, sock=listener, limit=HEAD_BYTES)
+        server = await asyncio.start_server(self.answer, sock=listener, limit=64 * 1024)
         await server.serve_forever()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,10 +48,10 @@ class Proxy:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections > MOST_CONNECTIONS:
+        if self._connections > 256:
             return await refuse(writer, 503, "this build holds too many connections")
         try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
             host, port, request = read_request(
                 head, self._login() if self._parent.hostname else None
             )
@@ -142,11 +138,9 @@ def read_request(head: bytes, login: str | None = None) -> tuple[str, int, bytes
         raise ValueError(target)
     if tunnel and login is None:
         return parts.hostname, parts.port or 0, b""
-    kept = [
-        line
-        for line in rest.split("\r\n")
-        if line and line.partition(":")[0].strip().lower() not in HOP_HEADERS
-    ]
+    ours = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "host"}
+    lines = rest.split("\r\n")
+    kept = [line for line in lines if line and line.split(":")[0].strip().lower() not in ours]
     host = parts.netloc.rpartition("@")[2]
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     asked = target if tunnel else path if login is None else f"http://{host}{path}"

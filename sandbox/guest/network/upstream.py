@@ -11,8 +11,6 @@ from urllib.parse import urljoin, urlsplit
 from sandbox.guest.network.destinations import Destinations
 
 SECONDS = 60
-MAX_REDIRECTS = 5
-AGENT = "capuchin-index-cache"
 
 
 class Connection(http.client.HTTPConnection):
@@ -46,7 +44,7 @@ class Upstream:
         Raises:
             OSError: the host does not answer, or what it says makes no sense.
         """
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(5):
             answer = self._ask_once(url, headers, method)
             if answer.status not in {301, 302, 303, 307, 308}:
                 return answer
@@ -65,7 +63,8 @@ class Upstream:
             if connection is None:
                 continue
             try:
-                connection.request(method, path, headers={"User-Agent": AGENT, **headers})
+                sent = {"User-Agent": "capuchin-index-cache", **headers}
+                connection.request(method, path, headers=sent)
                 return Answer(self, key, connection, connection.getresponse())
             except (OSError, http.client.HTTPException) as error:
                 connection.close()  # an idle one may have been closed by the other side

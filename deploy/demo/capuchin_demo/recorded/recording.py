@@ -166,7 +166,6 @@ class ReceivedRequest(BaseModel):
     call: str
     """The call header; empty if the client sends none."""
     model: str
-    """The requested model."""
     system: str
     messages: tuple[Message, ...]
     max_tokens: int | None
