@@ -199,6 +199,14 @@ def conflict_note(branch: str, marker: str) -> str:
     )
 
 
+def no_checks_note(marker: str) -> str:
+    """A draft becomes ready although nothing checked it but our own evidence."""
+    return (
+        "I marked this as ready for review because its reproduction test passes. No other check "
+        f"ran on it: this repository has no CI that reports here.\n\n{marker}\n"
+    )
+
+
 def issue_closed_note(issue: int, number: int) -> str:
     """The last comment when the issue was closed without this pull request."""
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, cast
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
@@ -242,6 +242,21 @@ class CheckRunFacts(Fact):
     title: str | None = Field(default=None, validation_alias=AliasPath("output", "title"))
     summary: str | None = Field(default=None, validation_alias=AliasPath("output", "summary"))
     text: str | None = Field(default=None, validation_alias=AliasPath("output", "text"))
+
+
+class CheckSuiteFacts(Fact):
+    """All check runs of one App on one commit."""
+
+    status: str
+    conclusion: str | None = None
+    app: str = Field(default="", validation_alias=AliasPath("app", "slug"))
+    runs: int = Field(default=0, validation_alias="latest_check_runs_count")
+    created_at: datetime | None = None
+
+    def has_ended(self, now: datetime, *, grace: timedelta) -> bool:
+        """GitHub queues a suite for each App that may write checks; some never use theirs."""
+        unused = not self.runs and self.created_at and now - self.created_at >= grace
+        return self.status == "completed" or bool(unused)
 
 
 class StatusFacts(Fact):

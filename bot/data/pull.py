@@ -75,6 +75,8 @@ class PullRecord(Frozen):
     """The command that runs the reproduction test."""
     ready_when_green: bool = False
     """It is a draft until the repository's own checks pass."""
+    readied: bool = False
+    """We marked it as ready; it is a draft again when a check fails later."""
     handed_over: bool = False
     """A person pushed to the branch: it is theirs, and we push no more."""
     verified: str = ""

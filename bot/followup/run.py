@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple
 
 from bot.admission.check import load_repo_config
 from bot.comments import followup
-from bot.data.github_facts import CheckRunFacts, StatusFacts
+from bot.data.github_facts import CheckRunFacts, CheckSuiteFacts, StatusFacts
 from bot.data.run import Failure, Run, RunStatus, Stop, StopReason, now
 from bot.errors import (
     Forbidden,
@@ -89,41 +89,68 @@ async def _delete_own_branch(ctx: PullRun) -> None:
         return
 
 
-NO_CHECKS_GRACE: Final = timedelta(hours=1)
-"""A head without any check after this time gets none."""
+CHECKS_GRACE: Final = timedelta(hours=1)
+"""A head without any check after this time gets none, and a suite without a check none either."""
 
 
-async def mark_ready(ctx: PullRun) -> PullRun:
-    """End the draft state if it was to last only until now; does so once, and never undoes it."""
-    record = ctx.record
-    if not record.ready_when_green or not ctx.pull.draft:
-        return await ctx.update_record(ready_when_green=False) if record.ready_when_green else ctx
+class HeadChecks(NamedTuple):
+    """What the repository's own checks say of a head."""
+
+    suites: Sequence[CheckSuiteFacts]
+    runs: Sequence[CheckRunFacts]
+    statuses: Sequence[StatusFacts]
+
+    def verdict(self, opened: datetime) -> Literal["green", "red", "unknown", "none"]:
+        """`unknown` until every suite has ended, also those that are queued; `none` where there
+        are no checks long after the pull request was `opened`."""
+        moment = now()
+        ended = [one.state for one in self.statuses if one.state != "pending"]
+        # The runs are the latest of each name; a suite without any may have failed to start.
+        empty = [suite for suite in self.suites if not suite.runs]
+        ended += [one.conclusion for one in (*empty, *self.runs) if one.conclusion]
+        if not set(ended) <= {"success", "neutral", "skipped"}:
+            return "red"
+        waits = not all(suite.has_ended(moment, grace=CHECKS_GRACE) for suite in self.suites)
+        waits |= any(run.status != "completed" for run in self.runs)
+        waits |= any(status.state == "pending" for status in self.statuses)
+        if not ended and not waits:
+            return "none" if moment - opened >= CHECKS_GRACE else "unknown"
+        return "unknown" if waits else "green"
+
+
+async def update_draft(ctx: PullRun) -> PullRun:
+    """End the draft state if it was to last until the checks pass; back, when one fails later."""
+    record, pull = ctx.record, ctx.pull
+    if record.ready_when_green and not pull.draft:  # a person was faster
+        return await ctx.update_record(ready_when_green=False)
+    if not (record.ready_when_green or (record.readied and not pull.draft)):
+        return ctx
     slug = ctx.repo.identity.login.removesuffix("[bot]")
-    checks = await ctx.repo.checks.list_by_others(ctx.pull.head_sha, slug)
-    statuses = await ctx.repo.checks.list_statuses(ctx.pull.head_sha)
-    opened = ctx.pull.created_at or now()
-    if not record.evidence_confirmed or not is_green(checks, statuses, waited=now() - opened):
-        return ctx
-    await ctx.lease.require()
-    try:
-        await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
-    except Forbidden:  # it stays a draft; a person can mark it
-        return ctx
-    return await ctx.update_record(ready_when_green=False)
-
-
-def is_green(
-    checks: Sequence[CheckRunFacts], statuses: Sequence[StatusFacts], *, waited: timedelta
-) -> bool:
-    """Whether all of them succeeded. No checks at all count as success after a grace period."""
-    if not checks and not statuses:
-        return waited >= NO_CHECKS_GRACE
-    if any(status.state != "success" for status in statuses):
-        return False
-    return all(
-        check.status == "completed" and check.conclusion in ("success", "neutral", "skipped")
-        for check in checks
+    checks = HeadChecks(
+        await ctx.repo.checks.list_suites_by_others(pull.head_sha, slug),
+        await ctx.repo.checks.list_by_others(pull.head_sha, slug),
+        await ctx.repo.checks.list_statuses(pull.head_sha),
     )
+    verdict = checks.verdict(pull.created_at or now())
+    try:
+        if pull.draft and record.evidence_confirmed and verdict in ("green", "none"):
+            return await _mark_ready(ctx, checked=verdict == "green")
+        if not pull.draft and verdict == "red":
+            await ctx.lease.require()
+            await ctx.repo.pulls.convert_to_draft(pull.node_id)
+            return await ctx.update_record(ready_when_green=True, readied=False)
+    except Forbidden:  # it stays what it is; a person can change it
+        pass
+    return ctx
+
+
+async def _mark_ready(ctx: PullRun, *, checked: bool) -> PullRun:
+    if not checked:
+        marker = followup.note_marker("no-checks", ctx.pull.head_sha)
+        await ctx.comment_once(marker, followup.no_checks_note(marker))
+    await ctx.lease.require()
+    await ctx.repo.pulls.mark_ready(ctx.pull.node_id)
+    return await ctx.update_record(ready_when_green=False, readied=True)
 
 
 logger = logging.getLogger(__name__)
@@ -206,7 +233,7 @@ class FollowUpRun:
             except Superseded:
                 return
         ctx = await verify_evidence(ctx, tip)
-        await mark_ready(ctx)
+        await update_draft(ctx)
 
     async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullRun | None:
         """None when there is nothing to follow up, or we may not."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bot.data.github_facts import AnnotationFacts, CheckRunFacts, StatusFacts
+from bot.data.github_facts import AnnotationFacts, CheckRunFacts, CheckSuiteFacts, StatusFacts
 from bot.github.repository_api import RepositoryApi
 from pipeline.data.types import CommitSha
 
@@ -126,6 +126,12 @@ class Checks:
         listed = self._api.paginate("commits", sha, "check-runs", items="check_runs", limit=5)
         found = [CheckRunFacts.model_validate(item) async for item in listed]
         return [run for run in found if run.app != own_slug]
+
+    async def list_suites_by_others(self, sha: CommitSha, own_slug: str) -> list[CheckSuiteFacts]:
+        """The check suites of other Apps on a commit, also those that are queued and empty."""
+        listed = self._api.paginate("commits", sha, "check-suites", items="check_suites", limit=5)
+        found = [CheckSuiteFacts.model_validate(item) async for item in listed]
+        return [suite for suite in found if suite.app != own_slug]
 
     async def list_statuses(self, sha: CommitSha) -> list[StatusFacts]:
         """The latest commit status of each context, from CI systems without check runs."""

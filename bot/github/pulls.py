@@ -31,6 +31,12 @@ MARK_READY_MUTATION: Final = (
 )
 
 
+TO_DRAFT_MUTATION: Final = (
+    "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) "
+    "{ pullRequest { isDraft } } }"
+)
+
+
 class Pulls:
     """The pull requests of a repository.
 
@@ -121,6 +127,13 @@ class Pulls:
         docs.github.com/graphql/reference/mutations#markpullrequestreadyforreview
         """
         await self._api.query_graphql(MARK_READY_MUTATION, {"id": node_id})
+
+    async def convert_to_draft(self, node_id: str) -> None:
+        """Make it a draft again.
+
+        docs.github.com/graphql/reference/mutations#convertpullrequesttodraft
+        """
+        await self._api.query_graphql(TO_DRAFT_MUTATION, {"id": node_id})
 
     async def list_since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
         """All pull requests opened since `moment`, newest first, and whether some were not read."""

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from bot.data.github_facts import CheckRunFacts
-from bot.followup.run import NO_CHECKS_GRACE, is_green
-from capuchin_demo.hub.check_actions import report_check, report_status
+from bot.data.run import Login, Mode
+from bot.followup.run import CHECKS_GRACE
+from capuchin_demo.hub.check_actions import queue_suite, report_check, report_status
 from capuchin_demo.hub.state import Pull, Repo
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
@@ -64,11 +64,51 @@ async def test_without_evidence_a_draft_stays_one(bot: BotHarness) -> None:
     assert pull.draft
 
 
-def test_no_check_at_all_counts_as_green_only_after_a_while() -> None:
-    running = CheckRunFacts(id=1, name="x", status="in_progress")
-    assert not is_green([], [], waited=timedelta(minutes=5))
-    assert is_green([], [], waited=NO_CHECKS_GRACE)
-    assert not is_green([running], [], waited=NO_CHECKS_GRACE)
+async def test_no_check_at_all_counts_as_green_after_a_while_and_is_said(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    suite = queue_suite(bot.hub, pull, "unused")
+    pull.created_at -= CHECKS_GRACE
+    await look_again(bot, pull, "1")
+    assert pull.draft
+    suite.created_at -= CHECKS_GRACE
+    await look_again(bot, pull, "2")
+    assert (pull.draft, len(bot.comments_of(pull))) == (False, 1)
+
+
+async def look_again(bot: BotHarness, pull: Pull, delivery: str) -> None:
+    """As when it is due, some time later."""
+    ref = ref_of(pull.repo)
+    await bot.runs.create(
+        ref, pull.number, asked_by=Login("alice"), delivery=delivery, mode=Mode.FOLLOW_UP
+    )
+    await bot.settle()
+
+
+async def test_a_quick_check_is_not_the_ci(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    queue_suite(bot.hub, pull)
+    await report_check(bot.hub, pull, "success", name="licence/agreement", app="cla")
+    await bot.settle()
+    assert pull.draft
+    await report_check(bot.hub, pull, "failure")
+    await bot.settle()
+    assert pull.draft
+    await report_check(bot.hub, pull, "success")
+    await bot.settle()
+    assert not pull.draft
+
+
+async def test_a_check_that_fails_later_makes_it_a_draft_until_it_passes(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    await report_check(bot.hub, pull, "success", name="lint")
+    await bot.settle()
+    assert not pull.draft
+    await report_check(bot.hub, pull, "failure", app="slow")
+    await bot.settle()
+    assert pull.draft
+    await report_check(bot.hub, pull, "success", app="slow")
+    await bot.settle()
+    assert not pull.draft
 
 
 async def test_a_ci_that_sets_commit_statuses_is_waited_for_too(bot: BotHarness) -> None:

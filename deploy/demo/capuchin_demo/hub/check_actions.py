@@ -26,7 +26,7 @@ def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckR
     Raises:
         Refusal: the fields are not valid (422).
     """
-    suite = next((s for s in repo.check_suites if s.head_sha == sha), None)
+    suite = next((s for s in repo.check_suites if s.head_sha == sha and not s.app), None)
     if suite is None:
         suite = CheckSuite(state.next_id(), sha)
     run = CheckRun(state.next_id(), suite, "", sha, started_at=now())
@@ -44,14 +44,35 @@ def create_foreign(
     state: State, repo: Repo, sha: str, app: str, fields: Json, by: User
 ) -> CheckRun:
     """Create the only check run of another App's suite; sends the suite's completion."""
-    suite = CheckSuite(state.next_id(), sha)
+    queued = _find_queued(repo, sha, app)
+    suite = queued or CheckSuite(state.next_id(), sha, app)
     run = CheckRun(state.next_id(), suite, "", sha, started_at=now(), app=app)
     _apply(run, fields)
-    repo.check_suites.append(suite)
+    if queued is None:
+        repo.check_suites.append(suite)
     repo.check_runs.append(run)
     if run.status == "completed":
         events.send_suite_event(state, repo, suite, "completed", by)
     return run
+
+
+def _find_queued(repo: Repo, sha: str, app: str) -> CheckSuite | None:
+    """The suite that GitHub made for the App when `sha` was pushed, while it is empty."""
+    used = {run.suite.id for run in repo.check_runs}
+    return next(
+        (s for s in repo.check_suites if (s.head_sha, s.app) == (sha, app) and s.id not in used),
+        None,
+    )
+
+
+def queue_suite(state: State, pull: Pull, app: str = "ci") -> CheckSuite:
+    """What GitHub does at a push for each App that may write checks: a queued suite, yet empty.
+
+    docs.github.com/rest/guides/using-the-rest-api-to-interact-with-checks
+    """
+    suite = CheckSuite(state.next_id(), pull.head_sha, app)
+    pull.repo.check_suites.append(suite)
+    return suite
 
 
 def update(state: State, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:
@@ -125,14 +146,20 @@ StatusState = Literal["error", "failure", "pending", "success"]
 
 
 async def report_check(
-    state: State, pull: Pull, conclusion: str | None, *, name: str = "tests", **extra: object
+    state: State,
+    pull: Pull,
+    conclusion: str | None,
+    *,
+    name: str = "tests",
+    app: str = "ci",
+    **extra: object,
 ) -> CheckRun:
     """Report another App's only check run on the pull request's head; no conclusion: it runs."""
     status = "completed" if conclusion else "in_progress"
     fields = {"name": name, "status": status, **extra}
     if conclusion:
         fields["conclusion"] = conclusion
-    run = create_foreign(state, pull.repo, pull.head_sha, "ci", fields, state.add_user("ci"))
+    run = create_foreign(state, pull.repo, pull.head_sha, app, fields, state.add_user("ci"))
     await state.wait_until_delivered()
     return run
 

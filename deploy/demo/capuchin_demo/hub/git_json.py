@@ -188,12 +188,15 @@ def _signature(one: Signature) -> Json:
     return {"name": one.name, "email": one.email, "date": stamp(one.at)}
 
 
+def _app_of(slug: str, own: Json) -> Json:
+    return {**own, "id": own["id"] + 1, "slug": slug, "name": slug} if slug else own
+
+
 def check_run(repo: Repo, one: CheckRun, app: Json) -> Json:
     """`check-run`."""
     here = f"{repo.api_url}/check-runs/{one.id}"
     page = f"{repo.page_url}/runs/{one.id}"
-    if one.app:
-        app = {**app, "id": app["id"] + 1, "slug": one.app, "name": one.app}
+    app = _app_of(one.app, app)
     return {
         "id": one.id,
         "node_id": node_id("CR", one.id),
@@ -239,7 +242,7 @@ def check_suite(repo: Repo, one: CheckSuite, runs: list[CheckRun], head: Commit,
         "before": head.parents[0] if head.parents else None,
         "after": one.head_sha,
         "pull_requests": _pull_references(repo, one.head_sha),
-        "app": app,
+        "app": _app_of(one.app, app),
         "repository": minimal_repository(repo),
         "created_at": stamp(one.created_at),
         "updated_at": stamp(one.updated_at),

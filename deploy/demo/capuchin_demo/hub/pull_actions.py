@@ -188,6 +188,14 @@ def mark_ready(state: State, pull: Pull, by: User) -> None:
         events.send_issue_event(state, pull, "ready_for_review", by)
 
 
+def convert_to_draft(state: State, pull: Pull, by: User) -> None:
+    """Make it a draft again."""
+    if not pull.draft:
+        pull.draft = True
+        pull.add_to_timeline(by, "marked this pull request as draft")
+        events.send_issue_event(state, pull, "converted_to_draft", by)
+
+
 async def merge(state: State, pull: Pull, by: User) -> str:
     """Create the merge commit, close the issues that it fixes, and return its id.
 

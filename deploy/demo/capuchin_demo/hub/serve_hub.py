@@ -15,7 +15,7 @@ from capuchin_demo.hub.apps import RegistrationRouter
 from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.hub_pages import PageRouter, render_signed
 from capuchin_demo.hub.hub_state import State
-from capuchin_demo.hub.pull_actions import mark_ready
+from capuchin_demo.hub.pull_actions import convert_to_draft, mark_ready
 from capuchin_demo.hub.rest_router import PREFIX, RestRouter
 from capuchin_demo.hub.smart_http import SERVICES, GitRouter
 from capuchin_demo.hub.state import Issue, Pull, node_id, stamp
@@ -62,6 +62,12 @@ class GraphQLRouter:
             mark_ready(self._state, pull, token.actor)
             shape = {"pullRequest": {"isDraft": pull.draft}}
             return {"data": {"markPullRequestReadyForReview": shape}}
+        if re.search(r"\bconvertPullRequestToDraft\s*\(\s*input\s*:", query):
+            pull = self._find("PR", global_id, token, "pull_requests:write")
+            assert isinstance(pull, Pull)
+            convert_to_draft(self._state, pull, token.actor)
+            shape = {"pullRequest": {"isDraft": pull.draft}}
+            return {"data": {"convertPullRequestToDraft": shape}}
         if re.search(r"\blastEditedAt\b", query):
             return _edit_history(self._find("I", global_id, token, "issues:read"))
         if re.search(r"\bbodyHTML\b", query):

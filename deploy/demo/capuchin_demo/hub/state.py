@@ -193,6 +193,8 @@ class CheckSuite:
 
     id: int
     head_sha: str
+    app: str = ""
+    """The slug of the App; empty for the hub's own App."""
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
 
