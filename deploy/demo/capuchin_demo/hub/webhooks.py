@@ -12,6 +12,9 @@ from typing import Any
 
 import httpx
 
+TIMEOUT_S = 10.0
+"""That a receiver has to answer (https://docs.github.com/webhooks)."""
+
 
 @dataclass(eq=False)
 class Delivery:
@@ -109,9 +112,8 @@ class Webhooks:
     async def _post(self, url: str, delivery: Delivery) -> None:
         async with self._lock:
             if self._client is None:
-                # https://docs.github.com/webhooks: a receiver has ten seconds to answer.
                 self._client = httpx.AsyncClient(
-                    timeout=10.0,
+                    timeout=TIMEOUT_S,
                     trust_env=False,
                     verify=url.startswith("https:"),
                     # A kept connection may be about to be closed when the next webhook takes it.
