@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 TIMEOUT_S = 10.0
-"""That a receiver has to answer (https://docs.github.com/webhooks)."""
+"""https://docs.github.com/webhooks: a receiver has ten seconds to answer."""
 
 
 @dataclass(eq=False)
