@@ -22,20 +22,28 @@ ROLES = {
 }
 
 
+def is_app(login: Login) -> bool:
+    """Whether `login` is an App's: no person's can hold a bracket."""
+    return login.endswith("[bot]")
+
+
 async def is_trusted(repo: Repository, login: Login, trust: Iterable[str]) -> bool:
     """Whether a person may give commands, by the repository's `trust` list.
 
     A login on the list also needs some permission in the repository, which deleted and blocked
-    accounts and Apps do not have. `@write` is a login, `write` a role.
+    accounts do not have. `@write` is a login, `write` a role. Apps have no role: one is trusted
+    where the list names it, such as `sorter[bot]`.
 
     Raises:
         GitHubError.
     """
+    known = {entry.casefold() for entry in trust}
+    logins = {entry.removeprefix("@") for entry in known - ROLES.keys()}
+    if is_app(login):
+        return login.casefold() in logins
     permission = await repo.get_permission(login)
     if permission == "none":
         return False
-    known = {entry.casefold() for entry in trust}
-    logins = {entry.removeprefix("@") for entry in known - ROLES.keys()}
     return login.casefold() in logins or any(
         permission in ROLES[word] for word in known & ROLES.keys()
     )

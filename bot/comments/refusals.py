@@ -98,6 +98,12 @@ def refusal_reply(login: Login, refusal: Stranger | QuotaLimit, *, deferred: boo
     `deferred`: what they wrote is answered tomorrow.
     """
     match refusal:
+        case Stranger() if login.endswith("[bot]"):
+            return (
+                f"{code(login)} added my label, but I do not start for Apps unless `trust` in my "
+                f'settings file names them: `"{login}"`. A maintainer can add the label instead.'
+                f"\n\n{refusal_marker(login)}\n"
+            )
         case Stranger(trust=trust):
             text = f"I only work for {_who_may_ask(trust)}; a maintainer can add the label instead."
         case QuotaLimit():

@@ -287,7 +287,6 @@ class LabelEventFacts(Fact):
     event: str
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
     actor: Login | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
-    actor_type: str = Field(default="User", validation_alias=AliasPath("actor", "type"))
     created_at: datetime | None = None
 
 

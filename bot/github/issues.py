@@ -186,13 +186,13 @@ class Issues:
         return found, replace(cursor, **later)
 
     async def find_labeler(self, number: int, label: str) -> tuple[Login, datetime] | None:
-        """Who last added the label to the issue, and when; None if it was a bot."""
+        """Who last added the label to the issue, and when; None if it was the bot itself."""
         last: tuple[Login, datetime] | None = None
         async for event in self._api.paginate("issues", number, "events"):
             found = LabelEventFacts.model_validate(event)
             named = found.event == "labeled" and found.label.lower() == label.lower()
             if named and found.actor and found.created_at:
-                last = None if found.actor_type == "Bot" else (found.actor, found.created_at)
+                last = None if self.is_own(found.actor) else (found.actor, found.created_at)
         return last
 
     async def list_linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:

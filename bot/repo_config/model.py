@@ -87,7 +87,7 @@ Texts = Annotated[
     BeforeValidator(_to_tuple),
     _text_or_list("Write a text or a list of texts.", {}),
 ]
-_TRUSTED: Final = "^@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
+_TRUSTED: Final = r"^@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?$"
 
 
 Trust = Annotated[
@@ -95,7 +95,8 @@ Trust = Annotated[
     BeforeValidator(_to_tuple),
     Field(min_length=1, max_length=100),
     _text_or_list(
-        "Write write, triage, a login, or a list of these; teams and other roles do not work.",
+        "Write write, triage, a login, an App such as sorter[bot], or a list of these; teams and "
+        "other roles do not work.",
         {"pattern": _TRUSTED},
         minItems=1,
         maxItems=100,
@@ -147,7 +148,8 @@ class RepoPolicy(BaseModel):
     """False: the bot ignores this repository."""
     trust: Trust = ("write",)
     """Who may command the bot: `write` or `triage` for everybody with at least that role, a login,
-    or a list of these. A login that is one of these words is written `"@write"`."""
+    or a list of these. A login that is one of these words is written `"@write"`. An App, written as
+    `"sorter[bot]"`, may label, but not comment."""
     untrusted_comments: Literal["drop", "mark"] = "drop"
     """Comments by people without write access: `drop` them, or `mark` them as untrusted."""
     quota: Quota = Quota()

@@ -63,7 +63,7 @@ class _IssueLabeled(LabelPayload, _IssuePayload):
         if opt_out := self.to_opt_out(delivery, self.issue.number):
             return opt_out
         mode = delivery.names.labels.mode_of(self.label_name)
-        if mode is None or self.sender.is_bot:
+        if mode is None or delivery.names.is_app(self.sender.login):
             return None
         return self._to_run_request(delivery, mode, self.label_name)
 
@@ -71,7 +71,8 @@ class _IssueLabeled(LabelPayload, _IssuePayload):
 class _IssueUnlabeled(LabelPayload, _IssuePayload):
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         # The bot itself removes the label when a run is over.
-        if delivery.names.labels.mode_of(self.label_name) is None or self.sender.is_bot:
+        ours = delivery.names.is_app(self.sender.login)
+        if ours or delivery.names.labels.mode_of(self.label_name) is None:
             return None
         return self._to_stop_request(delivery, StopReason.UNLABELED, self.label_name)
 

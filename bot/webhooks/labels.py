@@ -72,10 +72,14 @@ class BotNames:
     def labels(self) -> LabelSet:
         return LabelSet(self.label)
 
+    def is_app(self, login: str) -> bool:
+        """Whether `login` is the bot's own."""
+        return login.casefold() == f"{self.app}[bot]".casefold()
+
     def is_assignee(self, login: str) -> bool:
         """Whether an issue that is assigned to `login` is assigned to the bot."""
-        ours = (self.assignee, f"{self.app}[bot]")
-        return bool(login) and login.casefold() in map(str.casefold, ours)
+        named = bool(login) and login.casefold() == self.assignee.casefold()
+        return named or self.is_app(login)
 
 
 def has_label(labels: Iterable[str], label: str) -> bool:

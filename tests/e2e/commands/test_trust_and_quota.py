@@ -47,6 +47,34 @@ async def test_trust_says_who_may_command(
     assert bot.runner.jobs == []
 
 
+async def test_an_app_that_is_trusted_may_label_and_nothing_else(bot: BotHarness) -> None:
+    sorter = bot.hub.add_app_account("sorter[bot]")
+    repo = bot.add_repo(config='trust: [write, "sorter[bot]"]\nquota: {person: 1}\n')
+    issue, other = await bot.report_issue(repo), await bot.report_issue(repo)
+    comment = await bot.comment(issue, "/capuchin fix", by=sorter.login)
+    await bot.settle()
+    assert (reactions_of(comment), bot.runner.jobs) == ([], [])
+    await bot.label(issue, by=sorter.login)
+    await bot.settle()
+    assert (len(repo.pulls), (await bot.run_of(issue)).asked_by) == (1, sorter.login)
+    await bot.label(other, by=sorter.login)
+    await bot.settle()
+    assert (len(repo.pulls), other.labels) == (1, [])
+
+
+async def test_an_app_that_is_not_trusted_is_told_once(bot: BotHarness) -> None:
+    sorter = bot.hub.add_app_account("sorter[bot]")
+    repo = bot.add_repo()
+    repo.grant(sorter.login, "write")
+    first, second = await bot.report_issue(repo), await bot.report_issue(repo)
+    for issue in (first, second):
+        await bot.label(issue, by=sorter.login)
+        await bot.settle()
+        assert issue.labels == []
+    assert ["trust" in said for said in bot.comments_of(first)] == [True]
+    assert (bot.comments_of(second), bot.runner.jobs) == ([], [])
+
+
 async def test_a_refusal_is_reported_once_a_day_and_person(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     for login in ("mallory", "mallory", "tina"):

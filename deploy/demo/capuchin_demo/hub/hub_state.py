@@ -128,6 +128,10 @@ class State:
 
     # Accounts and repositories
 
+    def add_app_account(self, login: str) -> User:
+        """The account `NAME[bot]` of another App."""
+        return self.users.setdefault(login.lower(), User(self.site, self.next_id(), login, "Bot"))
+
     def add_user(self, login: str, *, organization: bool = False) -> User:
         """Find the account, or create it.
 
