@@ -5,11 +5,11 @@ BotError
 ├── LeaseLost            nobody: another worker has the run, and this one must stop at once
 ├── RunEnded             the maintainer
 │   ├── RunFailed        the run ended without an answer
-│   ├── RunRefused       the run may not work, which is no failure
+│   ├── RunRefused       the run may not work; this does not count as a failure
 │   └── SwapRefused      `/capuchin use` cannot replace the edit
 ├── Superseded           another run, which does what is left to do on a pull request
 ├── PublishError         the repository's maintainer, who makes its rules
-│   ├── PublishRefused   no branch or pull request of ours
+│   ├── PublishRefused   the rules allow us no branch or pull request
 │   ├── PushRejected     not this push
 │   └── UnfitDiff        not this diff
 ├── RepositoryError      the repository's owner
@@ -76,7 +76,7 @@ class RunFailed(RunEnded):
 
 
 class RunRefused(RunEnded):
-    """The run may not begin or continue, which is no failure."""
+    """The run may not begin or continue; this does not count as a failure."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(str(refusal))

@@ -38,8 +38,19 @@ def find_reverted(
 
     `commits` are the later commits on their base branches; `repository` is `owner/name`.
     """
-    changes = [_pull_change(repository, one, one.merged_at) for one in pulls if one.merged_at]
-    changes += [_commit_change(repository, one) for one in commits]
+    changes = [
+        _Change(
+            one.merged_at,
+            frozenset({f"#{one.number}", one.head_sha, one.merge_commit_sha or one.head_sha}),
+            _find_references(repository, one.body or ""),
+        )
+        for one in pulls
+        if one.merged_at
+    ]
+    changes += [
+        _Change(one.committed_at, frozenset({one.sha}), _find_references(repository, one.message))
+        for one in commits
+    ]
     gone: set[str] = set()
     for change in sorted(changes, key=lambda change: change.at, reverse=True):
         if gone & change.names:
@@ -47,16 +58,6 @@ def find_reverted(
         for name in change.reverts:
             gone |= _all_names(name, changes)
     return {one.number for one in pulls if one.merged_at and f"#{one.number}" in gone}
-
-
-def _pull_change(repository: str, pull: PullRequestFacts, at: datetime) -> _Change:
-    names = {f"#{pull.number}", pull.head_sha, pull.merge_commit_sha or pull.head_sha}
-    return _Change(at, frozenset(names), _find_references(repository, pull.body or ""))
-
-
-def _commit_change(repository: str, commit: CommitFacts) -> _Change:
-    names = frozenset({commit.sha})
-    return _Change(commit.committed_at, names, _find_references(repository, commit.message))
 
 
 def _find_references(repository: str, text: str) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ CONCURRENCY: Final = 5
 
 
 class PullOutcome(StrEnum):
-    """What people decided about a pull request of ours."""
+    """What people decided about one of our pull requests."""
 
     MERGED = "merged"
     CHANGED = "changed"
@@ -93,7 +94,7 @@ class PullOutcome(StrEnum):
 
 
 class DecidedPull(NamedTuple):
-    """A pull request of ours that people decided about."""
+    """One of our pull requests that people decided about."""
 
     facts: PullRequestFacts
     outcome: PullOutcome
@@ -211,7 +212,7 @@ def _is_ours(pull: PullRequestFacts, us: Identity) -> bool:
 
 
 def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:
-    """Whether people changed the branch; merging its base into it is no change."""
+    """Whether people changed the branch; merging its base into it does not count."""
     return any(
         len(one.parents) < 2
         and one.author_type != "Bot"

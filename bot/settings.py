@@ -113,7 +113,7 @@ OTHERS: Final = ("CAPUCHIN_IMAGE", "CAPUCHIN_MODELS", "CAPUCHIN_SCOUT_NAME")
 
 MIXTURE: Final = (Generator(machine="explore"), Generator(machine="fixed"))
 """Two of each in a first wave of four: they fail in different ways, so that their agreement says
-more than that of copies."""
+more than the agreement of copies."""
 
 
 class SettingsError(BotError):
@@ -128,7 +128,7 @@ class GitHubSettings(_Section):
     """The App, and the GitHub that it is installed on."""
 
     github_url: str = "https://github.com"
-    """GitHub's address, or that of an Enterprise Server."""
+    """The address of GitHub or of an Enterprise Server."""
     github_app_id: str = ""
     """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))

@@ -1,4 +1,4 @@
-"""One issue, from its label to the pull request or the reason why there is none.
+"""One issue, from its label to the pull request or the reason why none was opened.
 
 A worker may die at any line; the next one starts at the top and finds what is done already.
 """

@@ -29,7 +29,7 @@ LEFT_OUT: Final = re.compile(
     r"|rosalind|cyber|-law|tiny|moonshot-v1|-exp\b|/.*/|gemma|voxtral|^o1|^(o|gpt).*-pro$"
 )
 LONG_PROMPT: Final = 200_000
-"""Tokens: above what we send. A price that rises at so many only limits the window."""
+"""Tokens, more than we send. A price that rises from here on only limits the window."""
 
 
 def main(wheel: str) -> None:

@@ -180,7 +180,7 @@ def shell_command(
     """The program that runs `text` with bash, or with sh in an image without bash.
 
     It lies in a file: the kernel limits the length of an argument. git says in a sentence that the
-    checkout is no repository, and grep leaves out compiled files.
+    checkout is not a repository, and grep leaves out compiled files.
     """
     choose = 'command -v bash >/dev/null && exec bash -c "$2" "$1"; exec sh -c "$2" "$1"'
     return Program(

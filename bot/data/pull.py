@@ -1,4 +1,4 @@
-"""What we remember of an open pull request of ours."""
+"""What we remember of our open pull requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CommitStyle(Frozen):
 
 
 class PullRecord(Frozen):
-    """One pull request of ours. Only the holder of the lease of a run on it writes it."""
+    """One of our pull requests. Only the holder of the lease of a run on it writes it."""
 
     repo: RepoRef
     pull: int
@@ -92,7 +92,7 @@ class PullRecord(Frozen):
 
     @property
     def evidence_files(self) -> tuple[str, ...]:
-        """The files that no later commit of ours may change: the reproduction test's."""
+        """The files that none of our later commits may change: the reproduction test's."""
         return self.test_files or tuple(filter(None, (self.test_path,)))
 
     def is_ours(self, sha: CommitSha) -> bool:

@@ -205,7 +205,7 @@ class LabelEvent(NamedTuple):
 
     @property
     def until(self) -> int:
-        """A webhook's word for the moment may be a second later than that of the sweep."""
+        """A webhook may date the moment a second later than the sweep does."""
         return self.at + self.from_sweep
 
     @property

@@ -55,7 +55,7 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     FOLLOWED_UP = "tended"
-    """Everything that was due on a pull request of ours is done."""
+    """Everything that was due on one of our pull requests is done."""
 
     @property
     def final(self) -> bool:
@@ -72,7 +72,7 @@ class Mode(StrEnum):
     PLAN = "plan"
     """A dry run: the suspected cause, a reproduction test and a cost estimate; opens nothing."""
     FOLLOW_UP = "follow-up"
-    """Do what is due on a pull request of ours."""
+    """Do what is due on one of our pull requests."""
     VERIFY = "verify"
     """As FOLLOW_UP, and verify the evidence again even if nothing has changed."""
     JUDGE = "judge"
@@ -82,7 +82,7 @@ class Mode(StrEnum):
 
     @property
     def is_follow_up(self) -> bool:
-        """Whether the run works on a pull request of ours."""
+        """Whether the run works on one of our pull requests."""
         return self in (Mode.FOLLOW_UP, Mode.VERIFY)
 
     @property
@@ -172,7 +172,7 @@ class Failure(StrEnum):
     OTHER_FORMAT = "other format"
     """Another version of Capuchin saved the run; `Run.detail` has the sentence for the log."""
     INTERNAL = "internal"
-    """A bug of ours; the operator's log shows it under the run's id."""
+    """A bug in Capuchin; the operator's log shows it under the run's id."""
 
 
 class IssueSnapshot(Frozen):

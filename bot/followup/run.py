@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
@@ -83,10 +84,8 @@ async def _delete_own_branch(ctx: PullRun) -> None:
     if head is None or not ctx.record.is_ours(head):
         return
     await ctx.lease.require()
-    try:
+    with suppress(Forbidden, NotFound):  # we may not, or it is gone
         await ctx.repo.delete_branch(ctx.record.branch)
-    except (Forbidden, NotFound):  # we may not, or it is gone
-        return
 
 
 CHECKS_GRACE: Final = timedelta(hours=1)

@@ -141,7 +141,8 @@ async def _write_check(
     """`head`: the pull request's, unless given."""
     head = head or ctx.pull.head_sha
     await ctx.lease.require()
-    try:
+    # Without the permission for checks, the logs are still in the pull request.
+    with suppress(Forbidden, Unprocessable, NotFound):
         await ctx.repo.checks.complete(
             CompletedCheck(
                 name=followup.CHECK_NAME,
@@ -153,6 +154,3 @@ async def _write_check(
                 text=text,
             )
         )
-    except (Forbidden, Unprocessable, NotFound):
-        # Without the permission for checks, the logs are still in the pull request.
-        return

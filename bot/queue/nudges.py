@@ -119,7 +119,7 @@ class NudgeReceiver:
 async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> StartResult:
     """Begin the run and nudge a worker, or join the one that the issue has.
 
-    Where that one is no answer (a plan where a fix is wanted, or it is being stopped), the request
+    Where that one does not answer the request (it plans only, or is being stopped), the request
     is queued until it ends.
     Raises redis-py's errors; asked again it does what is left to do.
     """

@@ -158,7 +158,7 @@ class Worker:
             loops = [
                 asyncio.create_task(loop)
                 for loop in (
-                    self._wait_for_stop(),
+                    self._stopping.wait(),
                     *(self._receive_nudges(storage, lane) for lane in Lane),
                     self._refill(storage),
                     repeat(HEARTBEAT_SECONDS, partial(self._send_heartbeat, storage)),
@@ -216,9 +216,6 @@ class Worker:
             for each in signals:
                 loop.remove_signal_handler(each)
 
-    async def _wait_for_stop(self) -> None:
-        await self._stopping.wait()
-
     async def _receive_nudges(self, storage: Storage, lane: Lane) -> None:
         async def begin(_run_id: RunId) -> None:
             await self._fill(storage, lane)
@@ -236,10 +233,7 @@ class Worker:
                 await self._outage.wait(error)
 
     async def _fill(self, storage: Storage, lane: Lane) -> None:
-        def acquire(run_id: RunId) -> Awaitable[Lease | None]:
-            return self._acquire(storage, run_id)
-
-        await self._slots.fill(lane, storage, acquire)
+        await self._slots.fill(lane, storage, partial(self._acquire, storage))
 
     async def _acquire(self, storage: Storage, run_id: RunId) -> Lease | None:
         seconds = self._settings.lease_seconds

@@ -184,7 +184,7 @@ def _to_json(data: object) -> str:
     try:
         return json.dumps(_without_nulls(data), default=str)
     except TypeError:
-        return "null"  # some key is a date or the like, so this is no mapping of settings
+        return "null"  # some key is a date or the like, so this is not a mapping of settings
 
 
 def _without_nulls(data: object) -> object:

@@ -133,7 +133,7 @@ def lacks_key(settings: ModelSettings, specs: Sequence[ModelSpec]) -> bool:
 
 
 def parse_solvers(text: str) -> tuple[ModelSpec, ...]:
-    """Raises `ModelMisconfigured` where `text` is no list of models."""
+    """Raises `ModelMisconfigured` where `text` is not a list of models."""
     try:
         return tuple(parse_specs(text))
     except ValueError as error:
@@ -210,7 +210,7 @@ def warn_of_settings(settings: ModelSettings) -> None:
 
 
 def is_solver_set(settings: ModelSettings) -> bool:
-    """Whether a solver is set. A setting that is no model counts; its first call reports it."""
+    """Whether a solver is set. A setting that names no model counts; its first call reports it."""
     try:
         return not lacks_key(settings, parse_specs(settings.solver_model))
     except ValueError:
@@ -246,7 +246,7 @@ class ModelFactory:
         Their prompt cache lives as long as a run with these options needs it.
 
         Raises:
-            ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
+            ModelMisconfigured: a role's setting names no model, or the file of prices is invalid.
         """
         settings = self._settings
         specs = parse_solvers(settings.solver_model)
@@ -268,10 +268,10 @@ class ModelFactory:
 
     @asynccontextmanager
     async def open_for_selection(self, context: ModelContext) -> AsyncGenerator[SelectionModels]:
-        """The solver and the reward model, as far as they are set.
+        """The solver and the reward model, if they are set.
 
         Raises:
-            ModelMisconfigured: a role's setting is no model, or the file of prices is invalid.
+            ModelMisconfigured: a role's setting names no model, or the file of prices is invalid.
         """
         specs: Sequence[ModelSpec] = ()
         if is_solver_set(self._settings):
@@ -411,7 +411,7 @@ class _ModelBuilder:
 
 
 def _find_judge(settings: ModelSettings) -> ModelSpec | None:
-    """The process reward model, which may judge in words; None if its setting is no model."""
+    """The process reward model, which may judge in words; None if its setting names no model."""
     try:
         return parse_spec(settings.prm_model) if settings.prm_model else None
     except ValueError:
@@ -431,7 +431,7 @@ def build_ranker(
     """The embedding model of the settings, closed with `stack`; None when none is set.
 
     Raises:
-        ModelMisconfigured: the setting is no embedding model.
+        ModelMisconfigured: the setting names no embedding model.
     """
     if not settings.embedding_model:
         return None

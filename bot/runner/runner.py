@@ -105,7 +105,7 @@ class PipelineRunner:
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
     ) -> SolveOutcome:
-        """Solve the issue: the chosen edit with its evidence, or why there is none."""
+        """Solve the issue: the chosen edit with its evidence, or why there is no fix."""
 
         async def call(solver: Solver) -> Selection | NoFix:
             return await solver.solve(job.issue)
@@ -115,7 +115,7 @@ class PipelineRunner:
     async def plan(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
     ) -> PlanOutcome:
-        """Plan a fix: a dry run, or why there is none."""
+        """Plan a fix: a dry run, or why there is no fix."""
 
         async def call(solver: Solver) -> Plan | NoFix:
             return await solver.plan(job.issue)

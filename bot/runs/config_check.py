@@ -40,7 +40,10 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
     }
     if not files:
         return
-    found = {path: await _find_problems(text) for path, text in files.items()}
+    found: dict[str, list[ConfigProblem]] = {}
+    for path, text in files.items():
+        parsed = await asyncio.to_thread(parse_or_list_problems, text)
+        found[path] = [] if isinstance(parsed, RepoConfig) else parsed
     notes = [
         Annotation(path, each.line, each.message, column=each.column)
         for path, some in found.items()
@@ -57,8 +60,3 @@ async def _write_check(request: ConfigCheckRequest, repo: Repository) -> None:
             annotations=notes,
         )
     )
-
-
-async def _find_problems(text: str) -> list[ConfigProblem]:
-    found = await asyncio.to_thread(parse_or_list_problems, text)
-    return [] if isinstance(found, RepoConfig) else found

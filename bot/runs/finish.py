@@ -51,7 +51,7 @@ class RunFinisher:
     github: GitHubApp
 
     async def fail(self, run: Run, lease: Lease) -> Run:
-        """Report `run.failure` on the issue, as far as GitHub permits."""
+        """Report `run.failure` on the issue, if GitHub permits."""
         run = replace(run, status=RunStatus.FAILED)
         return await self._report_end(
             run, lease, lambda r: comments.render_failed(r, r.failure or Failure.INTERNAL, r.detail)

@@ -63,7 +63,7 @@ class Publication:
 
     @property
     def pull_title(self) -> str:
-        """The title of the pull request: that of its commit, marked when the edit is unproven."""
+        """The title of the pull request: its commit's, marked when the edit is unproven."""
         return self.title if self.selection.is_proven else unproven_title(self.title)
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:

@@ -38,7 +38,7 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
     """Open the draft; `source` is the run without a fix. Nothing is executed.
 
     Raises:
-        SwapRefused: the edits have expired, or there is none of that letter.
+        SwapRefused: the edits have expired, or no edit has that letter.
         PublishRefused, GitHubError, GitFailed, LeaseLost.
     """
     run = ctx.run
@@ -140,7 +140,14 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         destinations=publication.destinations,
     )
     await ctx.repo.pulls.edit_description(number, body)
-    await _schedule_follow_up(ctx, number)
+    await ctx.lease.require()
+    await ctx.storage.runs.create(  # verifies the evidence on the new head
+        ctx.run.repo,
+        number,
+        asked_by=ctx.run.asked_by,
+        delivery=f"used-{ctx.run.id}",
+        mode=Mode.FOLLOW_UP,
+    )
     return candidates.render_swap(ctx.lease.run, number, selection)
 
 
@@ -159,19 +166,6 @@ async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:
     await ctx.lease.require()
     seconds = ctx.settings.timings.follow_up_seconds
     await ctx.storage.pulls.change(ctx.run.repo, number, fields, due_in=seconds)
-
-
-async def _schedule_follow_up(ctx: IssueRun, number: int) -> None:
-    """Start a run that verifies the evidence on the new head."""
-    run = ctx.run
-    await ctx.lease.require()
-    await ctx.storage.runs.create(
-        run.repo,
-        number,
-        asked_by=run.asked_by,
-        delivery=f"used-{run.id}",
-        mode=Mode.FOLLOW_UP,
-    )
 
 
 async def _load_issue(ctx: IssueRun, source: SourceRun) -> Issue:

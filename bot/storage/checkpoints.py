@@ -27,7 +27,8 @@ LONG_LIVED_KEYS: Final = frozenset(
 
 M = TypeVar("M", bound=BaseModel)
 
-# Saving what is already there is no progress: a run that crashes at the same place forever does it.
+# Saving what is already there does not count as progress: a run that always crashes at the same
+# place does it too.
 # Nor is having paid: it may pay again and again for an answer that it never gets.
 SAVE: Final = """
 local same = redis.call('GET', KEYS[1]) == ARGV[1]

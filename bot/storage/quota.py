@@ -49,7 +49,7 @@ class QuotaCounter(RedisRecords):
     ) -> int | None:
         """Count the run, once, for each of `counted_by`, unless one is at its limit.
 
-        The index of that one, or None when the run was counted. A limit of 0 is no limit.
+        The index of that one, or None when the run was counted. A limit of 0 means unlimited.
         """
         keys = [self._keys.quota(one, day) for one in counted_by]
         over = int(await run_script(self._redis, COUNT_SCRIPT, keys, [run_id, 2 * DAY, *limits]))
@@ -91,8 +91,8 @@ class HourlyWrites:
 
     async def claim_notice(self, seconds: float) -> str:
         """See `WriteBudget`."""
-        told = f"{self._key}:notice"
-        if not await self._redis.set(told, "1", nx=True, px=max(1, int(seconds * 1000))):
+        notice = f"{self._key}:notice"
+        if not await self._redis.set(notice, "1", nx=True, px=max(1, int(seconds * 1000))):
             return ""
         at = now() + timedelta(seconds=seconds)
         return self._render(self._most, f"{at:%H:%M} UTC")

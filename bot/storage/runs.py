@@ -315,12 +315,12 @@ class Runs(RedisRecords):
         await cast(Awaitable[int], self._redis.srem(self._keys.stopping, run_id))
 
     async def get_stop_time(self, repo: RepoRef, issue: int) -> datetime | None:
-        """When people last wanted the issue's work to stop, by GitHub's clock, as far as known."""
+        """When people last wanted the issue's work to stop, by GitHub's clock, if known."""
         at = await self._redis.get(self._keys.stop_time(repo, issue))
         return None if at is None else datetime.fromtimestamp(float(at), UTC)
 
     async def get(self, run_id: RunId) -> Run | None:
-        """The record, or None when there is none (any more).
+        """The record, or None when there is none any longer.
 
         Raises:
             UnreadableRecord: it is damaged, or another version saved it; it is left as it is.

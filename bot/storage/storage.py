@@ -28,7 +28,7 @@ from bot.storage.runs import SEND_NUDGE, Nudge, Runs
 from bot.storage.workers import ArchivedRuns, Cursors, ProgressReports, Turns, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from bot.data.run import RepoRef
     from bot.storage.checkpoints import CacheStore, RedisStore
@@ -160,21 +160,26 @@ class Storage:
     ) -> CacheStore:
         """What runs with the same environment image share, for seven days; a new result is progress
         of `run_id`."""
-        from bot.storage.checkpoints import CacheStore
-
-        name_key, seconds = partial(self.keys.environment, image), CHECKPOINT_SECONDS
-        return CacheStore(
-            self.redis, self.keys, run_id, in_flight, name_key=name_key, seconds=seconds
-        )
+        name_key = partial(self.keys.environment, image)
+        return self._open_cache(run_id, in_flight, name_key, CHECKPOINT_SECONDS)
 
     def repository(
         self, repo: RepoRef, run_id: RunId, in_flight: InFlightWork | None = None
     ) -> CacheStore:
         """What the runs of `repo` share, such as how it is installed, for thirty days; a new result
         is progress of `run_id`."""
+        name_key = partial(self.keys.repository, repo)
+        return self._open_cache(run_id, in_flight, name_key, RECORD_SECONDS)
+
+    def _open_cache(
+        self,
+        run_id: RunId,
+        in_flight: InFlightWork | None,
+        name_key: Callable[[str], str],
+        seconds: int,
+    ) -> CacheStore:
         from bot.storage.checkpoints import CacheStore
 
-        name_key, seconds = partial(self.keys.repository, repo), RECORD_SECONDS
         return CacheStore(
             self.redis, self.keys, run_id, in_flight, name_key=name_key, seconds=seconds
         )

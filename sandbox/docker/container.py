@@ -44,7 +44,7 @@ NO_NETWORK: Final[Mapping[str, Any]] = {
 Process 1 of a warm container mounts an /etc/hosts by itself: without any network of its own, Docker
 starts a container sooner."""
 OWN_MEMORY_MB: Final = 32
-"""Memory for process 1 of a warm container, in addition to that of the program under test."""
+"""Memory for process 1 of a warm container, on top of what the program under test may use."""
 SUPERVISOR_CODE: Final = (
     "import sys; sys.path.insert(0, '/opt/capuchin'); "
     "from sandbox.guest.supervisor.serve import main; main()"

@@ -223,7 +223,7 @@ def read_dockerfile_environment(client: docker.APIClient, image: str) -> dict[st
 def push_image(client: docker.APIClient, image: str, registry: str) -> str:
     """Push `image` and return its name in `registry`, by digest. Known layers are not sent again.
 
-    The login is that of Docker's own configuration (`docker login`), which the SDK reads.
+    The login comes from Docker's own configuration (`docker login`), which the SDK reads.
 
     Raises:
         SandboxUnavailable: Docker or the registry refuses it.

@@ -87,7 +87,7 @@ class Installation(Frozen):
 
 
 def parse_installation(data: bytes) -> Installation | None:
-    """Parse the JSON record in `data`; None if it is no such record, or too long."""
+    """Parse the JSON record in `data`; None if it is not such a record, or too long."""
     if len(data) > MAX_BYTES:
         return None
     try:

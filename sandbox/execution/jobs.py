@@ -131,7 +131,7 @@ def _to_change(path: str, mode: str | None, content: str | None, was_there: bool
 
 
 def wrap_script(program: Program) -> tuple[Program, str]:
-    """The program in its wrapper, and the nonce; empty for a program that is no script."""
+    """The program in its wrapper, and the nonce; empty for a program that is not a script."""
     if program.script is None or list(program.argv[1:]) != [SCRIPT_PATH]:
         return program, ""
     nonce = secrets.token_hex(16)

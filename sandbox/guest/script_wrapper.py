@@ -1,6 +1,6 @@
 """Runs a script as Python would, and prints a nonce behind its verdict.
 
-Started by `python -c` inside the sandbox, so it imports nothing of ours.
+Started by `python -c` inside the sandbox, so it imports none of our modules.
 """
 
 import sys

@@ -100,7 +100,7 @@ def _decode(text: str) -> Iterator[bytes]:
 
 
 def unpack(data: bytes) -> Iterator[bytes]:
-    """What `data` holds if it is packed, as far as it is looked at."""
+    """The beginning of what `data` holds if it is packed."""
     packers = (
         (b"\x1f\x8b", lambda: zlib.decompressobj(31)),
         (b"\x78", zlib.decompressobj),

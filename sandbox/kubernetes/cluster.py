@@ -151,7 +151,7 @@ class Cluster:
             )
 
     def delete_pod(self, name: str, *, wait: bool = True) -> None:
-        """Kill the pod and wait until nothing of it runs. A pod that does not exist is no error.
+        """Kill the pod and wait until nothing of it runs. A missing pod is not an error.
 
         Without any grace, a cluster forgets a pod while its node still runs it. So the pod gets a
         second, and is forgotten once its node says that its container has ended: the node itself
@@ -253,8 +253,8 @@ def has_failed_to_start(status: Any, waited: float) -> bool:
 
 
 def has_ended(status: Any) -> bool:
-    """Whether the node says that nothing of the pod runs. Its phase is no proof: an evicted pod has
-    failed before its node kills it."""
+    """Whether the node says that nothing of the pod runs. Its phase proves nothing: an evicted pod
+    has failed before its node kills it."""
     containers = status.container_statuses or ()
     return bool(containers) and all(container.state.terminated for container in containers)
 

@@ -252,7 +252,7 @@ def _list_pages(env: DemoEnvironment, run: Run, *, keep: bool) -> None:
 
 
 async def _stay_up() -> None:
-    """Wait until this task is cancelled, which ends the demo and is no failure."""
+    """Wait until this task is cancelled, which ends the demo without a failure."""
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:

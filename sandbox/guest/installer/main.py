@@ -43,7 +43,7 @@ from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
 FAILED = 67
 INCOMING = "/opt/incoming"
 VERSION = "CAPUCHIN_VERSION"
-"""The version of the package, as far as the host knows it."""
+"""The version of the package, if the host knows it."""
 
 
 class Failed(Exception):

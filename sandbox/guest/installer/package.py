@@ -164,7 +164,7 @@ def find_metadata(name: str) -> Iterator[Path]:
 def read_requirements(name: str, extras: Sequence[str]) -> list[str]:
     """Requires-Dist of an installed distribution, with `extras`.
 
-    uv cannot read them from the checkout itself where the version there is no valid one.
+    uv cannot read them from the checkout itself where the version there is invalid.
     """
     found: list[str] = []
     for folder in find_metadata(name):

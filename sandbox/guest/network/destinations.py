@@ -110,7 +110,7 @@ class Destinations:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (UnicodeError, OverflowError) as error:
-            raise OSError(f"{host[:200]!r} is no host name") from error
+            raise OSError(f"{host[:200]!r} is not a host name") from error
         named = self._is_named(host.lower().rstrip("."), port)
         return [
             (family, address)

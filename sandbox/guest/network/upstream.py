@@ -55,7 +55,7 @@ class Upstream:
     def _ask_once(self, url: str, headers: dict[str, str], method: str) -> Answer:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise OSError(f"{url[:200]} is no address of a package index")
+            raise OSError(f"{url[:200]} is not the address of a package index")
         key = (parts.scheme, parts.netloc)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         for fresh in (False, True):

@@ -28,12 +28,6 @@ def compare(git: GitRepo, base: str, head: str) -> RefComparison:
     return RefComparison(found or None, ahead, behind)
 
 
-def is_ancestor(git: GitRepo, old: str, new: str) -> bool:
-    """Whether a branch can move from `old` to `new` without force."""
-    found = git.ask("merge-base", old, new, allowed_codes=(1,)).decode().strip()
-    return found == old
-
-
 def diff_files(git: GitRepo, old: str, new: str) -> list[ChangedFile]:
     """The files that differ between commits `old` and `new`, with renames."""
     out = git.ask("diff", "--no-color", "--raw", "--abbrev=40", "-z", "-M", old, new)

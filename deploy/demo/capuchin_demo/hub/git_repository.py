@@ -423,15 +423,6 @@ class GitRepo:
         """Store a file and return its id."""
         return write_object(self.path, "blob", content)
 
-    def write_tree(self, entries: Iterable[Entry]) -> str:
-        """Store one level of a tree and return its id.
-
-        Raises:
-            GitCommandFailed: an object is missing, or a name is not valid.
-        """
-        lines = "".join(f"{e.mode} {e.kind} {e.sha}\t{e.path}\0" for e in entries)
-        return run_git(self.path, "mktree", "-z", stdin=lines.encode()).decode().strip()
-
     def write_paths(self, base: str | None, files: Mapping[str, tuple[str, str] | None]) -> str:
         """Store the tree `base` with `files` (path to mode and blob id; None deletes).
 
@@ -440,7 +431,7 @@ class GitRepo:
         """
         for path in files:
             if "\0" in path or {"", ".", "..", ".git"} & set(path.lower().split("/")):
-                raise GitCommandFailed(f"{path!r} is no path that git would store")
+                raise GitCommandFailed(f"{path!r} is not a path that git would store")
         index = {"GIT_INDEX_FILE": str(self.path / f"hub-index-{id(files)}")}
         lines = "".join(
             f"0 {'0' * 40}\t{path}\0" if found is None else f"{found[0]} {found[1]}\t{path}\0"

@@ -142,7 +142,7 @@ class State:
         if known is not None:
             return known
         if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})", login):
-            raise ValueError(f"{login!r} is no login: letters, digits and hyphens, at most 39")
+            raise ValueError(f"{login!r} is not a login: letters, digits and hyphens, at most 39")
         kind = "Organization" if organization else "User"
         account = User(self.site, self.next_id(), login, kind)
         self.users[login.lower()] = account
@@ -175,7 +175,7 @@ class State:
         """
         owner, _, name = full_name.partition("/")
         if not re.fullmatch(r"(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}", name):
-            raise ValueError(f"{name!r} is no repository name")
+            raise ValueError(f"{name!r} is not a repository name")
         if full_name.lower() in self.repos:
             raise ValueError(f"{full_name} exists already")
         account = self.add_user(owner)

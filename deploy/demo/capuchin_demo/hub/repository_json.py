@@ -213,11 +213,6 @@ def repository(repo: Repo) -> Json:
     }
 
 
-def full_repository(repo: Repo) -> Json:
-    """`full-repository`, the response of `GET /repos/{owner}/{repo}`."""
-    return {**repository(repo), "network_count": 0, "subscribers_count": 0}
-
-
 def label(repo: Repo, one: Label) -> Json:
     """`label`."""
     return {

@@ -111,7 +111,7 @@ def _build_comparison(call: RestCall, base: str, head: str) -> RestResponse:
 
 def _diff_to_parent(call: RestCall, one: Commit) -> list[git_repository.ChangedFile]:
     git = call.repo.git
-    parent = one.parents[0] if one.parents else git.write_tree([])
+    parent = one.parents[0] if one.parents else git_repository.write_object(git.path, "tree", b"")
     return git_compare.diff_files(git, parent, one.sha)
 
 
@@ -305,8 +305,8 @@ async def move_ref(call: RestCall) -> RestResponse:
     if name not in before:
         raise Refusal(422, "Reference does not exist")
     await _require_object(call, sha)
-    forward = await asyncio.to_thread(git_compare.is_ancestor, git, before[name], sha)
-    if not forward and call.json().get("force") is not True:
+    compared = await asyncio.to_thread(git_compare.compare, git, before[name], sha)
+    if compared.merge_base != before[name] and call.json().get("force") is not True:
         raise Refusal(422, "Update is not a fast forward")
     await _set_ref(call, name, sha, before)
     return RestResponse(200, git_json.ref(call.repo, name, sha))

@@ -18,7 +18,8 @@ REPO = "/repos/{owner}/{repo}"
 
 
 async def show_repository(call: RestCall) -> RestResponse:
-    return RestResponse(200, repository_json.full_repository(call.repo))
+    shape = repository_json.repository(call.repo)
+    return RestResponse(200, {**shape, "network_count": 0, "subscribers_count": 0})
 
 
 async def show_permission(call: RestCall) -> RestResponse:

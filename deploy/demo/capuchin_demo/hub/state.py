@@ -294,7 +294,7 @@ class Repo:
             ValueError: `role` is not one of them.
         """
         if role not in ROLES:
-            raise ValueError(f"{role!r} is no role; it is one of {', '.join(ROLES)}")
+            raise ValueError(f"{role!r} is not a role, which is one of {', '.join(ROLES)}")
         self.roles[login.lower()] = role
 
     def role_of(self, user: User) -> str:

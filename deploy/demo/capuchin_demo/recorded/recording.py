@@ -415,7 +415,7 @@ class Recording(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             lines = [f"{_field_path(e['loc'])}: {e['msg']}" for e in error.errors()]
-            raise RecordingError(f"{path.name} is no recording.\n" + "\n".join(lines)) from error
+            raise RecordingError(f"{path.name} is not a recording.\n" + "\n".join(lines)) from error
 
 
 def _field_path(loc: tuple[int | str, ...]) -> str:

@@ -44,7 +44,7 @@ def test_a_bad_branch_name_is_refused(app: AppIdentity, tmp_path: Path, branch: 
 
 
 def test_an_unknown_role_is_refused(repo: Repo) -> None:
-    with pytest.raises(ValueError, match="is no role"):
+    with pytest.raises(ValueError, match="is not a role"):
         repo.grant("alice", "owner")
 
 

@@ -127,7 +127,7 @@ def test_a_mistake_in_an_answer_is_located(
     path.write_text(json.dumps({"version": 1, "note": "Made up.", "answers": [answer]}))
     with pytest.raises(RecordingError) as caught:
         Recording.load(path)
-    assert str(caught.value).startswith("r.json is no recording.\n")
+    assert str(caught.value).startswith("r.json is not a recording.\n")
     assert sentence in str(caught.value)
 
 
