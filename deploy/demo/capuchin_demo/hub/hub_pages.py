@@ -26,13 +26,90 @@ from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.state import Issue, Pull, Repo, Review, User, stamp
 
 
-class Forms:
-    """Receives the forms of issues and pull requests."""
+async def _read_form(request: Request) -> dict[str, str] | None:
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > 512 * 1024:
+            return None
+    return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=20))
+
+
+TAGS = {
+    "a", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt",
+    "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p",
+    "pre", "s", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th",
+    "thead", "tr", "ul",
+}  # fmt: skip
+"""No images, frames, forms, scripts or styles: a page loads no external content."""
+TEMPLATES = Path(__file__).parent / "templates"
+
+PATHS = re.compile(
+    r"/(?P<owner>[^/]+)/(?P<repo>[^/]+?)"
+    r"(/(?P<kind>issues|pull)/(?P<number>\d{1,9})(?P<diff>\.diff)?)?/?"
+)
+
+
+class PageRouter:
+    """Serves the pages without a token, to anybody who can reach the hub's port."""
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._style = (TEMPLATES / "style.css").read_text("utf-8")
+        environment = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters.update(
+            markdown=_to_markup,
+            stamp=stamp,
+            diff_class=_diff_class,
+            state_word=_state_word,
+        )
+        self._templates = environment
+        digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
+        self._headers = {
+            "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
+            "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+        }
 
-    async def handle(self, request: Request, issue: Issue) -> Response:
+    async def handle(self, request: Request) -> Response:
+        """Serve one page, or receive a form of it."""
+        path = request.url.path
+        if path == "/":
+            every = sorted(self._state.repos.values(), key=lambda repo: repo.full_name)
+            return self._render_page("home.html", "localhub", repo=None, repos=every)
+        found = PATHS.fullmatch(path)
+        repo = self._state.find_repo(f"{found['owner']}/{found['repo']}") if found else None
+        if found is None or repo is None:
+            return self._not_found()
+        if found["kind"] is None:
+            if request.method == "POST":
+                return self._not_found()
+            newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
+            return self._render_page(
+                "repo.html",
+                repo.full_name,
+                repo=repo,
+                branches=await asyncio.to_thread(repo.list_branches),
+                pulls=[one for one in newest if isinstance(one, Pull)],
+                issues=[one for one in newest if not isinstance(one, Pull)],
+            )
+        issue = repo.issues.get(int(found["number"]))
+        if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
+            return self._not_found()
+        if found["diff"]:
+            return await self._diff_page(issue)
+        if request.method == "POST":
+            return await self._receive_form(request, issue)
+        return await self._thread_page(issue, watched="watch" in request.query_params)
+
+    async def _receive_form(self, request: Request, issue: Issue) -> Response:
         """Do what a form says, then lead back to its page, which reloads itself for a while."""
         visitor = self._state.visitor
         if visitor is None:
@@ -90,91 +167,6 @@ class Forms:
                 await pull_actions.merge(self._state, pull, by)
             case _:
                 raise Refusal(422, "There is no such action.")
-
-
-async def _read_form(request: Request) -> dict[str, str] | None:
-    data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > 512 * 1024:
-            return None
-    return dict(parse_qsl(data.decode("utf-8", "replace"), max_num_fields=20))
-
-
-TAGS = {
-    "a", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt",
-    "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p",
-    "pre", "s", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th",
-    "thead", "tr", "ul",
-}  # fmt: skip
-"""No images, frames, forms, scripts or styles: a page loads no external content."""
-TEMPLATES = Path(__file__).parent / "templates"
-
-PATHS = re.compile(
-    r"/(?P<owner>[^/]+)/(?P<repo>[^/]+?)"
-    r"(/(?P<kind>issues|pull)/(?P<number>\d{1,9})(?P<diff>\.diff)?)?/?"
-)
-
-
-class PageRouter:
-    """Serves the pages without a token, to anybody who can reach the hub's port."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._forms = Forms(state)
-        self._style = (TEMPLATES / "style.css").read_text("utf-8")
-        environment = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters.update(
-            markdown=_to_markup,
-            stamp=stamp,
-            diff_class=_diff_class,
-            state_word=_state_word,
-        )
-        self._templates = environment
-        digest = base64.b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
-        self._headers = {
-            "content-security-policy": f"default-src 'none'; style-src 'sha256-{digest}'; "
-            "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-            "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
-        }
-
-    async def handle(self, request: Request) -> Response:
-        """Serve one page, or receive a form of it."""
-        path = request.url.path
-        if path == "/":
-            every = sorted(self._state.repos.values(), key=lambda repo: repo.full_name)
-            return self._render_page("home.html", "localhub", repo=None, repos=every)
-        found = PATHS.fullmatch(path)
-        repo = self._state.find_repo(f"{found['owner']}/{found['repo']}") if found else None
-        if found is None or repo is None:
-            return self._not_found()
-        if found["kind"] is None:
-            if request.method == "POST":
-                return self._not_found()
-            newest = sorted(repo.issues.values(), key=lambda issue: -issue.number)
-            return self._render_page(
-                "repo.html",
-                repo.full_name,
-                repo=repo,
-                branches=await asyncio.to_thread(repo.list_branches),
-                pulls=[one for one in newest if isinstance(one, Pull)],
-                issues=[one for one in newest if not isinstance(one, Pull)],
-            )
-        issue = repo.issues.get(int(found["number"]))
-        if issue is None or (found["kind"] == "pull") != isinstance(issue, Pull):
-            return self._not_found()
-        if found["diff"]:
-            return await self._diff_page(issue)
-        if request.method == "POST":
-            return await self._forms.handle(request, issue)
-        return await self._thread_page(issue, watched="watch" in request.query_params)
 
     async def _thread_page(self, issue: Issue, *, watched: bool) -> Response:
         pull = issue if isinstance(issue, Pull) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 from capuchin_demo.hub import (
@@ -20,7 +19,6 @@ from capuchin_demo.hub.git_repository import Commit
 from capuchin_demo.hub.issue_actions import check_body
 from capuchin_demo.hub.pull_actions import find_review_comment
 from capuchin_demo.hub.rest_call import (
-    Handler,
     Operation,
     RestCall,
     RestResponse,
@@ -246,18 +244,12 @@ def _line_numbers(patch: str, right: bool) -> set[int]:
     return shown
 
 
-FindReactions = Callable[[RestCall], list[Reaction]]
-
-
-def _issue_reactions(call: RestCall) -> list[Reaction]:
-    return call.issue().reactions
-
-
-def _comment_reactions(call: RestCall) -> list[Reaction]:
-    return find_comment(call).reactions
-
-
-def _line_reactions(call: RestCall) -> list[Reaction]:
+def _find_reactions(call: RestCall) -> list[Reaction]:
+    """Those of the issue, comment or comment on a line in the path."""
+    if "comment" not in call.parts:
+        return call.issue().reactions
+    if call.path.split("/")[4] == "issues":
+        return find_comment(call).reactions
     number = call.number("comment")
     for pull in call.repo.pulls:
         if comment := find_review_comment(pull, number):
@@ -265,47 +257,34 @@ def _line_reactions(call: RestCall) -> list[Reaction]:
     raise not_found()
 
 
-def _list_handler(find: FindReactions) -> Handler:
-    async def list_reactions(call: RestCall) -> RestResponse:
-        content = call.query.get("content")
-        shown = [one for one in find(call) if content in (None, one.content)]
-        return paginate(call, [issue_json.reaction(one) for one in shown])
-
-    return list_reactions
+async def list_reactions(call: RestCall) -> RestResponse:
+    content = call.query.get("content")
+    shown = [one for one in _find_reactions(call) if content in (None, one.content)]
+    return paginate(call, [issue_json.reaction(one) for one in shown])
 
 
-def _create_handler(find: FindReactions) -> Handler:
-    async def create(call: RestCall) -> RestResponse:
-        every = find(call)
-        content = call.text("content", "Reaction")
-        reaction, new = issue_actions.react(call.state, every, content, call.bearer.actor)
-        return RestResponse(201 if new else 200, issue_json.reaction(reaction))
-
-    return create
+async def create_reaction(call: RestCall) -> RestResponse:
+    every, content = _find_reactions(call), call.text("content", "Reaction")
+    reaction, new = issue_actions.react(call.state, every, content, call.bearer.actor)
+    return RestResponse(201 if new else 200, issue_json.reaction(reaction))
 
 
-def _remove_handler(find: FindReactions) -> Handler:
-    async def remove(call: RestCall) -> RestResponse:
-        every = find(call)
-        number = call.number("reaction")
-        reaction = next((one for one in every if one.id == number), None)
-        if reaction is None:
-            raise not_found()
-        if reaction.user is not call.bearer.actor:
-            raise Refusal(403, "You can only delete your own reactions.")
-        every.remove(reaction)
-        return RestResponse(204)
-
-    return remove
+async def delete_reaction(call: RestCall) -> RestResponse:
+    every, number = _find_reactions(call), call.number("reaction")
+    reaction = next((one for one in every if one.id == number), None)
+    if reaction is None:
+        raise not_found()
+    if reaction.user is not call.bearer.actor:
+        raise Refusal(403, "You can only delete your own reactions.")
+    every.remove(reaction)
+    return RestResponse(204)
 
 
-def _reaction_operations(
-    path: str, find: FindReactions, read: str, write: str
-) -> tuple[Operation, ...]:
+def _reaction_operations(path: str, read: str, write: str) -> tuple[Operation, ...]:
     return (
-        operation("GET", path + "/reactions", _list_handler(find), read),
-        operation("POST", path + "/reactions", _create_handler(find), write),
-        operation("DELETE", path + "/reactions/{reaction}", _remove_handler(find), write),
+        operation("GET", path + "/reactions", list_reactions, read),
+        operation("POST", path + "/reactions", create_reaction, write),
+        operation("DELETE", path + "/reactions/{reaction}", delete_reaction, write),
     )
 
 
@@ -323,11 +302,7 @@ OPERATIONS = (
     operation("POST", PULL + "/comments/{comment}/replies", reply, WRITE),
     operation("POST", PULL + "/requested_reviewers", request_reviewers, WRITE),
     operation("GET", REPO + "/commits/{ref...}/pulls", list_with_commit, READ),
-    *_reaction_operations(
-        REPO + "/issues/comments/{comment}", _comment_reactions, rest_issues.READ, rest_issues.WRITE
-    ),
-    *_reaction_operations(
-        REPO + "/issues/{number}", _issue_reactions, rest_issues.READ, rest_issues.WRITE
-    ),
-    *_reaction_operations(REPO + "/pulls/comments/{comment}", _line_reactions, READ, WRITE),
+    *_reaction_operations(REPO + "/issues/comments/{comment}", rest_issues.READ, rest_issues.WRITE),
+    *_reaction_operations(REPO + "/issues/{number}", rest_issues.READ, rest_issues.WRITE),
+    *_reaction_operations(REPO + "/pulls/comments/{comment}", READ, WRITE),
 )
