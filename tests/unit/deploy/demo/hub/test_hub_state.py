@@ -33,7 +33,7 @@ def test_a_name_is_taken_whatever_its_case(hub: LocalHub, repo: Repo) -> None:
 @pytest.mark.parametrize("path", ["../up", ".git/hooks/x", "/abs", "a/.GIT/b", "a\0b", ""])
 def test_a_file_outside_the_tree_is_refused(app: AppIdentity, tmp_path: Path, path: str) -> None:
     hub = LocalHub(tmp_path, "s", app)
-    with pytest.raises(GitCommandFailed, match="no path"):
+    with pytest.raises(GitCommandFailed, match="not a path"):
         hub.add_repo("acme/shop", {path: "x"})
 
 
