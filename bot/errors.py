@@ -17,7 +17,7 @@ BotError
 │   └── RepositoryEmpty
 ├── GitHubError          a call to GitHub failed; its own tree is in `bot.errors`
 ├── SettingsError        the operator, in `bot.settings`
-├── InvalidSignature, MalformedPayload, BodyTooLarge, BodyTooSlow, TooMuchAtOnce
+├── InvalidSignature, MalformedPayload, BodyRefused
 │                        the sender of a webhook, in `bot.webhooks.payload` and `bot.server`
 ├── ArchiveUnavailable   the operator, whose object store fails, in `bot`
 ├── BundleTooLarge       who downloads a run's bundle, in `bot`

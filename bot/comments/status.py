@@ -299,11 +299,12 @@ def start_words(wait: QueuePosition) -> str:
     """A sentence on when the run is expected to start; empty where nothing is known."""
     if wait.expected_seconds is None:
         return ""
-    return f"I expect to start {describe_wait(*wait.expected_seconds)}."
+    return f"I expect to start {describe_wait(wait.expected_seconds)}."
 
 
-def describe_wait(shortest: float, longest: float) -> str:
-    """Two times from now in seconds, as roughly as they are known."""
+def describe_wait(expected_seconds: tuple[float, float]) -> str:
+    """The shortest and the longest expected wait, as an estimate in words."""
+    shortest, longest = expected_seconds
     if longest < 120:
         return "within two minutes"
     unit, seconds = ("minutes", 60) if longest < 90 * 60 else ("hours", 3600)

@@ -30,7 +30,7 @@ from bot.data.run import Stop, StopReason, now
 from bot.queue.nudges import Nudges, request_run
 from bot.repo_config.model import SCHEMA_ROUTE, json_schema
 from bot.server import metrics
-from bot.server.connections import BodyReader, BodyTooLarge, BodyTooSlow, RefusalLog, TooMuchAtOnce
+from bot.server.connections import BodyReader, BodyRefused, RefusalLog
 from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
 from bot.storage.client import REDIS_ERRORS, UNREACHABLE
@@ -54,54 +54,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class PublicRoutes:
-    """Metrics and the schema of settings files: public, because they contain no names."""
-
-    def __init__(self, storage: Storage, deliveries: Counter[int]) -> None:
-        """`deliveries` counts the webhooks that were answered, by status."""
-        self._storage = storage
-        self._deliveries = deliveries
-
-    def add_to(self, app: FastAPI) -> None:
-        """Make `app` answer them."""
-        app.add_api_route("/metrics", self.show_metrics, response_model=None)
-        app.add_api_route(SCHEMA_ROUTE, self.show_schema, response_model=None)
-
-    async def show_metrics(self) -> Response:
-        """Metrics in the text format of Prometheus."""
-        try:
-            found = await self._storage.run_queries.load_totals()
-            registry = self._storage.workers
-            workers = await registry.list_living()
-            measured = await registry.load_measurements(w.name for w in workers)
-            room = metrics.Room(await registry.list_disk_use(), await registry.count_evictions())
-        except REDIS_ERRORS as error:
-            logger.warning("Metrics are incomplete: Redis: %s", error)
-            found, workers, measured, room = None, [], Measurements([], {}), metrics.Room()
-        text = metrics.render_metrics(found, workers, measured, self._deliveries, room)
-        return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
-
-    async def show_schema(self) -> Response:
-        """The JSON Schema of `.github/capuchin.yml`; editors of any site may load it."""
-        return JSONResponse(
-            json_schema(),
-            media_type="application/schema+json",
-            headers={"access-control-allow-origin": "*", "cache-control": "max-age=3600"},
-        )
-
-
-POLL_SECONDS: Final = 30.0
+async def show_schema() -> Response:
+    """The JSON Schema of `.github/capuchin.yml`; editors of any site may load it."""
+    return JSONResponse(
+        json_schema(),
+        media_type="application/schema+json",
+        headers={"access-control-allow-origin": "*", "cache-control": "max-age=3600"},
+    )
 
 
 class NoWorkerWatch:
-    """One for each server; it needs the App's key, and only logs without it."""
+    """Announces that no worker lives; without the App's key it only logs it."""
 
     def __init__(self, settings: Settings, storage: Storage, nudges: Nudges) -> None:
         self._settings = settings
         self._storage = storage
         self._nudges = nudges
         self._since = now()
-        """When this server began to look, for a Redis that has never heard of a worker."""
+        """Replaces the last heartbeat where Redis has none."""
         self._logged = False
         self._announcer: QueueAnnouncer | None = None
 
@@ -114,7 +84,7 @@ class NoWorkerWatch:
                 pass
             except Exception:  # the server goes on without this
                 logger.exception("Could not say that no worker lives")
-            await asyncio.sleep(min(POLL_SECONDS, self._settings.timings.no_worker_seconds or 0.2))
+            await asyncio.sleep(min(30.0, self._settings.timings.no_worker_seconds or 0.2))
 
     async def look(self) -> None:
         """Announce it once on each waiting run if no worker was heard from for too long.
@@ -143,7 +113,7 @@ class NoWorkerWatch:
     def _build_announcer(self) -> QueueAnnouncer | None:
         if not (self._settings.github_app_id and self._settings.github_private_key):
             return None
-        # Imported when first needed: most servers only ever hear webhooks.
+        # Imported late: most servers only receive webhooks.
         from bot.github.app import GitHubApp
         from bot.queue.position import QueueAnnouncer
         from bot.runs.status_comment import build_announcer
@@ -152,11 +122,11 @@ class NoWorkerWatch:
         return QueueAnnouncer(self._storage, self._nudges, announce)
 
 
-REDIS_SECONDS: Final = 2.0  # GitHub waits ten for an answer
+REDIS_SECONDS: Final = 2.0  # GitHub waits ten seconds for an answer
 
 
 class Intake:
-    """What the routes share; its Redis client lives as long as the app's event loop."""
+    """The routes for GitHub and for machines; its Redis client lives as long as the event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -182,30 +152,23 @@ class Intake:
                 await self._queue_update(beside)
             match request:
                 case RunRequest():
-                    return await self._start_run(request)
+                    asked = await request_run(request, self.storage, self.nudges)
+                    status = 200 if asked.outcome is StartOutcome.REPEATED else 202
+                    return JSONResponse(
+                        {"run": asked.run_id, "status": asked.outcome.value}, status
+                    )
                 case StopRequest():
                     return await self._stop_run(request)
                 case CommandRequest() | ConfigCheckRequest():
-                    taken = await self.storage.requests.put(request)
-                    status = "taken" if taken else "repeated"
-                    return JSONResponse(
-                        {"order": request.id, "status": status}, 202 if taken else 200
-                    )
+                    return await self._queue(request)
                 case PullUpdate():
                     return await self._queue_update(request)
         except REDIS_ERRORS as error:
             logger.warning("Delivery %s refused: Redis: %s", request.delivery, error)
             return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
-    async def _start_run(self, request: RunRequest) -> Response:
-        asked = await request_run(request, self.storage, self.nudges)
-        status = 200 if asked.outcome is StartOutcome.REPEATED else 202
-        return JSONResponse({"run": asked.run_id, "status": asked.outcome.value}, status)
-
     async def _stop_run(self, request: StopRequest) -> Response:
-        at = (
-            None if request.why is StopReason.UNLABELED else request.at
-        )  # nothing else ends with that
+        at = None if request.why is StopReason.UNLABELED else request.at
         label = request.label if request.why is StopReason.DISABLED else ""
         stop = Stop(by=request.by, why=request.why, at=at, label=label)
         run_id = await self.storage.runs.request_stop(request.repo, request.issue, stop)
@@ -217,12 +180,15 @@ class Intake:
         """Keep an update for a worker only if it concerns one of our pull requests."""
         if not await self.storage.pulls.find_concerned(update):
             return Response(status_code=204)
-        taken = await self.storage.requests.put(update)
+        return await self._queue(update)
+
+    async def _queue(self, request: CommandRequest | ConfigCheckRequest | PullUpdate) -> Response:
+        taken = await self.storage.requests.put(request)
         status = "taken" if taken else "repeated"
-        return JSONResponse({"order": update.id, "status": status}, 202 if taken else 200)
+        return JSONResponse({"order": request.id, "status": status}, 202 if taken else 200)
 
     async def webhook(self, request: Request) -> Response:
-        """One delivery of GitHub's."""
+        """Answer one delivery by GitHub."""
         answer = await self._process(request)
         event = request.headers.get("x-github-event", "")[:40]
         if answer.status_code < 400:  # what is refused is counted: strangers could fill the log
@@ -246,12 +212,8 @@ class Intake:
             delivery = Delivery(request.headers.get("x-github-delivery", ""), self._names)
             wanted = read_request(event, delivery, bytes(body))
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
-        except BodyTooLarge:
-            return _error_response(413, "Larger than any payload that GitHub sends.")
-        except BodyTooSlow:
-            return _error_response(408, "The body took too long to arrive.")
-        except TooMuchAtOnce:
-            return _error_response(503, "The server is overloaded. Redeliver this webhook later.")
+        except BodyRefused as refusal:
+            return _error_response(refusal.status, str(refusal))
         except InvalidSignature:
             return _error_response(401, "X-Hub-Signature-256 is missing or wrong.")
         except ClientDisconnect:
@@ -264,7 +226,7 @@ class Intake:
             return await self.accept(wanted)
 
     def _check_host(self, host: str) -> None:
-        """An Enterprise Server says its name; github.com says none."""
+        """Check the name that an Enterprise Server sends; github.com sends none."""
         ours = urlsplit(self.settings.github_url).hostname or ""
         if host and host.casefold() != ours.casefold():
             raise MalformedPayload(
@@ -284,8 +246,19 @@ class Intake:
             return JSONResponse({"ready": False, "reason": "No worker is running."}, 503)
         return JSONResponse({"ready": True})
 
-    async def close(self) -> None:
-        await self.storage.close()
+    async def show_metrics(self) -> Response:
+        """Metrics in the text format of Prometheus: public, because they contain no names."""
+        registry = self.storage.workers
+        try:
+            found = await self.storage.run_queries.load_totals()
+            workers = await registry.list_living()
+            measured = await registry.load_measurements(w.name for w in workers)
+            room = metrics.Room(await registry.list_disk_use(), await registry.count_evictions())
+        except REDIS_ERRORS as error:
+            logger.warning("Metrics are incomplete: Redis: %s", error)
+            found, workers, measured, room = None, [], Measurements([], {}), metrics.Room()
+        text = metrics.render_metrics(found, workers, measured, self.deliveries, room)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -304,17 +277,18 @@ def create_app(settings: Settings) -> FastAPI:
         finally:
             watch.cancel()
             await asyncio.wait([watch])
-            await intake.close()
+            await intake.storage.close()
 
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    # A redirect to the path without its slash goes to the host that the request names.
+    # A redirect from a path with a slash would go to the host that the request names.
     app = FastAPI(title="Capuchin", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    app.add_route("/webhook", intake.webhook, methods=["POST"])  # FastAPI's own costs three times
+    app.add_route("/webhook", intake.webhook, methods=["POST"])  # FastAPI's routes take longer
     app.add_api_route("/healthz", health)
     app.add_api_route("/readyz", intake.check_ready, response_model=None)
-    PublicRoutes(intake.storage, intake.deliveries).add_to(app)
+    app.add_api_route("/metrics", intake.show_metrics, response_model=None)
+    app.add_api_route(SCHEMA_ROUTE, show_schema, response_model=None)
     RunRoutes(settings, intake.storage).add_to(app)
     return app
 

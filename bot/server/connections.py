@@ -28,10 +28,6 @@ from bot.errors import BotError
 HEADER_SECONDS: float = 10.0
 BODY_SECONDS: float = 20.0
 MAX_CONNECTIONS: int = 256
-IDLE_SECONDS: int = 75
-"""How long an idle connection stays open: longer than proxies reuse theirs (nginx and AWS's load
-balancers: 60 s), which would send a webhook into a connection that is being closed."""
-MAX_HEADER_BYTES: Final = 32 * 1024
 SMALL_BODY: Final = 128 * 1024
 """Bytes that every request may send at any time; GitHub's payloads are mostly 10 to 30 KB."""
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
@@ -43,21 +39,16 @@ MAX_UNREAD_BYTES: int = 64 * 1024 * 1024
 """The total bytes of answers that clients have not read yet, unless one answer alone is larger."""
 LOG_SECONDS: Final = 60.0
 STREAM_SUFFIX: Final = "/events"
-"""How the paths of event streams end."""
 
 logger = logging.getLogger(__name__)
 
 
-class BodyTooSlow(BotError):
-    """The body did not arrive within `BODY_SECONDS`."""
+class BodyRefused(BotError):
+    """The body exceeds a limit; `str(error)` says which, for the response with `status`."""
 
-
-class BodyTooLarge(BotError):
-    """The body is larger than any that GitHub sends."""
-
-
-class TooMuchAtOnce(BotError):
-    """The bodies of all requests together exceed the memory limit."""
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class GuardedProtocol(H11Protocol):
@@ -99,7 +90,7 @@ class GuardedProtocol(H11Protocol):
             self.waiting.pop(self, None)
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as we write: it makes room for others if need be."""
+        """The client does not read as fast as we write: close it first if others need room."""
         super().pause_writing()
         self.waiting[self] = None
         self._await_reading()
@@ -119,7 +110,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """End event streams at once: they would last until the server loses its patience."""
+        """End event streams at once: they would last until the server's deadline."""
         super().shutdown()
         request: Any = self.cycle
         if request is not None and request.scope["path"].endswith(STREAM_SUFFIX):
@@ -131,12 +122,12 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def _is_pipelining(self) -> bool:
-        """Whether more than the present request has come: no proxy and no browser does that."""
+        """Whether more than the current request has arrived: no proxy or browser does that."""
         return bool(self.conn.trailing_data[0])
 
     @property
     def _unread(self) -> int:
-        """Bytes of answers that the client has not taken yet."""
+        """Bytes of answers that the client has not read yet."""
         return self.transport.get_write_buffer_size()
 
     def _await_reading(self) -> None:
@@ -171,9 +162,8 @@ class GuardedProtocol(H11Protocol):
 
 
 class OneEnd:
-    """Refuses a request that states its length twice, as bytes and in chunks, and lets its
-    connection go: a proxy that believes the other statement would see another request in its body
-    (RFC 9112, 6.1)."""
+    """Refuses a request with both Content-Length and chunks, and closes its connection: a proxy
+    that follows the other of the two would see a second request in its body (RFC 9112, 6.1)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -200,8 +190,10 @@ def build_server(app: ASGIApp, *, stop_seconds: int) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         ws="none",
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=32 * 1024,
+        # Longer than the 60 s for which nginx and AWS's load balancers reuse a connection: they
+        # would send a webhook into one that is being closed.
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=stop_seconds,
     )
     return uvicorn.Server(config)
@@ -220,10 +212,11 @@ class BodyReader:
         """Read the whole body; `look` sees each piece. `declared` is its Content-Length.
 
         Raises:
-            BodyTooLarge, BodyTooSlow, TooMuchAtOnce.
+            BodyRefused: the body is too large or too slow, or all bodies together are too large.
         """
+        too_large = BodyRefused(413, "Larger than any payload that GitHub sends.")
         if len(declared) > 12 or not declared.isdecimal() or int(declared) > self._largest:
-            raise BodyTooLarge
+            raise too_large
         body, taken = bytearray(), 0
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -231,14 +224,16 @@ class BodyReader:
                     body += chunk
                     look(chunk)
                     if len(body) > self._largest:
-                        raise BodyTooLarge
+                        raise too_large
                     more = max(0, len(body) - SMALL_BODY - taken)
                     if more > self._left:
-                        raise TooMuchAtOnce
+                        raise BodyRefused(
+                            503, "The server is overloaded. Redeliver this webhook later."
+                        )
                     self._left -= more
                     taken += more
         except TimeoutError:
-            raise BodyTooSlow from None
+            raise BodyRefused(408, "The body took too long to arrive.") from None
         finally:
             self._left += taken
         return body
@@ -316,7 +311,7 @@ async def serve_app(app: Starlette, host: str, port: int) -> AsyncGenerator[str,
 
 
 class _HubServer(uvicorn.Server):
-    """Leaves signals to the program that it runs in, and signals when it listens."""
+    """Leaves signals to its program, and sets `up` when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -33,37 +33,13 @@ from bot.telemetry.measurements import (
     read_series,
 )
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-
-@dataclass(frozen=True, eq=False)
-class Room(Collector):
-    """What workers' machines keep for runs to come."""
+class Room(NamedTuple):
+    """What workers' machines keep for later runs."""
 
     uses: Sequence[DiskUse] = ()
-    """Of each machine."""
-    evicted: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Bytes that had to go, by kind."""
-
-    def collect(self) -> Iterator[Metric]:
-        """How full it is, and what was deleted."""
-        for what, text in (
-            ("kept", "What the workers' machines keep for runs to come."),
-            ("limit", "The most that they may keep, all machines together."),
-        ):
-            found = GaugeMetricFamily(f"capuchin_{what}_bytes", text, labels=["of"])
-            sums = Counter[str]()
-            for use in self.uses:
-                sums.update(use.kept if what == "kept" else use.limits)
-            for kind, size in sorted(sums.items()):
-                found.add_metric([kind], size)
-            yield found
-        gone = CounterMetricFamily(
-            "capuchin_evicted_bytes", "What was least used and had to go.", labels=["of"]
-        )
-        for kind, size in sorted(self.evicted.items()):
-            gone.add_metric([kind], size)
-        yield gone
+    evicted: Mapping[str, int] = {}
+    """Bytes by kind."""
 
 
 def render_metrics(
@@ -73,58 +49,67 @@ def render_metrics(
     deliveries: Mapping[int, int],
     room: Room,
 ) -> str:
-    """The page. `totals` is None while Redis does not answer; `workers` are those that live.
+    """The page. `totals` is None while Redis does not answer; `workers` are the living ones.
 
     `deliveries` counts webhooks by the HTTP status that this process answered them with.
     """
-    registry = CollectorRegistry()
-    registry.register(_BotCollector(totals, workers, measured, deliveries))
-    registry.register(room)
-    text = generate_latest(registry).decode()
+    text = generate_latest(_Scrape(totals, workers, measured, deliveries, room)).decode()
     return text.replace(".0\n", "\n")  # whole numbers stay whole, as scripts that read them expect
 
 
-class _BotCollector(Collector):
+@dataclass(frozen=True, eq=False)
+class _Scrape(Collector):
     """The metrics of one scrape."""
 
-    def __init__(
-        self,
-        totals: Totals | None,
-        workers: Sequence[WorkerState],
-        measured: Measurements,
-        deliveries: Mapping[int, int],
-    ) -> None:
-        self._measured = measured
-        self._totals = totals
-        self._workers = workers
-        self._deliveries = deliveries
+    totals: Totals | None
+    workers: Sequence[WorkerState]
+    measured: Measurements
+    deliveries: Mapping[int, int]
+    room: Room
 
     def collect(self) -> Iterator[Metric]:
-        yield _gauge("redis_up", "Whether Redis answers.", float(self._totals is not None))
+        yield _gauge("redis_up", "Whether Redis answers.", float(self.totals is not None))
         webhooks = CounterMetricFamily(
             "capuchin_webhooks",
             "Webhooks that this process answered, by HTTP status.",
             labels=["status"],
         )
-        for status, count in sorted(self._deliveries.items()):
+        for status, count in sorted(self.deliveries.items()):
             webhooks.add_metric([str(status)], count)
         yield webhooks
-        if self._totals is not None:
-            yield from _collect_workers(self._workers)
-            yield from _collect_runs(self._totals)
-            yield from _collect_gauges(self._measured.gauges)
-            yield _counter(
-                "leases_lost",
-                "How often a worker lost a run that it worked on: it was silent for too long.",
-                self._measured.histograms.get(LEASES_LOST, 0),
-            )
-            yield _counter(
-                "archive_failures",
-                "How often the archive did not take the bundle of an ended run.",
-                self._measured.histograms.get(ARCHIVE_FAILURES, 0),
-            )
+        if self.totals is not None:
+            yield from _collect_workers(self.workers)
+            yield from _collect_runs(self.totals)
+            yield from _collect_gauges(self.measured.gauges)
+            sums = self.measured.histograms
+            text = "How often a worker lost a run that it worked on: it was silent for too long."
+            yield _counter("leases_lost", text, sums.get(LEASES_LOST, 0))
+            text = "How often the archive did not take the bundle of an ended run."
+            yield _counter("archive_failures", text, sums.get(ARCHIVE_FAILURES, 0))
             for histogram in HISTOGRAMS:
-                yield _collect_histogram(histogram, self._measured.histograms)
+                yield _collect_histogram(histogram, sums)
+        yield from _collect_room(self.room)
+
+
+def _collect_room(room: Room) -> Iterator[Metric]:
+    kept, limits = Counter[str](), Counter[str]()
+    for use in room.uses:
+        kept.update(use.kept)
+        limits.update(use.limits)
+    for family, sizes in (
+        (GaugeMetricFamily(
+            "capuchin_kept_bytes", "What the workers' machines keep for later runs.", labels=["of"]
+        ), kept),
+        (GaugeMetricFamily(
+            "capuchin_limit_bytes", "The most that all machines together may keep.", labels=["of"]
+        ), limits),
+        (CounterMetricFamily(
+            "capuchin_evicted_bytes", "What was least used and was deleted.", labels=["of"]
+        ), room.evicted),
+    ):  # fmt: skip
+        for kind, size in sorted(sizes.items()):
+            family.add_metric([kind], size)
+        yield family
 
 
 def _collect_workers(workers: Sequence[WorkerState]) -> Iterator[Metric]:
@@ -146,24 +131,20 @@ def _collect_runs(totals: Totals) -> Iterator[Metric]:
     for state in ("queued", "running", "waiting"):
         active.add_metric([state], totals.active[state])
     yield active
-    yield _gauge(
-        "queue_oldest_seconds",
-        "For how long the oldest queued run has waited for a worker.",
-        totals.oldest,
-    )
+    text = "For how long the oldest queued run has waited for a worker."
+    yield _gauge("queue_oldest_seconds", text, totals.oldest)
     yield _gauge("leases", "Runs that a worker holds the lease of.", totals.leased)
     ended = CounterMetricFamily("capuchin_runs_ended", "Finished runs, by outcome.", labels=["end"])
     for end, count in sorted(totals.ended.items()):
         ended.add_metric([end], count)
     yield ended
     yield _counter("run_seconds", "Duration of all runs that gave an answer.", totals.seconds)
-    yield _counter(
-        "dollars", "Cost of model calls of finished runs, at list prices.", totals.dollars
-    )
+    text = "Cost of model calls of finished runs, at list prices."
+    yield _counter("dollars", text, totals.dollars)
 
 
 def _collect_gauges(gauges: Sequence[Mapping[str, float]]) -> Iterator[Metric]:
-    """Of several workers the sum, or the one that is worst off."""
+    """The sum over all workers, or the value of the worst one."""
     containers = GaugeMetricFamily(
         "capuchin_sandbox_containers", "Warm containers or pods of the workers.", labels=["state"]
     )
@@ -175,23 +156,20 @@ def _collect_gauges(gauges: Sequence[Mapping[str, float]]) -> Iterator[Metric]:
         (DISK_FREE, "disk_free_bytes", "Free space at CAPUCHIN_DATA_DIR"),
     ):
         known = [each[key] for each in gauges if key in each]
-        family = GaugeMetricFamily(
-            f"capuchin_{name}", f"{help_text}, where it is least; absent: not known."
-        )
-        if known:
-            family.add_metric([], min(known))
-        yield family
+        yield _least(name, f"{help_text}, where it is least; absent: not known.", known)
     free = [
         each[DISK_FREE] / each[DISK_SIZE]
         for each in gauges
         if DISK_FREE in each and each.get(DISK_SIZE)
     ]
-    family = GaugeMetricFamily(
-        "capuchin_disk_free_ratio", "Free part of that disk, where it is least: 0 to 1."
-    )
-    if free:
-        family.add_metric([], round(min(free), 4))
-    yield family
+    yield _least("disk_free_ratio", "Free part of that disk, where it is least: 0 to 1.", free)
+
+
+def _least(name: str, help_text: str, values: Sequence[float]) -> Metric:
+    family = GaugeMetricFamily(f"capuchin_{name}", help_text)
+    if values:
+        family.add_metric([], round(min(values), 4))
+    return family
 
 
 def _collect_histogram(histogram: Histogram, sums: Mapping[str, float]) -> Metric:

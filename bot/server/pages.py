@@ -1,12 +1,11 @@
-"""The HTML of the runs. All text is escaped by the templates; nothing is loaded but our style and
-the script of a page that is live."""
+"""The HTML of the runs. The templates escape all text; a page loads only our style, and our script
+if it is live."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,9 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from bot.comments import failures
-from bot.comments import failures as no_fix
 from bot.comments.evidence import describe_minutes
+from bot.comments.failures import NO_FIX_REASONS, failure_reason, no_fix_reason, waiting_sentence
 from bot.comments.status import describe_wait
 from bot.data.progress import Progress
 from bot.data.run import Run, RunStatus, now
@@ -28,7 +26,6 @@ from bot.server.run_report import RunReport, load_ledger, load_report, load_time
 from bot.settings import Settings
 from bot.storage.history import MAX_LISTED
 from bot.storage.storage import Storage
-from pipeline.data.types import NoFixReason
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -48,10 +45,10 @@ class Pages:
             lstrip_blocks=True,
         )
         filters: dict[str, Any] = {
-            "stamp": _format_time,
+            "stamp": "{:%Y-%m-%d %H:%M} UTC".format,
             "inline": _render_inline,
             "duration": describe_minutes,
-            "wait": _format_wait,
+            "wait": describe_wait,
             "visible": make_visible,
             "web": _safe_url,
             "state": state_of,
@@ -64,7 +61,7 @@ class Pages:
             "cache-control": "no-store",
             "x-content-type-options": "nosniff",
             "x-robots-tag": "noindex",
-            # The address opens the page: linked sites must not see it.
+            # Linked sites must not see the address, which opens the page.
             "referrer-policy": "no-referrer",
         }
         policy = (
@@ -73,14 +70,14 @@ class Pages:
         )
         live = f"{policy}script-src 'self'; connect-src 'self'; form-action 'none'"
         self.run_headers = {**common, "content-security-policy": live}
-        """For the page of a run, whose only script is ours."""
+        """For the page of a run, which has our script."""
         self.list_headers = {**common, "content-security-policy": f"{policy}form-action 'self'"}
-        """For the page of all, which has a form and no script."""
+        """For the list, which has a form and no script."""
 
     async def render_run(
         self, storage: Storage, run: Run, key: str = "", *, is_operator: bool = False
     ) -> str:
-        """The page of one run. Other runs are links only for the operator: `key` opens this one.
+        """The page of one run. Only for the operator it links to others: `key` opens no other.
 
         Raises redis-py's errors.
         """
@@ -107,7 +104,7 @@ class Pages:
         return found.render(**self._live_values(run, progress, RunReport(timeline=timeline)))
 
     async def render_runs(self, storage: Storage, query: Mapping[str, str]) -> str:
-        """The page of all, narrowed to what `query` asks for. Raises redis-py's errors."""
+        """The list of the runs that match `query`. Raises redis-py's errors."""
         wanted = RunFilter.parse(query)
         found = await storage.run_queries.list_recent()
         listing = list_runs(found, wanted, most=MAX_LISTED)
@@ -134,7 +131,7 @@ class Pages:
         }
 
     def _comment_url(self, run: Run) -> str:
-        """The status comment on GitHub, which shows the page to those who may see it."""
+        """The address of the status comment, which links to the page."""
         url = self._issue_url(run)
         return f"{url}#issuecomment-{run.comment_id}" if url and run.comment_id else ""
 
@@ -148,7 +145,7 @@ class Pages:
 
 
 def _render_inline(text: str) -> Markup:
-    """Our own sentences are Markdown, with what they quote escaped for it."""
+    """Render one of our sentences: Markdown in which quotations are escaped."""
     return Markup(_MARKDOWN.renderInline(text))  # noqa: S704 - reads neither HTML nor links
 
 
@@ -158,38 +155,28 @@ _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).disable(
 
 
 def _reason(run: Run) -> str:
-    """Why there is no pull request, in Markdown; empty where there is one, or may yet be."""
+    """Why there is no pull request, in Markdown; empty if there is one, or still may be."""
     if run.failure is not None:
-        return failures.failure_reason(run.failure, run.detail)
+        return failure_reason(run.failure, run.detail)
     if run.status is RunStatus.NO_FIX:
-        reasons: dict[str, NoFixReason] = {one: one for one in no_fix.NO_FIX_REASONS}
-        reason = reasons.get(run.detail)
-        return no_fix.no_fix_reason(reason) if reason else ""
+        return next((no_fix_reason(one) for one in NO_FIX_REASONS if one == run.detail), "")
     if run.waiting_for is not None and not run.status.final:
-        return failures.waiting_sentence(run.waiting_for)
+        return waiting_sentence(run.waiting_for)
     return ""
 
 
-_STYLES: Final[Mapping[RunStatus, str]] = {
-    RunStatus.OPENED_PULL_REQUEST: "good",
-    RunStatus.FAILED: "bad",
-    RunStatus.RUNNING: "now",
-    RunStatus.QUEUED: "now",
-}
-
-
 def _name_style(run: Run) -> str:
-    return _STYLES.get(run.status, "rest")
-
-
-def _format_wait(seconds: tuple[float, float]) -> str:
-    return describe_wait(*seconds)
-
-
-def _format_time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    match run.status:
+        case RunStatus.OPENED_PULL_REQUEST:
+            return "good"
+        case RunStatus.FAILED:
+            return "bad"
+        case RunStatus.RUNNING | RunStatus.QUEUED:
+            return "now"
+        case _:
+            return "rest"
 
 
 def _safe_url(url: str) -> str:
-    """Only an address of the web is a link."""
+    """The address, if it begins with `http:` or `https:`; else empty."""
     return url if url.startswith(("https://", "http://")) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from bot.comments.evidence import ending_words
@@ -17,17 +17,10 @@ from sandbox.program import Ending, Execution
 
 MAX_EDITS: Final = 20
 MAX_SCRIPTS: Final = 30
-DIFF_CHARACTERS: Final = 20_000
 OUTPUT_CHARACTERS: Final = 2_000
 ALL_CHARACTERS: Final = 400_000
 """Of all diffs, scripts and outputs on one page; the bundle has the rest."""
 LEFT_OUT: Final = "(left out: the page would be too long. The bundle has it.)"
-_OUTCOMES: Final[Mapping[TestOutcome | None, str]] = {
-    "passes": "the reproduction test passes",
-    "fails": "the reproduction test fails",
-    "not run": "the reproduction test could not be run",
-    None: "",
-}
 
 
 class Cell(NamedTuple):
@@ -36,17 +29,16 @@ class Cell(NamedTuple):
     mark: str
     words: str
     kind: str
-    """The style: `good`, `bad`, `odd`, or empty for nothing known."""
+    """The style: `good`, `bad`, `odd`, or empty for an unknown result."""
 
 
 class ScriptRun(NamedTuple):
-    """One script with one edit, or with none."""
+    """One script with or without an edit; the output is untrusted."""
 
     name: str
     cell: Cell
     seconds: float
     output: str
-    """Untrusted."""
 
 
 class DiffLine(NamedTuple):
@@ -62,24 +54,23 @@ class RunEdit(NamedTuple):
 
     letter: str
     proposed: bool
-    """Whether the run proposed it."""
     passed: str
     """What it passed and broke, in our words."""
     votes: int
-    """How many scripts it passes."""
+    """The number of scripts that it passes."""
     diff: tuple[DiffLine, ...]
     runs: tuple[ScriptRun, ...]
     reproduction: Cell
     broken: tuple[str, ...] | None
-    """Tests of the repository that it breaks; None if they did not run with it."""
+    """The repository's tests that it breaks; None if they did not run with it."""
     near: int | None = None
-    """How many of the tests near it it breaks, where these are all that ran; else None."""
+    """The number of nearby tests that it breaks; None if all tests ran."""
     maker: str = ""
-    """Which machine and model wrote it; empty if it is not known."""
+    """The machine and model that wrote it; empty if unknown."""
 
 
 class Script(NamedTuple):
-    """One script, and how it ends on the unedited code; untrusted."""
+    """One script, and its run on the unedited code; untrusted."""
 
     note: str
     """Why it has no vote; empty if it has one."""
@@ -101,25 +92,22 @@ class EditTable(NamedTuple):
 
     scripts: tuple[Script, ...]
     votes: int
-    """How many scripts pass without any edit."""
+    """The number of scripts that pass without any edit."""
     edits: tuple[RunEdit, ...]
-    """Best first, A, B, …"""
+    """Best first."""
     more_scripts: int
     more_edits: int
     reproduction: ReproductionTest | None
 
 
-_NOTHING: Final = Cell("", "not known", "")
-
-
 class _Text:
-    """Cuts untrusted text, and leaves it out once the page is full."""
+    """Cuts untrusted text, and omits it once the page is full."""
 
     def __init__(self) -> None:
         self._left = ALL_CHARACTERS
 
     def cut(self, text: str, limit: int) -> str:
-        # The middle goes first: what is never shown need not be made visible.
+        # Shortened before, too: making all of a long text visible would take long.
         shown = shorten(make_visible(shorten(text, 2 * limit)), limit)
         if len(shown) > self._left:
             return LEFT_OUT
@@ -135,7 +123,7 @@ def build_edit_table(result: Selection | NoFix) -> EditTable | None:
     text, ranked = _Text(), rank_result(result)
     shown = ranked[:MAX_EDITS]
     texts = [drop_index_lines(votes.candidates[c].patch.diff) for c in shown]
-    diffs = [_read_diff(text.cut(diff, DIFF_CHARACTERS)) for diff in texts]
+    diffs = [_read_diff(text.cut(diff, 20_000)) for diff in texts]
     test = result.evidence.reproduction if isinstance(result, Selection) else None
     count = min(len(votes.tests), MAX_SCRIPTS)
     return EditTable(
@@ -163,9 +151,10 @@ def _show_edit(
     known = result.evidence.reproduced if isinstance(result, Selection) else ()
     broken = standings[c].broken if standings else None
     candidate = votes.candidates[c]
+    cell = _show_outcome(known[c] if known else None)
     facts = (
         f"passes {votes.votes(c)} of {pluralize(len(votes.tests), 'script')}",
-        _OUTCOMES[known[c]] if known else "",
+        f"the reproduction test {cell.words}" if cell.kind else "",
         _describe_broken(standings[c]) if standings else "",
     )
     maker = ", ".join(filter(None, (candidate.machine, candidate.model)))
@@ -179,7 +168,7 @@ def _show_edit(
             _show_run(f"Script {t + 1}", run, text)
             for t, run in enumerate(votes.runs[c][:MAX_SCRIPTS])
         ),
-        reproduction=_show_outcome(known[c] if known else None),
+        reproduction=cell,
         broken=None if broken is None else tuple(make_visible(one[:300]) for one in broken[:50]),
         near=standings[c].near if standings else None,
         maker=make_visible(candidate.source or maker)[:120],
@@ -219,20 +208,19 @@ def _show_run(name: str, run: Execution, text: _Text) -> ScriptRun:
 
 
 def _show_test_run(run: Execution, text: _Text) -> ScriptRun:
-    """One of a test runner, whose exit codes are others than a script's."""
-    cell, output = _show_outcome(read_test_outcome(run)), text.cut(run.output, OUTPUT_CHARACTERS)
-    return ScriptRun("", cell, run.seconds, output)
+    """A run of a test runner, whose exit codes differ from a script's."""
+    return _show_run("", run, text)._replace(cell=_show_outcome(read_test_outcome(run)))
 
 
 def show_cell(run: Execution) -> Cell:
-    """How a script ended; exit code 2 says that the issue is there."""
+    """How a script ended; exit code 2 means that the issue is present."""
     if run.passed:
         return Cell("✓", "passes", "good")
     if run.ending is Ending.TIMEOUT:
-        return Cell("T", "runs out of time", "odd")
+        return Cell("T", "times out", "odd")
     if run.exit_code == 2:
-        return Cell("✗", "fails: the issue is there", "bad")
-    return Cell("!", f"breaks off: {ending_words(run)}", "odd")
+        return Cell("✗", "fails: the issue is present", "bad")
+    return Cell("!", f"no verdict: {ending_words(run)}", "odd")
 
 
 def _show_outcome(outcome: TestOutcome | None) -> Cell:
@@ -244,7 +232,7 @@ def _show_outcome(outcome: TestOutcome | None) -> Cell:
         case "not run":
             return Cell("!", "could not be run", "odd")
         case None:
-            return _NOTHING
+            return Cell("", "not known", "")
 
 
 def _read_diff(diff: str) -> tuple[DiffLine, ...]:

@@ -18,35 +18,32 @@ from pipeline.svg import element, picture, text
 
 PER_PAGE: Final = 50
 DAYS: Final = 30
-STATUS_WORDS: Final[Mapping[RunStatus, str]] = {
-    RunStatus.FOLLOWED_UP: "followed up",
-    RunStatus.SWAPPED: "edit replaced",
-}
-"""Where the record's word is not a person's."""
-_ANSWERED: Final = (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
-_LONGEST: Final = 200
 
 
 class RunFilter(NamedTuple):
-    """What the list is narrowed to; an empty field takes every run. Untrusted."""
+    """Which runs the list shows; an empty field selects all. Untrusted."""
 
     repository: str = ""
     """`owner/name`, or a part of it."""
     state: str = ""
     person: str = ""
     day: date | None = None
-    """When the run was asked for (UTC)."""
+    """The day of the request (UTC)."""
     page: int = 1
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> RunFilter:
-        """From the address; what cannot be read is left out."""
+        """Read the address; ignore what is not valid."""
         page = query.get("page", "")
+        try:
+            day = date.fromisoformat(query.get("day", "")[:10])
+        except ValueError:
+            day = None
         return cls(
             repository=_read(query, "repository"),
             state=_read(query, "state"),
             person=_read(query, "person").lstrip("@"),
-            day=_parse_day(query.get("day", "")),
+            day=day,
             page=max(1, int(page)) if page.isascii() and page.isdecimal() and len(page) < 5 else 1,
         )
 
@@ -60,17 +57,15 @@ class RunFilter(NamedTuple):
         )
 
     def to_query(self, **changes: str | int | date) -> str:
-        """The address of the same list with changes, from its `?` on."""
+        """The query string of the same list with changes."""
         fields = {**self._asdict(), **changes}
-        kept = {name: value for name, value in fields.items() if value and (name, value) != _FIRST}
-        return f"?{urlencode(kept)}"
-
-
-_FIRST: Final = ("page", 1)
+        if fields["page"] == 1:
+            del fields["page"]
+        return f"?{urlencode({name: value for name, value in fields.items() if value})}"
 
 
 class Day(NamedTuple):
-    """What ended on one day (UTC)."""
+    """The runs that ended on one day (UTC)."""
 
     day: date
     opened: int
@@ -79,7 +74,7 @@ class Day(NamedTuple):
     others: int
     """Stopped, refused, planned, followed up, …"""
     minutes: float | None
-    """The median of the runs that came to an answer; None without one."""
+    """The median of the runs with a pull request or no fix; None without one."""
     dollars: float
 
     @property
@@ -92,21 +87,21 @@ class RunListing(NamedTuple):
 
     runs: tuple[Run, ...]
     found: int
-    """How many match on all pages."""
+    """The number of matching runs on all pages."""
     pages: int
     days: tuple[Day, ...]
-    """The last 30, oldest first; of the runs that match."""
+    """The last 30 of the matching runs, oldest first."""
     summary: str
     """These days in a sentence; empty if no run ended."""
     since: datetime | None
-    """The oldest finished run that was read ended then; None if all on record were read."""
+    """The end of the oldest finished run that was read; None if all were read."""
     repositories: tuple[str, ...]
     people: tuple[str, ...]
     states: tuple[str, ...]
 
 
 def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListing:
-    """The page `wanted` of `runs`, which hold at most `most` finished ones, newest first."""
+    """The page `wanted` of `runs`, newest first; at most `most` of `runs` are finished."""
     found = [run for run in runs if wanted.matches(run)]
     first = (wanted.page - 1) * PER_PAGE
     ended = [run.finished_at for run in runs if run.status.final and run.finished_at]
@@ -125,10 +120,16 @@ def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListin
 
 
 def state_of(run: Run) -> str:
-    """The run's state in a person's words."""
-    if run.status is RunStatus.QUEUED and run.not_before is not None:
-        return "waiting"  # for what does not answer; its record says queued
-    return STATUS_WORDS.get(run.status, run.status.value)
+    """The run's state as people call it."""
+    match run.status:
+        case RunStatus.QUEUED if run.not_before is not None:
+            return "waiting"  # for a service that does not answer
+        case RunStatus.FOLLOWED_UP:
+            return "followed up"
+        case RunStatus.SWAPPED:
+            return "edit replaced"
+        case status:
+            return status.value
 
 
 def summarize_days(runs: Sequence[Run], today: date) -> tuple[Day, ...]:
@@ -165,7 +166,8 @@ def minutes_of(run: Run) -> float | None:
 
 
 def _list_minutes(runs: Sequence[Run]) -> list[float]:
-    taken = [minutes_of(run) for run in runs if run.status in _ANSWERED]
+    answered = (RunStatus.OPENED_PULL_REQUEST, RunStatus.NO_FIX)
+    taken = [minutes_of(run) for run in runs if run.status in answered]
     return [minutes for minutes in taken if minutes is not None]
 
 
@@ -193,14 +195,7 @@ def _most_common(runs: Sequence[Run], name: Callable[[Run], str]) -> tuple[str, 
 
 
 def _read(query: Mapping[str, str], name: str) -> str:
-    return query.get(name, "").strip()[:_LONGEST]
-
-
-def _parse_day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text[:10])
-    except ValueError:
-        return None
+    return query.get(name, "").strip()[:200]
 
 
 WIDTH: Final = 320
@@ -214,22 +209,19 @@ class Chart(NamedTuple):
 
     title: str
     svg: Markup
-    """The picture, with what it shows as a sentence."""
+    """The picture, with a description for screen readers."""
     legend: tuple[tuple[str, str], ...] = ()
-    """Styles and what they stand for."""
-
-
-_ENDS: Final[tuple[tuple[str, str, Callable[[Day], float]], ...]] = (
-    ("good", "pull request", lambda day: day.opened),
-    ("odd", "no fix", lambda day: day.no_fix),
-    ("bad", "failed", lambda day: day.failed),
-    ("rest", "other", lambda day: day.others),
-)
+    """Styles and their meanings."""
 
 
 def draw_days(days: Sequence[Day]) -> tuple[Chart, ...]:
     """How runs ended, median minutes and dollars by day."""
-    ends = [(kind, words, [get(day) for day in days], words) for kind, words, get in _ENDS]
+    ends: list[tuple[str, str, list[float], str]] = [
+        ("good", "pull request", [day.opened for day in days], "pull request"),
+        ("odd", "no fix", [day.no_fix for day in days], "no fix"),
+        ("bad", "failed", [day.failed for day in days], "failed"),
+        ("rest", "other", [day.others for day in days], "other"),
+    ]
     minutes = [day.minutes or 0.0 for day in days]
     dollars = [day.dollars for day in days]
     return (
@@ -259,7 +251,9 @@ def _draw(
     for share in (0.0, 0.5, 1.0):
         at = _BASE - share * room
         parts.append(element("line", class_="grid", x1=_LEFT, x2=WIDTH, y1=at, y2=at))
-        parts.append(text(_LEFT - 4, at + 3, _label(share * top, form), text_anchor="end"))
+        dollar = "$" if form.startswith("$") else ""
+        label = f"{dollar}{share * top:g}"
+        parts.append(text(_LEFT - 4, at + 3, label, text_anchor="end"))
     for place, day in enumerate(days):
         floor = float(_BASE)
         for kind, _, values, words in stacks:
@@ -283,8 +277,7 @@ def _draw(
             middle = _LEFT + (place + 0.5) * step
             label = f"{day.day.day} {day.day:%b}"
             parts.append(text(middle, _BASE + 15, label, text_anchor="middle"))
-    described = f"{name}-title {name}-text"
-    svg = picture(WIDTH, HEIGHT, parts, aria_labelledby=described)
+    svg = picture(WIDTH, HEIGHT, parts, aria_labelledby=f"{name}-title {name}-text")
     legend = tuple((kind, words) for kind, words, _, _ in stacks if words)
     return Chart(title, Markup(svg), legend)  # noqa: S704 - all words are escaped
 
@@ -292,7 +285,7 @@ def _draw(
 def _describe(days: Sequence[Day], sums: Sequence[float], form: str) -> str:
     known = [value for value in sums if value]
     if not known:
-        return "Nothing on these days."
+        return "Nothing in this period."
     highest = max(range(len(days)), key=lambda place: sums[place])
     return (
         f"{days[0].day} to {days[-1].day}: something on {len(known)} of {len(days)} days, "
@@ -300,12 +293,8 @@ def _describe(days: Sequence[Day], sums: Sequence[float], form: str) -> str:
     )
 
 
-def _label(value: float, form: str) -> str:
-    return f"${value:g}" if form.startswith("$") else f"{value:g}"
-
-
 def _round_up(value: float) -> float:
-    """The next round number, so that half of it is short as well."""
+    """The next number that is round, as is half of it."""
     if value <= 0:
         return 1.0
     size = 1.0

@@ -41,12 +41,11 @@ _CALLS: Final[Mapping[Stage, tuple[str, ...]]] = {
     "choice": ("selecting", "choosing", "orm"),
     "reproduction": ("reproduction",),
 }
-"""Which stages of the accounts belong to each stage of the page."""
-_STAGE_OF: Final = {call: stage for stage, calls in _CALLS.items() for call in calls}
+"""The accounts' stages that belong to each stage of the page."""
 
 
 class StageRow(NamedTuple):
-    """One stage."""
+    """One stage; the dollars are at list prices."""
 
     name: Stage | Literal["other"]
     title: str
@@ -58,21 +57,21 @@ class StageRow(NamedTuple):
     calls: int
     usage: Usage
     dollars: float
-    """At list prices."""
     left: float = 0.0
     width: float = 0.0
-    """Where its bar begins and how wide it is, in percent of the run's time; 0 without times."""
+    """Start and width of its bar, in percent of the run's time; 0 without times."""
 
 
 def build_timeline(
     run: Run, progress: Progress, accounts: Sequence[Account]
 ) -> tuple[StageRow, ...]:
-    """The stages in their order; empty for a run of which neither times nor costs are known."""
+    """The stages in order; empty if neither times nor costs of the run are known."""
     began = progress.stages
     if not began and not accounts:
         return ()
     rows = [_build_row(stage, run, began, accounts) for stage in STAGES]
-    others = [one for one in accounts if one.stage not in _STAGE_OF]
+    known = {call for calls in _CALLS.values() for call in calls}
+    others = [one for one in accounts if one.stage not in known]
     if others:
         rows.append(StageRow("other", "Other", "unknown", None, None, *_sum(others)))
     return tuple(_place(rows))
@@ -81,7 +80,7 @@ def build_timeline(
 def _build_row(
     stage: Stage, run: Run, began: Mapping[Stage, datetime], accounts: Sequence[Account]
 ) -> StageRow:
-    mine = [one for one in accounts if _STAGE_OF.get(one.stage) == stage]
+    mine = [one for one in accounts if one.stage in _CALLS[stage]]
     start = began.get(stage)
     later = [began[one] for one in STAGES[STAGES.index(stage) + 1 :] if one in began]
     end = min(later, default=run.finished_at)
@@ -114,17 +113,12 @@ def _place(rows: Sequence[StageRow]) -> list[StageRow]:
     return placed
 
 
-LOAD_SECONDS: Final = 5.0
-"""A store waits while Redis does not answer; a page does not."""
-MAX_FILES: Final = 60
-_LINE: Final = 700
-
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
 class FileRow(NamedTuple):
-    """A file that the model saw; untrusted."""
+    """A file shown to the model; untrusted."""
 
     path: str
     tokens: int
@@ -138,19 +132,18 @@ class FilesShown(NamedTuple):
     rows: tuple[FileRow, ...]
     more: int
     of: int
-    """Source files of the repository."""
+    """The number of the repository's source files."""
     tokens: int
-    searched: int
-    """Tokens."""
+    searched_tokens: int
     without_room: int
-    """Files that may matter but found no room."""
+    """The number of relevant files that did not fit."""
 
 
 class EnvironmentShown(NamedTuple):
     """The health of the environment; untrusted."""
 
     verdict: str
-    """Whether it works, in our words; empty if nothing could be installed."""
+    """Whether it works; empty if nothing could be installed."""
     summary: str
     python: str
     command: str
@@ -158,23 +151,23 @@ class EnvironmentShown(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """Each part is empty as long as it is not known, or when it is no longer kept."""
+    """Each part is empty while it is unknown, and after it has expired."""
 
     timeline: tuple[StageRow, ...] = ()
     edits: EditTable | None = None
     files: FilesShown | None = None
     environment: EnvironmentShown | None = None
     destinations: str = ""
-    """Where code went, in Markdown."""
+    """The hosts that received code, in Markdown."""
     others: tuple[Run, ...] = ()
-    """The issue's other runs, the newest first."""
+    """The issue's other runs, newest first."""
     has_bundle: bool = False
 
 
 async def load_report(
     storage: Storage, settings: Settings, run: Run, progress: Progress
 ) -> RunReport:
-    """The report on `run`; what cannot be read is left out. Raises redis-py's errors."""
+    """The report on `run` without unreadable parts. Raises redis-py's errors."""
     store = storage.checkpoints(run.id)
     others = await storage.run_queries.list_of_issue(run.repo, run.issue)
     ledger = await _load(store.load(LEDGER_KEY, Ledger)) or Ledger()
@@ -185,14 +178,16 @@ async def load_report(
         edits=build_edit_table(end) if end else None,
         files=_show_files(await _load_context(store, end)),
         environment=_show_environment(await _load_environment(store, documents)),
-        destinations=_describe_destinations(ledger, settings),
+        destinations=destinations_note(
+            external_hosts(ledger.sent_to, settings, by_app=True), ledger.accounts, by_app=True
+        ),
         others=tuple(one for one in others if one.id != run.id),
         has_bundle=run.status.final and bool(documents),
     )
 
 
 def load_timeline(run: Run, progress: Progress, ledger: Ledger) -> tuple[StageRow, ...]:
-    """The timeline; of runs that fix no issue and have no such stages, only what cost something."""
+    """The timeline; for runs that fix no issue, only the stages that called a model."""
     if run.mode in (Mode.FIX, Mode.AUTO, Mode.PLAN):
         return build_timeline(run, progress, ledger.accounts)
     rows = build_timeline(run, Progress(), ledger.accounts)
@@ -205,9 +200,9 @@ async def load_ledger(storage: Storage, run: Run) -> Ledger:
 
 
 async def _load(asked: Awaitable[T]) -> T | None:
-    """What `asked` finds; None if it is damaged, or Redis stops answering meanwhile."""
+    """The result of `asked`; None if it is damaged or Redis stops answering."""
     try:
-        async with asyncio.timeout(LOAD_SECONDS):
+        async with asyncio.timeout(5):  # a store would wait for Redis longer
             return await asked
     except (TimeoutError, UnreadableRecord) as error:
         logger.warning("A part of a run's page is missing: %s", error or "Redis does not answer.")
@@ -235,14 +230,14 @@ def _show_files(context: Context | None) -> FilesShown | None:
         return None
     rows = tuple(
         FileRow(make_visible(one.path[:300]), one.tokens, one.partial, make_visible(one.why[:300]))
-        for one in found.shown[:MAX_FILES]
+        for one in found.shown[:60]
     )
     return FilesShown(
         rows=rows,
         more=len(found.shown) - len(rows),
         of=found.files,
         tokens=sum(one.tokens for one in found.shown),
-        searched=found.read_tokens,
+        searched_tokens=found.read_tokens,
         without_room=len(context.without_room),
     )
 
@@ -253,15 +248,8 @@ def _show_environment(record: EnvironmentRecord | None) -> EnvironmentShown | No
     health = record.health
     return EnvironmentShown(
         verdict=f"It {health.works}." if health else "",
-        summary=make_visible(health.summary()[:_LINE]) if health else "",
+        summary=make_visible(health.summary()[:700]) if health else "",
         python=make_visible(health.python[:60]) if health else "",
         command=make_visible(" ".join(health.command)[:300]) if health else "",
-        attempts=tuple(make_visible(line[:_LINE]) for line in record.lines()[:12]),
+        attempts=tuple(make_visible(line[:700]) for line in record.lines()[:12]),
     )
-
-
-def _describe_destinations(ledger: Ledger, settings: Settings) -> str:
-    if not ledger.sent_to:
-        return ""
-    hosts = external_hosts(ledger.sent_to, settings, by_app=True)
-    return destinations_note(hosts, ledger.accounts, by_app=True)

@@ -10,7 +10,7 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def may_see_all(settings: Settings, request: Request) -> bool:
-    """The token came as `Authorization: Bearer`, or as the password of `Basic` with any name.
+    """Whether the token came as `Authorization: Bearer`, or as the password of `Basic`.
 
-    Without a token set nobody may.
+    False if no token is set.
     """
     wanted = settings.dashboard_token.get_secret_value()
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -44,7 +44,7 @@ def may_see_all(settings: Settings, request: Request) -> bool:
 
 
 def may_see_run(settings: Settings, request: Request, run_id: RunId) -> bool:
-    """As `may_see_all`, or the address is the one that the run's own issue shows."""
+    """As `may_see_all`, or the address has the run's key, which its issue shows."""
     wanted = settings.page_key(run_id)
     given = request.query_params.get("key", "")
     return (bool(wanted) and _is_same(given, wanted)) or may_see_all(settings, request)
@@ -63,61 +63,6 @@ def _is_same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
 
 
-MAX_STREAMS: Final = 64
-"""Open at one time in this process, so that webhooks find room; later pages reload instead."""
-QUIET_SECONDS: Final = 15.0
-"""After this long, a comment line keeps proxies from closing the stream."""
-
-Render = Callable[[Run], Awaitable[str]]
-
-
-class LiveStreams:
-    """All streams of this process."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._open = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self._open >= MAX_STREAMS
-
-    async def stream(self, request: Request, run_id: RunId, render: Render) -> AsyncGenerator[str]:
-        """An `update` whenever `render` of the run gives another text, and an `end` at its end."""
-        self._open += 1
-        try:
-            async for event in self._follow(run_id, render):
-                if await request.is_disconnected():
-                    return
-                if event:
-                    yield event
-        finally:
-            self._open -= 1
-
-    async def _follow(self, run_id: RunId, render: Render) -> AsyncGenerator[str]:
-        """An event, or an empty text where nothing is new."""
-        shown, spoke_at = "", time.monotonic()
-        ends_at = spoke_at + 600  # then the browser opens the next stream by itself
-        while time.monotonic() < ends_at:
-            event = ""
-            try:
-                run = await self._storage.runs.get(run_id)
-                if run is None or run.status.final:
-                    yield _format("end", "")
-                    return
-                text = await render(run)
-                if text != shown:
-                    event, shown = _format("update", text), text
-            except (*REDIS_ERRORS, UnreadableRecord):  # the next look may tell more
-                pass
-            if not event and time.monotonic() - spoke_at >= QUIET_SECONDS:
-                event = ": still here\n\n"
-            if event:
-                spoke_at = time.monotonic()
-            yield event
-            await asyncio.sleep(2)
-
-
 def _format(name: str, data: str) -> str:
     lines = "".join(f"data: {line}\n" for line in data.splitlines()) or "data:\n"
     return f"event: {name}\n{lines}\n"
@@ -125,17 +70,17 @@ def _format(name: str, data: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-LIVE_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _BUSY: Final = {"retry-after": "10"}
 
 
 class RunRoutes:
-    """What these routes share."""
+    """The routes of the runs' pages."""
 
     def __init__(self, settings: Settings, storage: Storage) -> None:
         self._settings = settings
         self._storage = storage
         self._packing = asyncio.Lock()
+        self._streams = 0
 
     def add_to(self, app: FastAPI) -> None:
         """Make `app` answer them."""
@@ -159,7 +104,7 @@ class RunRoutes:
         return HTMLResponse(page, headers=self._pages.list_headers)
 
     async def show_run(self, request: Request, run_id: RunId) -> Response:
-        """One run, for the operator and those who read its status comment."""
+        """One run, for the operator and readers of its status comment."""
         found = await self._find_run(request, run_id)
         if isinstance(found, Response):
             return found
@@ -176,14 +121,38 @@ class RunRoutes:
         found = await self._find_run(request, run_id)
         if isinstance(found, Response):
             return found
-        if self._streams.is_full:
+        if self._streams >= 64:  # leave room for webhooks
             return PlainTextResponse("Too many pages are open. Reload this one.", 503, _BUSY)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        events = self._stream(request, run_id)
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-        async def render(run: Run) -> str:
-            return await self._pages.render_live(self._storage, run)
-
-        events = self._streams.stream(request, run_id, render)
-        return StreamingResponse(events, media_type="text/event-stream", headers=LIVE_HEADERS)
+    async def _stream(self, request: Request, run_id: RunId) -> AsyncGenerator[str]:
+        """Send `update` when the live part of the page changes, and `end` when the run ends."""
+        shown, sent_at = "", time.monotonic()
+        ends_at = sent_at + 600  # then the browser opens the next stream by itself
+        self._streams += 1
+        try:
+            while time.monotonic() < ends_at and not await request.is_disconnected():
+                event = ""
+                try:
+                    run = await self._storage.runs.get(run_id)
+                    if run is None or run.status.final:
+                        yield _format("end", "")
+                        return
+                    text = await self._pages.render_live(self._storage, run)
+                    if text != shown:
+                        event, shown = _format("update", text), text
+                except (*REDIS_ERRORS, UnreadableRecord):  # try again in the next round
+                    pass
+                if not event and time.monotonic() - sent_at >= 15:
+                    event = ": still here\n\n"  # proxies close a silent stream
+                if event:
+                    sent_at = time.monotonic()
+                    yield event
+                await asyncio.sleep(2)
+        finally:
+            self._streams -= 1
 
     async def download_bundle(self, request: Request, run_id: RunId) -> Response:
         """The bundle of a finished run."""
@@ -226,7 +195,7 @@ class RunRoutes:
         return Response(text, media_type="text/javascript", headers=headers)
 
     async def _find_run(self, request: Request, run_id: RunId) -> Run | Response:
-        """The run, or the answer that says why there is none to see."""
+        """The run, or the response that says why it cannot be shown."""
         if not may_see_run(self._settings, request, run_id):
             return self._denial()
         missing = PlainTextResponse("This run does not exist or has expired.", 404)
@@ -239,18 +208,13 @@ class RunRoutes:
         except UnreadableRecord:  # the sweep logs and ends it
             return missing
 
-    # Imported when the first page is asked for: most servers only ever hear webhooks.
+    # Imported late: most servers only receive webhooks.
 
     @functools.cached_property
     def _pages(self) -> Pages:
         from bot.server.pages import Pages
 
         return Pages(self._settings)
-
-    @functools.cached_property
-    def _streams(self) -> LiveStreams:
-
-        return LiveStreams(self._storage)
 
     @functools.cached_property
     def _archive(self) -> ObjectStore | None:

@@ -20,9 +20,9 @@ def test_each_edit_has_its_letter_and_each_result_its_words() -> None:
     words = [run.cell.words for run in (*table.edits[1].runs, *table.edits[2].runs)]
     assert words == [
         "passes",
-        "fails: the issue is there",
-        "breaks off: exit code 1",
-        "runs out of time",
+        "fails: the issue is present",
+        "no verdict: exit code 1",
+        "times out",
     ]
     assert [line.kind for line in table.edits[0].diff] == ["", "", "", "hunk", "", "del", "add"]
 
