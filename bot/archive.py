@@ -1,8 +1,8 @@
 """Moves the bundles of ended runs to an object store, and finds them there.
 
 Address, region and keys of the store come from the standard variables (`AWS_ENDPOINT_URL`,
-`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`) or from the machine's role. Nothing
-rests on conditional writes, which not every store has.
+`AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`) or from the machine's role. It needs no
+conditional writes, which some stores lack.
 Source: docs.rs/object_store, `AmazonS3Builder`.
 """
 
@@ -12,7 +12,7 @@ import asyncio
 import logging
 import tempfile
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -29,8 +29,6 @@ from pipeline.bundle import LARGEST_DOCUMENT, pack_bundle
 from pipeline.codebase.text import pluralize
 from pipeline.run_errors import UnreadableRecord
 
-MOST_BYTES: Final = 1024**3
-"""Of one object that is read: a bundle is far smaller, and is held in memory."""
 RETRIES: Final = 3
 
 
@@ -58,7 +56,7 @@ class ObjectStore:
         try:
             self._store: S3Store = S3Store.from_url(
                 self.url,
-                # Without TLS only where the operator's own address says so.
+                # Without TLS only if the operator's address says so.
                 client_options={"allow_http": True, "timeout": timedelta(seconds=60)},
                 retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=30)},
             )
@@ -66,7 +64,7 @@ class ObjectStore:
             raise SettingsError(f"CAPUCHIN_ARCHIVE: {_cause(error)}") from None
 
     async def put(self, name: str, data: bytes) -> None:
-        """Write an object, over what is there. Raises `ArchiveUnavailable`."""
+        """Write or replace an object. Raises `ArchiveUnavailable`."""
         import obstore
 
         with self._translate_errors():
@@ -76,7 +74,7 @@ class ObjectStore:
         """Read an object; None if there is none.
 
         Raises:
-            ArchiveUnavailable: the store fails, or the object has more than `MOST_BYTES`.
+            ArchiveUnavailable: the store fails, or the object has more than 1 GiB.
         """
         import obstore
 
@@ -85,7 +83,7 @@ class ObjectStore:
                 found = await obstore.get_async(self._store, name)
             except FileNotFoundError:
                 return None
-            if found.meta["size"] > MOST_BYTES:
+            if found.meta["size"] > 1 << 30:  # far more than a bundle has
                 raise ArchiveUnavailable(f"{self.url}/{name} is too large to read.")
             return bytes(await found.bytes_async())
 
@@ -124,24 +122,21 @@ def _cause(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300]
 
 
-MAX_BYTES: Final = 128 * 1024 * 1024
-"""Of all documents, unpacked: they are in memory for as long as they are packed."""
-LOAD_SECONDS: Final = 30.0
 NAME: Final = "run.tar.zst"
 
 
 class BundleTooLarge(BotError):
-    """The documents of the run are too large to be packed by the server."""
+    """The unpacked documents of a run have more than 128 MiB, too much for the server's memory."""
 
 
 async def build_bundle(storage: Storage, run: Run) -> bytes | None:
     """The bundle; None if its documents have expired.
 
     Raises:
-        BundleTooLarge: see `MAX_BYTES`.
+        BundleTooLarge: the server cannot pack them.
         TimeoutError: Redis does not answer.
     """
-    async with asyncio.timeout(LOAD_SECONDS):
+    async with asyncio.timeout(30):
         documents = await _load_documents(storage.checkpoints(run.id))
     if not documents:
         return None
@@ -152,12 +147,19 @@ async def build_bundle(storage: Storage, run: Run) -> bytes | None:
         "base_commit": run.base_commit,
         "outcome": run.status.value,
     }
-    return await asyncio.to_thread(_pack, documents, facts)
+
+    def pack() -> bytes:
+        with tempfile.TemporaryDirectory(prefix="capuchin-bundle-") as folder:
+            path = Path(folder) / NAME
+            pack_bundle(path, documents, facts=facts, extra={})
+            return path.read_bytes()
+
+    return await asyncio.to_thread(pack)
 
 
 async def _load_documents(store: RedisStore) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
-    left = MAX_BYTES
+    left = 128 * 1024 * 1024
     for key in await store.list_documents():
         packed = await store.load_packed(key)
         data = None if packed is None else await asyncio.to_thread(_unpack, packed, left)
@@ -169,7 +171,7 @@ async def _load_documents(store: RedisStore) -> dict[str, bytes]:
 
 def _unpack(packed: bytes, left: int) -> bytes | None:
     """One document; None for a damaged one. Raises `BundleTooLarge`."""
-    if left <= 0:  # zlib takes 0 for no limit
+    if left <= 0:  # to zlib, 0 means no limit
         raise BundleTooLarge
     unpacking = zlib.decompressobj()
     try:
@@ -180,16 +182,6 @@ def _unpack(packed: bytes, left: int) -> bytes | None:
         raise BundleTooLarge
     return data if unpacking.eof else None
 
-
-def _pack(documents: Mapping[str, bytes], facts: Mapping[str, object]) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="capuchin-bundle-") as folder:
-        path = Path(folder) / NAME
-        pack_bundle(path, documents, facts=facts, extra={})
-        return path.read_bytes()
-
-
-BATCH: Final = 100
-"""Runs archived per batch."""
 
 logger = logging.getLogger(__name__)
 
@@ -202,16 +194,16 @@ def object_name(run_id: RunId) -> str:
 async def archive_runs(storage: Storage, archive: ObjectStore, *, after: float) -> None:
     """Archive the runs that ended more than `after` seconds ago.
 
-    The bundle is written before Redis gives up the checkpoints in it.
-    Archiving a run twice is harmless.
+    The bundle is written before its checkpoints are deleted from Redis. Archiving a run twice is
+    harmless.
 
     Raises:
-        ArchiveUnavailable: the store fails. What is left keeps its place, and comes up again.
+        ArchiveUnavailable: the store fails. The next call continues with the rest.
         TimeoutError: Redis does not answer; also redis-py's own errors.
     """
     count = 0
     ended_by = (now() - timedelta(seconds=after)).timestamp()
-    while found := await storage.archived_runs.list_due(ended_by, BATCH):
+    while found := await storage.archived_runs.list_due(ended_by, 100):
         for run_id, ended in found:
             archived = await _archive_run(storage, archive, run_id)
             await storage.archived_runs.mark_done(run_id, ended, archived=archived)
@@ -241,11 +233,11 @@ async def _archive_run(storage: Storage, archive: ObjectStore, run_id: RunId) ->
 
 
 async def load_bundle(storage: Storage, archive: ObjectStore | None, run: Run) -> bytes | None:
-    """The bundle of an ended run, from where it is; None if its documents have expired.
+    """The bundle of an ended run, from the archive or Redis; None if its documents have expired.
 
     Raises:
-        ArchiveUnavailable: the store fails, and the bundle is there.
-        BundleTooLarge: see `bot.archive`.
+        ArchiveUnavailable: the bundle is in the archive, which fails.
+        BundleTooLarge: the server cannot pack it.
         TimeoutError: Redis does not answer; also redis-py's own errors.
     """
     if archive and await storage.archived_runs.is_archived(run.id):

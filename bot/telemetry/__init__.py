@@ -1,1 +1,1 @@
-"""What Capuchin reports of itself: the metrics of workers, traces, and calls in the debug log."""
+"""What Capuchin reports about itself: workers' metrics, traces, and calls in the debug log."""

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Final, Literal, Self
 
@@ -72,11 +72,7 @@ class Stages:
         self._bound.close()
 
 
-CONTEXT: Final = ("run", "repository", "issue", "delivery", "stage", "status", "failure", "cause")
-"""What may be bound, in the order of the text format."""
 REDACTED: Final = "[redacted]"
-MIN_SECRET: Final = 8
-"""Shorter values are not redacted: they would also match ordinary words."""
 
 
 def configure_logging(settings: Settings) -> None:
@@ -84,7 +80,7 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(build_formatter(settings.log_format, list_secrets(settings)))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for ours in ("bot", "pipeline", "sandbox"):  # the libraries' debug records hold what is sent
+    for ours in ("bot", "pipeline", "sandbox"):  # libraries' debug records contain what is sent
         logging.getLogger(ours).setLevel(settings.log_level.upper())
     for chatty in ("arq", "httpx", "httpx2"):  # they log every call
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -118,11 +114,12 @@ def list_secrets(settings: Settings) -> list[str]:
     found += settings.build_secrets.values()
     lines = [line for secret in found for line in secret.get_secret_value().splitlines()]
     passwords = list_redis_passwords(settings.redis_url)
-    return [each for each in (*lines, *passwords) if len(each) >= MIN_SECRET]
+    # Shorter values would also match ordinary words.
+    return [each for each in (*lines, *passwords) if len(each) >= 8]
 
 
 class _RedactingFormatter(ProcessorFormatter):
-    """Replaces secrets in the finished line, wherever they come from."""
+    """Replaces secrets in the finished line."""
 
     def __init__(
         self,
@@ -132,21 +129,19 @@ class _RedactingFormatter(ProcessorFormatter):
         foreign_pre_chain: Sequence[Processor],
     ) -> None:
         super().__init__(processors=processors, foreign_pre_chain=foreign_pre_chain)
-        self._finder = SecretFinder({form for each in secrets for form in _spellings(each)})
+        forms = {f for each in secrets for f in (each, json.dumps(each)[1:-1], printable(each))}
+        self._finder = SecretFinder(forms)
 
     def format(self, record: logging.LogRecord) -> str:
         return self._finder.redact(super().format(record), REDACTED)
-
-
-def _spellings(secret: str) -> Iterable[str]:
-    return secret, json.dumps(secret)[1:-1], printable(secret)
 
 
 def _render_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
     del logger, method
     time, level, text = event.pop("timestamp"), event.pop("level"), str(event.pop("event"))
     traceback = event.pop("exception", "")
-    context = "".join(f" {key}={event[key]}" for key in CONTEXT if key in event)
+    keys = ("run", "repository", "issue", "delivery", "stage", "status", "failure", "cause")
+    context = "".join(f" {key}={event[key]}" for key in keys if key in event)
     line = printable(f"{time} {level.upper()} {text}{context}", one_line=True)
     return f"{line}\n{printable(traceback)}" if traceback else line
 
@@ -157,16 +152,13 @@ def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
 
 
 STALL_SECONDS: Final = 0.25
-_TICKS: Final = 5
-"""How often the loop is pinged within `STALL_SECONDS`."""
 
 
 @asynccontextmanager
 async def watch_loop(seconds: float = STALL_SECONDS) -> AsyncGenerator[None]:
-    """While the block runs, a thread logs the loop's stack if the loop does not respond for
-    `seconds`.
+    """While the block runs, log the loop's stack if it does not respond for `seconds`.
 
-    It logs one line for each stall, and one with its duration afterwards.
+    A thread logs one line for each stall, and one with its duration afterwards.
     """
     loop, owner = asyncio.get_running_loop(), threading.get_ident()
     done = threading.Event()
@@ -183,7 +175,7 @@ async def watch_loop(seconds: float = STALL_SECONDS) -> AsyncGenerator[None]:
 def _watch(
     loop: asyncio.AbstractEventLoop, owner: int, done: threading.Event, seconds: float
 ) -> None:
-    while not done.wait(seconds / _TICKS):
+    while not done.wait(seconds / 5):
         answered = threading.Event()
         began = time.monotonic()
         try:
@@ -192,14 +184,10 @@ def _watch(
             return
         if answered.wait(seconds):
             continue
-        stack = _render_stack(owner)
+        frame = sys._current_frames().get(owner)  # pyright: ignore[reportPrivateUsage]
+        stack = "".join(traceback.format_stack(frame)[-12:]) if frame else "(no stack)"
         logger.warning("The event loop has been blocked for %.2f s:\n%s", seconds, stack)
         while not answered.wait(seconds):
             if done.is_set():
                 return
         logger.warning("The event loop resumed after %.2f s.", time.monotonic() - began)
-
-
-def _render_stack(owner: int) -> str:
-    frame = sys._current_frames().get(owner)  # pyright: ignore[reportPrivateUsage]
-    return "".join(traceback.format_stack(frame)[-12:]) if frame else "(no stack)"

@@ -44,7 +44,7 @@ class GitHubRate:
 
     @property
     def remaining(self) -> int | None:
-        """None: nothing is known of the current hour."""
+        """None if nothing is known about the current hour."""
         rate = self._current
         return rate.remaining if rate else None
 
@@ -86,13 +86,13 @@ DOLLARS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 25)
 
 
 class Histogram(NamedTuple):
-    """What is measured, in the terms of Prometheus."""
+    """A histogram of Prometheus."""
 
     name: str
     help: str
     labels: tuple[str, ...]
     bounds: tuple[float, ...]
-    """Upper bounds of the buckets, without the infinite one."""
+    """Upper bounds of the buckets, without infinity."""
 
 
 QUEUE: Final = Histogram(
@@ -138,21 +138,11 @@ GITHUB_CALL: Final = Histogram(
     SHORT,
 )
 HISTOGRAMS: Final = (
-    QUEUE,
-    RUN,
-    RUN_DOLLARS,
-    STAGE,
-    MODEL_CALL,
-    MODEL_TOKENS,
-    EXECUTION,
-    GITHUB_CALL,
-)
+    QUEUE, RUN, RUN_DOLLARS, STAGE, MODEL_CALL, MODEL_TOKENS, EXECUTION, GITHUB_CALL,
+)  # fmt: skip
 LEASES_LOST: Final = "leases_lost"
-"""A count: how often a worker lost the lease of a run that it worked on."""
 ARCHIVE_FAILURES: Final = "archive_failures"
-"""A count: how often the archive did not take the bundle of an ended run."""
 _SEPARATOR: Final = "\x1f"
-_SUM: Final = "sum"
 
 
 class Series(NamedTuple):
@@ -160,12 +150,12 @@ class Series(NamedTuple):
 
     labels: tuple[str, ...]
     counts: tuple[int, ...]
-    """Of each bucket alone, the infinite one last."""
+    """The samples of each bucket alone, infinity last."""
     sum: float
 
 
 class Recorder:
-    """Adds up the samples of this process until they are taken to Redis."""
+    """Adds up the samples of this process until they are written to Redis."""
 
     def __init__(self) -> None:
         self._sums: defaultdict[str, float] = defaultdict(float)
@@ -175,19 +165,19 @@ class Recorder:
         at = sum(value > bound for bound in histogram.bounds)
         key = _SEPARATOR.join((histogram.name, *labels))
         self._sums[f"{key}{_SEPARATOR}{at}"] += 1
-        self._sums[f"{key}{_SEPARATOR}{_SUM}"] += value
+        self._sums[f"{key}{_SEPARATOR}sum"] += value
 
     def count(self, name: str) -> None:
-        """Count one of `name`, which is no histogram's."""
+        """Count one of `name`, which is not a histogram."""
         self._sums[name] += 1
 
     def take(self) -> dict[str, float]:
-        """What was added since the last call, by field: the caller stores it, or gives it back."""
+        """The sums since the last call, by field: the caller stores them or gives them back."""
         taken, self._sums = dict(self._sums), defaultdict(float)
         return taken
 
     def give_back(self, taken: Mapping[str, float]) -> None:
-        """Redis did not answer: keep this for the next time."""
+        """Keep this for the next time, as Redis did not answer."""
         for name, value in taken.items():
             self._sums[name] += value
 
@@ -197,40 +187,36 @@ class Recorder:
         try:
             yield
         finally:
-            self._add_event(event)
-
-    def _add_event(self, event: Event) -> None:
-        facts = event.facts
-        match event.kind:
-            case Kind.STAGE:
-                self.add(STAGE, event.seconds, str(facts["stage"]))
-            case Kind.MODEL_CALL:
-                model = str(facts["model"])
-                self.add(MODEL_CALL, event.seconds, model, event.error)
-                for kind in ("input", "cached", "output"):
-                    if kind in facts:
-                        self.add(MODEL_TOKENS, float(facts[kind]), model, kind)
-            case Kind.EXECUTION:
-                self.add(EXECUTION, event.seconds, str(facts.get("ending", "none")))
-            case Kind.GITHUB_CALL:
-                self.add(GITHUB_CALL, event.seconds, str(facts.get("status", "none")))
-            case Kind.RUN:  # an attempt: how the run itself ends is counted where it ends
-                pass
+            facts = event.facts
+            match event.kind:
+                case Kind.STAGE:
+                    self.add(STAGE, event.seconds, str(facts["stage"]))
+                case Kind.MODEL_CALL:
+                    model = str(facts["model"])
+                    self.add(MODEL_CALL, event.seconds, model, event.error)
+                    for kind in ("input", "cached", "output"):
+                        if kind in facts:
+                            self.add(MODEL_TOKENS, float(facts[kind]), model, kind)
+                case Kind.EXECUTION:
+                    self.add(EXECUTION, event.seconds, str(facts.get("ending", "none")))
+                case Kind.GITHUB_CALL:
+                    self.add(GITHUB_CALL, event.seconds, str(facts.get("status", "none")))
+                case Kind.RUN:  # one attempt; the end of the run is counted elsewhere
+                    pass
 
 
 RECORDER: Final = Recorder()
-"""This process's recorder."""
 
 
 def read_series(histogram: Histogram, fields: Mapping[str, float]) -> Iterator[Series]:
-    """The series of a histogram in what Redis added up, in the order of their labels."""
+    """The series of a histogram in the sums from Redis, in the order of their labels."""
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for name, value in fields.items():
         first, *labels = name.split(_SEPARATOR)
-        last = labels.pop() if labels else ""  # a counter's name has no parts
+        last = labels.pop() if labels else ""  # a counter has only a name
         if first == histogram.name and len(labels) == len(histogram.labels):
             found.setdefault(tuple(labels), {})[last] = value
     buckets = range(len(histogram.bounds) + 1)
     for labels, parts in sorted(found.items()):
         counts = tuple(int(parts.get(str(at), 0)) for at in buckets)
-        yield Series(labels, counts, parts.get(_SUM, 0.0))
+        yield Series(labels, counts, parts.get("sum", 0.0))

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from bot.settings import LogSettings, SettingsError
 from sandbox.observation import Event, Kind, add_observer, remove_observer
@@ -19,12 +19,10 @@ from sandbox.observation import Event, Kind, add_observer, remove_observer
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-OBSERVER: Final = "traces"
-
 
 @dataclass
 class _Trace:
-    """The spans of one attempt that are open; all tasks of the attempt share them."""
+    """The open spans of one attempt, shared by its tasks."""
 
     run: Span
     stage: Span | None = None
@@ -51,11 +49,11 @@ def tracing(settings: LogSettings) -> Generator[None]:
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. Install"
             " capuchin-bot[traces], or delete the variable."
         ) from None
-    add_observer(OBSERVER, TraceObserver(provider.get_tracer("capuchin")).observe)
+    add_observer("traces", TraceObserver(provider.get_tracer("capuchin")).observe)
     try:
         yield
     finally:
-        remove_observer(OBSERVER)
+        remove_observer("traces")
         provider.force_flush(3_000)
         provider.shutdown()
 
@@ -81,7 +79,7 @@ def _build_provider(settings: LogSettings) -> Any:
 
 
 class TraceObserver:
-    """Makes a span of each event within a run."""
+    """Makes a span for each event within a run."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -93,7 +91,7 @@ class TraceObserver:
         if event.kind is Kind.RUN:
             with self._observe_run(event):
                 yield
-        elif trace is None:  # outside a run, such as the sweep's questions to GitHub
+        elif trace is None:  # outside a run, such as the sweep's requests to GitHub
             yield
         else:
             span = self._start(event, trace.stage or trace.run)
@@ -123,12 +121,9 @@ class TraceObserver:
         from opentelemetry.trace import set_span_in_context
 
         context = set_span_in_context(parent, Context()) if parent else Context()
-        return self._tracer.start_span(_name(event), context)
-
-
-def _name(event: Event) -> str:
-    detail = event.facts.get("stage") or event.facts.get("call") or event.facts.get("method")
-    return f"{event.kind} {detail}" if detail else str(event.kind)
+        facts = event.facts
+        detail = facts.get("stage") or facts.get("call") or facts.get("method")
+        return self._tracer.start_span(f"{event.kind} {detail or ''}".rstrip(), context)
 
 
 def _end(span: Span, event: Event) -> None:
