@@ -55,7 +55,7 @@ def render_checks(checks: Sequence[HealthCheck]) -> str:
 
 
 async def _clean(settings: Settings) -> bool:
-    """Return whether it succeeded."""
+    """Whether it succeeded."""
     from bot.cli.doctor_checks import clean
     from bot.storage.client import UNREACHABLE
     from sandbox.errors import SandboxUnavailable

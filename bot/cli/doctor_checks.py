@@ -7,12 +7,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
 
 from bot.cli import doctor_services
 from bot.cli.doctor_services import CheckFailed, HealthCheck
@@ -27,9 +26,6 @@ from sandbox.docker.mmdebstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import remove_stale
-
-MIRROR_SECONDS = 3600
-"""A mirror in creation or deletion for longer was left behind by a dead process."""
 
 
 async def clean(settings: Settings) -> str:
@@ -54,12 +50,24 @@ async def clean(settings: Settings) -> str:
 
 async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
     """Like `clean`, for the given engines."""
-    async with Storage.open(settings.redis_url, settings.redis_prefix, timeout=5) as storage:
+    async with _open_storage(settings) as storage:
         active = await storage.runs.list_active()
     gone = CleanupResult()
     for engine in engines:
         gone += await engine.clean(live_runs=active)
-    folders = await asyncio.to_thread(_remove_folders, settings.data_dir)
+
+    def remove_folders() -> int:
+        stale = [
+            folder
+            for name in (".new-*", ".old-*")  # mirrors in creation or deletion
+            for folder in settings.data_dir.glob(f"mirrors/*/*/{name}")
+            if time.time() - folder.lstat().st_mtime > 3600
+        ]
+        for folder in stale:
+            rmtree(folder, ignore_errors=True)
+        return remove_stale({Path(tempfile.gettempdir()), Path(BUILD_FOLDER)}) + len(stale)
+
+    folders = await asyncio.to_thread(remove_folders)
     return (
         f"Removed {pluralize(gone.containers, 'container')}, "
         f"{gone.image_bytes / 1e6:.0f} MB of images and "
@@ -67,33 +75,11 @@ async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
     )
 
 
-def _remove_folders(data: Path) -> int:
-    places = {Path(tempfile.gettempdir()), Path(BUILD_FOLDER)}
-    stale = list(_find_stale_mirrors(data))
-    for folder in stale:
-        rmtree(folder, ignore_errors=True)
-    return remove_stale(places) + len(stale)
-
-
-def _find_stale_mirrors(data: Path) -> Iterator[Path]:
-    """Mirrors whose process died while creating or deleting them."""
-    for name in (".new-*", ".old-*"):
-        for folder in data.glob(f"mirrors/*/*/{name}"):
-            if time.time() - folder.lstat().st_mtime > MIRROR_SECONDS:
-                yield folder
-
-
-MIN_FREE_BYTES: Final = 5 << 30
-"""With less disk space, a clone or a mirror of a large repository may not fit."""
-
-
-async def check_python(_settings: Settings) -> str:
-    """Python's version."""
+async def _check_python(_settings: Settings) -> str:
     return sys.version.split()[0]
 
 
-async def check_git(_settings: Settings) -> str:
-    """git's version."""
+async def _check_git(_settings: Settings) -> str:
     try:
         process = await asyncio.create_subprocess_exec(
             "git", "--version", stdout=asyncio.subprocess.PIPE
@@ -104,20 +90,19 @@ async def check_git(_settings: Settings) -> str:
     return output.decode().strip().removeprefix("git version ")
 
 
-async def check_environment(_settings: Settings) -> str:
-    """Whether every variable that begins with CAPUCHIN_ is a known setting."""
+async def _check_environment(_settings: Settings) -> str:
     if unknown := find_unknown_variables():
         raise CheckFailed(" ".join(unknown), "Correct or delete them: they have no effect.")
     return "every CAPUCHIN_ variable is known"
 
 
-async def check_disk(settings: Settings) -> str:
-    """Free space where the mirrors of repositories are."""
+async def _check_disk(settings: Settings) -> str:
+    """The free space for mirrors; a large repository may not fit into less than 5 GiB."""
     place = settings.data_dir.absolute()
     while not place.exists():
         place = place.parent
     free = (await asyncio.to_thread(shutil.disk_usage, place)).free
-    if free < MIN_FREE_BYTES:
+    if free < 5 << 30:
         raise CheckFailed(
             f"{free >> 20} MiB are free at {place}",
             "Free some, with `capuchin doctor --clean` for example, or move CAPUCHIN_DATA_DIR.",
@@ -125,8 +110,7 @@ async def check_disk(settings: Settings) -> str:
     return f"{free >> 30} GiB are free at {place}"
 
 
-async def check_redis(settings: Settings) -> str:
-    """Whether Redis answers and persists data."""
+async def _check_redis(settings: Settings) -> str:
     try:
         async with _open_storage(settings) as storage:
             version = await storage.get_version()
@@ -141,8 +125,8 @@ async def check_redis(settings: Settings) -> str:
     return version
 
 
-async def check_workers(settings: Settings) -> str:
-    """The running workers. None is not a failure: doctor often runs before they are started."""
+async def _check_workers(settings: Settings) -> str:
+    """The running workers. Without any, it passes: doctor often runs before they start."""
     try:
         async with _open_storage(settings) as storage:
             living = await storage.workers.list_living()
@@ -156,7 +140,7 @@ async def check_workers(settings: Settings) -> str:
 
 
 async def check_archive(settings: Settings) -> str:
-    """Whether the archive takes an object, gives it back and deletes it."""
+    """Whether the archive can write, read and delete an object."""
     from bot.archive import ArchiveUnavailable, ObjectStore
 
     try:
@@ -173,42 +157,35 @@ def _open_storage(settings: Settings) -> Storage:
     return Storage.open(settings.redis_url, settings.redis_prefix, timeout=5)
 
 
-TIMEOUT_SECONDS: Final = 20
-MODEL_SECONDS: Final = 60
-"""Longer, because some servers load a model at its first request."""
-
 Check = Callable[[Settings], Awaitable[str]]
-"""What it found. Raises CheckFailed."""
+"""Returns what it found. Raises CheckFailed."""
 
 
 async def run_checks(settings: Settings, *, serving: bool = True) -> list[HealthCheck]:
     """Run all checks; a failing check does not stop the others.
 
-    Each model that is set is asked for one token, which costs less than a cent. Without `serving`
-    the public address is not tried: nothing answers there yet.
+    Each configured model generates one token, which costs less than a cent. Without `serving`, the
+    public address is not tried: nothing answers there yet.
     """
 
     async def one(name: str, look: Check, seconds: float) -> HealthCheck:
+        found, mend = f"no answer in {seconds:.0f} s", "Check that it is reachable."
         try:
             async with asyncio.timeout(seconds):
                 return HealthCheck(name=name, works=True, found=await look(settings))
         except CheckFailed as error:
-            return HealthCheck(name=name, works=False, found=error.found, mend=error.mend)
+            found, mend = error.found, error.mend
         except TimeoutError:
-            return HealthCheck(
-                name=name,
-                works=False,
-                found=f"no answer in {seconds:.0f} s",
-                mend="Check that it is reachable.",
-            )
+            pass
+        return HealthCheck(name=name, works=False, found=found, mend=mend)
 
     checks: dict[str, Check] = {
-        "Python": check_python,
-        "git": check_git,
-        "environment": check_environment,
-        "disk": check_disk,
-        "Redis": check_redis,
-        "workers": check_workers,
+        "Python": _check_python,
+        "git": _check_git,
+        "environment": _check_environment,
+        "disk": _check_disk,
+        "Redis": _check_redis,
+        "workers": _check_workers,
         "Docker": _check_docker,
         "base image": _check_base_image,
         "webhook secret": doctor_services.check_webhook_secret,
@@ -222,22 +199,7 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
         checks["public address"] = doctor_services.check_public_url
     if settings.archive:
         checks["archive"] = check_archive
-    asked = {
-        "model": partial(doctor_services.check_chat, field="solver_model"),
-        "prices": doctor_services.check_prices,
-        **_optional_models(settings),
-    }
-    # One after the other: loading a model's SDK would hold up the others beyond their time.
-    found = await gather_all(one(name, look, TIMEOUT_SECONDS) for name, look in checks.items())
-    return [
-        *found,
-        *await gather_all(one(name, look, MODEL_SECONDS) for name, look in asked.items()),
-    ]
-
-
-def _optional_models(settings: Settings) -> dict[str, Check]:
-    """The checks of the optional models that are configured."""
-    checks: dict[str, tuple[str, Check]] = {
+    optional: dict[str, tuple[str, Check]] = {
         "scout_model": ("scout", partial(doctor_services.check_chat, field="scout_model")),
         "embedding_model": ("embedding model", doctor_services.check_embedder),
         "orm_model": ("reward model", partial(doctor_services.check_reward, field="orm_model")),
@@ -246,7 +208,15 @@ def _optional_models(settings: Settings) -> dict[str, Check]:
         ),
         "prm_model": ("process reward model", doctor_services.check_process_reward),
     }  # fmt: skip
-    return {name: check for field, (name, check) in checks.items() if getattr(settings, field)}
+    asked = {
+        "model": partial(doctor_services.check_chat, field="solver_model"),
+        "prices": doctor_services.check_prices,
+        **{name: check for field, (name, check) in optional.items() if getattr(settings, field)},
+    }
+    # The models come last, because loading an SDK would delay the others beyond their timeout, and
+    # get more time, because some servers load a model at its first request.
+    found = await gather_all(one(name, look, 20) for name, look in checks.items())
+    return [*found, *await gather_all(one(name, look, 60) for name, look in asked.items())]
 
 
 async def _check_docker(settings: Settings) -> str:
@@ -268,7 +238,7 @@ async def _check_base_image(settings: Settings) -> str:
     def look() -> bool:
         address = docker_address(settings)
         try:
-            client = address.connect(timeout=TIMEOUT_SECONDS / 2)
+            client = address.connect(timeout=10)
             try:
                 return image_exists(client, reference)
             finally:

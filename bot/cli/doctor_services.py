@@ -27,7 +27,13 @@ from pipeline.models.base import (
     ModelRequest,
     ScoreUnavailable,
 )
-from pipeline.models.factory import build_embedder, build_likelihood, build_model, fetch_models
+from pipeline.models.factory import (
+    build_embedder,
+    build_likelihood,
+    build_model,
+    fetch_models,
+    fetch_window,
+)
 from pipeline.models.providers.provider_http import DOCTOR_CALL
 from pipeline.models.spec import (
     ModelSpec,
@@ -60,11 +66,6 @@ class CheckFailed(BotError):
         self.mend = mend
 
 
-MAX_CLOCK_SECONDS: Final = 30
-"""JWTs are backdated by a minute; half of it is left for the call itself."""
-LEVELS: Final = ("none", "read", "write", "admin")
-
-
 @contextmanager
 def _name_failure(mend: str, *errors: type[Exception], name: str = "") -> Generator[None]:
     """Raise CheckFailed with `mend` for one of `errors`."""
@@ -75,7 +76,7 @@ def _name_failure(mend: str, *errors: type[Exception], name: str = "") -> Genera
 
 
 def _github_failures() -> AbstractContextManager[None]:
-    """Raise CheckFailed where the App's settings are wrong or GitHub refuses the App."""
+    """Raise CheckFailed if the App's settings are wrong or GitHub rejects the App."""
     mend = "Set CAPUCHIN_GITHUB_APP_ID and CAPUCHIN_GITHUB_PRIVATE_KEY from the App's page."
     return _name_failure(mend, SettingsError, GitHubError)
 
@@ -93,10 +94,11 @@ async def check_permissions(settings: Settings) -> str:
     with _github_failures():
         app = await GitHubApp(settings).load_registration()
     wanted = build_manifest(name="", public_url="", redirect_url="")
+    levels = ("none", "read", "write", "admin")
     lacking = [
         f"{name}: {level}"
         for name, level in wanted["default_permissions"].items()
-        if LEVELS.index(app.permissions.get(name, "none")) < LEVELS.index(level)
+        if levels.index(app.permissions.get(name, "none")) < levels.index(level)
     ]
     silent = not app.events and not settings.webhook_secret.get_secret_value()
     unheard = [] if silent else sorted(set(wanted["default_events"]) - set(app.events))
@@ -108,7 +110,7 @@ async def check_permissions(settings: Settings) -> str:
 
 
 async def check_webhook_secret(settings: Settings) -> str:
-    """Whether the secret is set; an App that is sent no events (`--no-webhook`) needs none."""
+    """Whether the secret is set; an App without events (`setup --no-webhook`) needs none."""
     if settings.webhook_secret.get_secret_value():
         return "set"
     try:
@@ -137,7 +139,7 @@ async def check_deliveries(settings: Settings) -> str:
 
 
 async def check_fetching(settings: Settings) -> str:
-    """Whether git itself reaches GitHub: it does not use the same libraries as the API."""
+    """Whether git reaches GitHub: it uses other libraries than the API's client."""
     repo = await _find_repository(settings)
     if repo is None:
         return "no repository to try"
@@ -150,16 +152,18 @@ async def check_fetching(settings: Settings) -> str:
 
 
 async def check_clock(settings: Settings) -> str:
-    """Whether this machine's clock agrees with GitHub's: keys and tokens hold for minutes."""
+    """Whether this machine's clock agrees with GitHub's: tokens are valid for minutes."""
     url = settings.github_url
-    with _name_failure("Check the way to GitHub.", httpx.HTTPError, httpx.InvalidURL, name=url):
+    with _name_failure(
+        "Check the connection to GitHub.", httpx.HTTPError, httpx.InvalidURL, name=url
+    ):
         answer = await _fetch(url)
     try:
         theirs = parsedate_to_datetime(answer.headers.get("Date", ""))
     except ValueError:
-        return f"not compared: {url} answers without a date"
+        return f"not compared: {url} sent no date"
     apart = (now() - theirs).total_seconds()
-    if abs(apart) > MAX_CLOCK_SECONDS:
+    if abs(apart) > 30:  # JWTs are backdated by a minute; half of it is left for the call
         side = "ahead of" if apart > 0 else "behind"
         raise CheckFailed(
             f"{abs(apart):.0f} s {side} GitHub's",
@@ -171,30 +175,30 @@ async def check_clock(settings: Settings) -> str:
 async def check_public_url(settings: Settings) -> str:
     """Whether `serve` answers at its public address, and whether others can reach that.
 
-    This machine can only try its own way there; that webhooks arrive shows GitHub's.
+    This machine can only try its own connection; arriving webhooks show GitHub's.
     """
     if not settings.public_url:
-        return "CAPUCHIN_PUBLIC_URL is not set: status comments link to no page"
+        return "CAPUCHIN_PUBLIC_URL is not set: status comments do not link to pages"
     url = f"{settings.public_url.rstrip('/')}/healthz"
     mend = "Start `capuchin serve` there, or correct CAPUCHIN_PUBLIC_URL."
     with _name_failure(mend, httpx.HTTPError, httpx.InvalidURL, name=url):
         answer = await _fetch(url)
     if not answer.is_success or '"ok"' not in answer.text:
-        raise CheckFailed(f"{url} is not answered by Capuchin", mend)
+        raise CheckFailed(f"another program answers at {url}", mend)
     addresses = await asyncio.to_thread(_resolve, settings.public_url)
     hub = await asyncio.to_thread(_resolve, settings.github_url)
     if any(each.is_loopback for each in addresses) and not any(each.is_loopback for each in hub):
         raise CheckFailed(
-            f"{url} answers, but it is this machine's own loopback: nobody else reaches it",
+            f"{url} answers, but is a loopback address: nobody else can reach it",
             "Set CAPUCHIN_PUBLIC_URL to a name that GitHub and people can reach.",
         )
     if any(each.is_private for each in addresses):
-        return f"{url} answers, at a private address: nobody outside your network reaches it"
+        return f"{url} answers, but is a private address: nobody outside your network can reach it"
     return f"{url} answers; `webhooks` above says whether GitHub reaches it"
 
 
 def _resolve(url: str) -> list[IPv4Address | IPv6Address]:
-    """The addresses of the URL's host; empty where its name is not known."""
+    """The addresses of the URL's host; empty if its name is unknown."""
     parts = urlsplit(url)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)
@@ -204,7 +208,7 @@ def _resolve(url: str) -> list[IPv4Address | IPv6Address]:
 
 
 async def _fetch(url: str) -> httpx.Response:
-    """Raises httpx.HTTPError or httpx.InvalidURL: there is no answer."""
+    """Raises httpx.HTTPError, httpx.InvalidURL."""
     async with httpx.AsyncClient(timeout=5, follow_redirects=True) as client:
         return await client.get(url)
 
@@ -242,20 +246,15 @@ async def check_prices(settings: Settings) -> str:
 
 
 def load_prices(settings: Settings) -> PriceTable:
-    """The prices that count.
-
-    Raises:
-        CheckFailed: the operator's file is invalid.
-    """
+    """The prices in force. Raises CheckFailed: the operator's file is invalid."""
     with _name_failure("Correct the file, or unset CAPUCHIN_PRICES_FILE.", PricesInvalid):
         return read_prices(settings.prices_file)
 
 
 async def check_chat(settings: Settings, field: str) -> str:
     """Ask each chat model of a setting for one token."""
-    specs = _parse(settings, field, parse_specs)
     found: list[str] = []
-    for spec in specs:
+    for spec in _parse(settings, field, parse_specs):
         async with _model_failures(spec, settings):
             await _ask(spec, settings)
         found.append(f"{spec}{await _describe_window(spec, settings)}")
@@ -296,10 +295,8 @@ async def check_embedder(settings: Settings) -> str:
 
 
 async def check_reward(settings: Settings, field: str) -> str:
-    """Ask a reward model for a verdict with its probability, or for that of an answer.
-
-    The latter is what a run asks of an outcome reward model and its reference.
-    """
+    """Ask a reward model what a run asks: a verdict or, with a reference model, an answer's
+    likelihood."""
     spec = _parse(settings, field, parse_spec)
     async with _model_failures(spec, settings):
         client = build_likelihood(spec, api_key=settings.model_api_key.get_secret_value())
@@ -318,7 +315,7 @@ async def check_reward(settings: Settings, field: str) -> str:
 
 
 async def check_process_reward(settings: Settings) -> str:
-    """Ask the process reward model for a verdict; without log-probabilities it has to chat."""
+    """Ask the process reward model for a verdict; without log-probabilities, ask it to chat."""
     if _parse(settings, "prm_model", parse_spec).provider == "openai":
         try:
             return await check_reward(settings, "prm_model")
@@ -333,12 +330,8 @@ def _parse(settings: Settings, field: str, parse: Callable[[str], T]) -> T:
         return parse(str(getattr(settings, field)))
 
 
-async def _list_models(spec: ModelSpec, settings: Settings) -> dict[str, int | None]:
-    return await fetch_models(spec, settings.model_api_key.get_secret_value())
-
-
 async def _describe_window(spec: ModelSpec, settings: Settings) -> str:
-    window = (await _list_models(spec, settings)).get(spec.name)
+    window = await fetch_window(spec, settings.model_api_key.get_secret_value())
     return f", window {window:,} tokens" if window else ""
 
 
@@ -349,7 +342,7 @@ async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator
     except (ModelError, EmbeddingFailed) as error:
         name = "ANTHROPIC_API_KEY" if spec.provider == "anthropic" else "CAPUCHIN_MODEL_API_KEY"
         mend = f"Check that the service is running, its address, the model's name and {name}."
-        served = [*await _list_models(spec, settings)]
+        served = [*await fetch_models(spec, settings.model_api_key.get_secret_value())]
         if served and spec.name not in served:
             mend = (
                 f"The server has {', '.join(served[:20])}: set one of them, or serve an "
