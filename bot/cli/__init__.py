@@ -40,9 +40,7 @@ COMMANDS: Final[Mapping[str, CliCommand]] = {
 """In the order of `capuchin --help`, which imports none of the modules."""
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
-"""Where a command registers itself."""
 
-MAX_PORT: Final = 65535
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
 """The exit codes; every other success ends with `FIXED`, too."""
 
@@ -67,14 +65,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from bot.settings import SettingsError  # pydantic takes longer to import than --help may
 
     try:
-        return _flush(int(args.run(args)))
+        code = int(args.run(args))
+        sys.stdout.flush()
     except SettingsError as error:
         return _print_error(str(error), USAGE)
-    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
+    except BrokenPipeError:  # as when piping into `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         return _print_error("Interrupted.", FAILED)
+    return code
 
 
 def parse_port(text: str) -> int:
@@ -83,14 +83,9 @@ def parse_port(text: str) -> int:
     Raises:
         ArgumentTypeError: `text` is not a port.
     """
-    if not text.isascii() or not text.isdigit() or int(text) > MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected 0 to {MAX_PORT}")
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected 0 to 65535")
     return int(text)
-
-
-def _flush(code: int) -> int:
-    sys.stdout.flush()
-    return code
 
 
 def _build_parser(command: str) -> argparse.ArgumentParser:

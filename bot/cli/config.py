@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -38,10 +37,7 @@ def register(subparsers: Subparsers) -> None:
     show = actions.add_parser("show", help="print every setting with its effective value")
     show.add_argument("file", nargs="?", type=Path, metavar="FILE", help=f"default: {where}")
     show.add_argument(
-        "--defaults",
-        type=Path,
-        metavar="FILE",
-        help="the organisation's settings file",
+        "--defaults", type=Path, metavar="FILE", help="the organisation's settings file"
     )
     show.add_argument("--explain", action="store_true", help="also print the source of each value")
     show.add_argument("--json", action="store_true", help="one JSON document")
@@ -57,7 +53,12 @@ def _check(args: argparse.Namespace) -> int:
     checked = [(name, parse_or_list_problems(text or "")) for name, text in found]
     problems = {name: [] if isinstance(each, RepoConfig) else each for name, each in checked}
     if args.json:
-        reports = [_report(name, each) for name, each in problems.items()]
+        reports: list[dict[str, object]] = []
+        for name, each in problems.items():
+            listed = [one.model_dump() for one in each]
+            first = listed[0] if listed else None
+            report = {"file": name, "valid": not listed, "problem": first, "problems": listed}
+            reports.append(report)
         _print_json(reports[0] if len(reports) == 1 else reports)
     for name, each in problems.items():
         verdict = f"{name}: valid." if name else "No file: the defaults apply."
@@ -106,12 +107,6 @@ def _read_file(file: Path | None) -> tuple[str, str | None]:
         return str(path), path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return str(path), None
-
-
-def _report(name: str, problems: Sequence[ConfigProblem]) -> dict[str, object]:
-    listed = [each.model_dump() for each in problems]
-    first = listed[0] if listed else None
-    return {"file": name, "valid": not listed, "problem": first, "problems": listed}
 
 
 def _format_problem(name: str, problem: ConfigProblem) -> str:

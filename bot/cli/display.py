@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from bot.data.progress import STAGES, Progress, describe, range_of_durations
 from bot.data.run import now
@@ -30,57 +30,25 @@ def is_worth_a_line(count: Count | None) -> bool:
     return done == total or done % max(1, total // 10) < max(1, total // 100)
 
 
-class Display(Protocol):
-    """Shows what a command does."""
-
-    @property
-    def seconds(self) -> float:
-        """Since the command began."""
-        ...
-
-    def say(self, sentence: str) -> None:
-        """Show a sentence that stays. It may quote the repository: untrusted."""
-        ...
-
-    def show(self, progress: Progress, budget: float) -> None:
-        """Show how far the run has come; `budget` is its limit in US dollars."""
-        ...
-
-    def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """The command ends with the exit code `code`; `facts` say what came of it."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it was, after an error too."""
-        ...
-
-
-class Timed:
-    """What every display knows of the time."""
+class Display:
+    """Shows what a command does: here one line for each sentence, for a log or a plain terminal."""
 
     def __init__(self) -> None:
         self._began = monotonic()
+        self._doing = ""
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
+        """The duration of the command so far."""
         return monotonic() - self._began
 
-
-class PlainLines(Timed):
-    """A line for each sentence, for a log or a terminal that cannot move its cursor."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._doing = ""
-
     def say(self, sentence: str) -> None:
-        """Print the sentence."""
+        """Show a sentence that stays. It may quote the repository: untrusted."""
         sys.stderr.write(printable(sentence) + "\n")
         sys.stderr.flush()
 
     def show(self, progress: Progress, budget: float) -> None:
-        """Print what the run does when that changes."""
+        """Show the progress of the run; `budget` is its limit in US dollars."""
         del budget
         if progress.doing not in ("", self._doing):
             self._doing = progress.doing
@@ -88,13 +56,13 @@ class PlainLines(Timed):
                 self.say(progress.doing)
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """Nothing: the sentences have said it."""
+        """Note that the command ends with the exit code `code` and the result `facts`."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Leave the terminal as it was, after an error too."""
 
 
-CURRENT: Final[ContextVar[Display]] = ContextVar("CURRENT", default=PlainLines())  # noqa: B039 - it only remembers its last line
+CURRENT: Final[ContextVar[Display]] = ContextVar("CURRENT", default=Display())  # noqa: B039 - it only remembers its last line
 
 
 def print_progress(sentence: str) -> None:
@@ -103,17 +71,13 @@ def print_progress(sentence: str) -> None:
 
 
 def print_event(event: Event, *, of: str) -> None:
-    """Show what the run named `of` does now, if `event` says it."""
+    """Show what the run named `of` does now, if `event` says so."""
     text, count = describe(event)
     if text and is_worth_a_line(count):
         print_progress(f"{of}: {text}")
 
 
 FILE: Final = "fix-durations.json"
-MOST_RUNS: Final = 20
-MOST_BYTES: Final = 10_000
-LEAST_SECONDS: Final = 2.0
-"""Of counted work, before its pace says anything."""
 
 
 class Pace:
@@ -128,31 +92,30 @@ class Pace:
 
     def note(self, count: Count | None) -> None:
         """Remember how much is done; None if nothing is counted now."""
-        first = self._first
-        if count is None or first is None or self._is_other_work(first, count):
+        first, latest = self._first, self._latest
+        if (
+            count is None
+            or first is None
+            or (first.total, first.what) != (count.total, count.what)
+            or (latest is not None and count.done < latest.done)
+        ):
             self._first, self._began = count, self._clock()
         self._latest, self._at = count, self._clock()
 
     @property
     def seconds_left(self) -> float | None:
-        """None before the pace is known."""
+        """None for the first two seconds, and while nothing is done."""
         first, latest, took = self._first, self._latest, self._at - self._began
-        if first is None or latest is None or took < LEAST_SECONDS or latest.done <= first.done:
+        if first is None or latest is None or took < 2 or latest.done <= first.done:
             return None
         left = (latest.total - latest.done) * took / (latest.done - first.done)
         return max(0.0, left - (self._clock() - self._at))
 
-    def _is_other_work(self, first: Count, count: Count) -> bool:
-        latest = self._latest
-        return (first.total, first.what) != (count.total, count.what) or (
-            latest is not None and count.done < latest.done
-        )
-
 
 def estimate_run(progress: Progress) -> tuple[float, float] | None:
-    """The least and the most seconds left, by earlier runs; None where too few have ended.
+    """The least and the most seconds left, by earlier runs.
 
-    Also None once the run takes longer than most did.
+    None if too few have ended, or once the run takes longer than most did.
     """
     if progress.expected is None or not progress.stages:
         return None
@@ -162,15 +125,15 @@ def estimate_run(progress: Progress) -> tuple[float, float] | None:
 
 
 def load_expected(data_dir: Path, repository: str) -> tuple[float, float] | None:
-    """How many seconds the middle half of the latest runs of `capuchin fix` here took."""
+    """The durations in seconds of the middle half of the latest runs of `capuchin fix` here."""
     return range_of_durations(_load(data_dir).get(repository, []))
 
 
 def save_duration(data_dir: Path, repository: str, seconds: float) -> None:
     """Remember how long a run took. Failures are ignored: the next estimate is poorer."""
     known = _load(data_dir)
-    known[repository] = [*known.get(repository, []), round(seconds, 1)][-MOST_RUNS:]
-    while len(text := json.dumps(known)) > MOST_BYTES:
+    known[repository] = [*known.get(repository, []), round(seconds, 1)][-20:]
+    while len(text := json.dumps(known)) > 10_000:
         del known[next(iter(known))]
     try:
         if not data_dir.exists():
@@ -188,22 +151,15 @@ def _load(data_dir: Path) -> dict[str, list[float]]:
         return {}
     if not isinstance(found, dict):
         return {}
-    listed = cast(dict[str, object], found).items()
-    return {name: _numbers(values) for name, values in listed}
+    return {
+        name: [float(one) for one in cast(list[object], values) if isinstance(one, int | float)]
+        for name, values in cast(dict[str, object], found).items()
+        if isinstance(values, list)
+    }
 
 
-def _numbers(values: object) -> list[float]:
-    listed = cast(list[object], values) if isinstance(values, list) else []
-    return [float(each) for each in listed if isinstance(each, int | float)]
-
-
-SECONDS: Final = 1.0
-"""Between two events of progress in one stage."""
-_COUNTS: Final = ("files", "tests", "edits", "edits_begun", "suite_tests", "suite_run")
-
-
-class EventLines(Timed):
-    """Writes each event when it happens."""
+class EventLines(Display):
+    """Writes each event as a line of JSON."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,7 +176,7 @@ class EventLines(Timed):
         self._write("message", {"text": sentence})
 
     def show(self, progress: Progress, budget: float) -> None:
-        """Write a `stage` when one begins, and `progress` about once a second."""
+        """Write `stage` when one begins, and `progress` about once a second."""
         stage = max(progress.stages, key=STAGES.index, default=STAGES[0])
         if stage != self._stage:
             self._flush()
@@ -229,16 +185,17 @@ class EventLines(Timed):
         count = progress.counted
         self._pace.note(count)
         run = estimate_run(progress)
+        counts = ("files", "tests", "edits", "edits_begun", "suite_tests", "suite_run")
         self._latest = {
             "stage": stage,
             "doing": progress.doing,
             "done": count.done if count else None,
             "total": count.total if count else None,
-            **{name: getattr(progress, name) for name in _COUNTS},
+            **{name: getattr(progress, name) for name in counts},
             "dollars": round(progress.dollars, 6),
             "budget": budget,
         }
-        if self._latest != self._written and monotonic() - self._at >= SECONDS:
+        if self._latest != self._written and monotonic() - self._at >= 1:
             left = self._pace.seconds_left
             self._flush(
                 {
@@ -248,16 +205,16 @@ class EventLines(Timed):
             )
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """Keep this for the `end`, which is the last event."""
+        """Keep this for `end`, the last event."""
         self._end = {"exit_code": code, **facts}
 
     def close(self) -> None:
-        """Write the `end`."""
+        """Write `end`."""
         self._flush()
         self._write("end", self._end)
 
     def _flush(self, estimates: Mapping[str, object] | None = None) -> None:
-        """Write the latest progress, unless it is written."""
+        """Write the latest progress, unless it has been written."""
         if self._latest == self._written:
             return
         self._written, self._at = self._latest, monotonic()

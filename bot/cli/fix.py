@@ -94,7 +94,7 @@ def register(subparsers: Subparsers) -> None:
         help="install packages as of this day, YYYY-MM-DD (default: the commit's day)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=lambda args: run_interruptible(run_command(args)))
 
 
 def _parse_date(text: str) -> date:
@@ -102,10 +102,6 @@ def _parse_date(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a day such as 2021-06-30") from None
-
-
-def _run(args: argparse.Namespace) -> int:
-    return run_interruptible(run_command(args))
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
@@ -145,9 +141,12 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     )
     repository, began = task.start.repository, time.monotonic()
     expected = load_expected(settings.data_dir, repository)
-    async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as run:
-        outcome = await run.runner.solve(
-            job, store, in_flight=InFlightWork(), on_progress=run.report
+    async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as (
+        runner,
+        report_progress,
+    ):
+        outcome = await runner.solve(
+            job, store, in_flight=InFlightWork(), on_progress=report_progress
         )
     if is_new and outcome.image:
         save_duration(settings.data_dir, repository, time.monotonic() - began)

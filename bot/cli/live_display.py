@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,17 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import FAILED, USAGE
-from bot.cli.display import Pace, Timed, estimate_run
+from bot.cli.display import Display, Pace, estimate_run
 from bot.comments.status import STAGE_TITLES, describe_counts, measure_stage
 from bot.data.progress import STAGES, Progress, Stage
 from bot.safe_text import printable
-
-REFRESHES: Final = 5
-"""Each second."""
-BAR_WIDTH: Final = 30
-MINUTE: Final = 60
-_MARKS: Final = {"done": "✔", "failed": "✘", "later": "·", "between": " · "}
-_ASCII_MARKS: Final = {"done": "+", "failed": "x", "later": "-", "between": ", "}
 
 
 def choose_live_display(*, stages: bool) -> LiveDisplay | None:
@@ -34,7 +26,7 @@ def choose_live_display(*, stages: bool) -> LiveDisplay | None:
     return LiveDisplay(console, stages=stages)
 
 
-class LiveDisplay(Timed):
+class LiveDisplay(Display):
     """Redraws itself below the sentences, from a thread, until `close`."""
 
     def __init__(self, console: Console, *, stages: bool = True) -> None:
@@ -43,26 +35,27 @@ class LiveDisplay(Timed):
         self._list_stages = stages
         self._console = console
         ascii_only = console.options.ascii_only
-        self._marks = _ASCII_MARKS if ascii_only else _MARKS
+        marks = ("+", "x", "-", ", ") if ascii_only else ("✔", "✘", "·", " · ")
+        self._marks = dict(zip(("done", "failed", "later", "between"), marks, strict=True))
         self._spinner = Spinner("line" if ascii_only else "dots")
         self._progress = Progress()
         self._budget = 0.0
         self._pace = Pace()
         self._ended = ""
-        """The mark of the stage that was under way at the end."""
+        """The mark of the stage during which it ended."""
         self._live = Live(
             console=console,
             get_renderable=self._render,
-            refresh_per_second=REFRESHES,
+            refresh_per_second=5,
             redirect_stdout=False,  # results go there, perhaps into a file
         )
 
     def say(self, sentence: str) -> None:
-        """Print the sentence above what is redrawn."""
+        """Print the sentence above the redrawn part."""
         self._console.print(Text(printable(sentence)), soft_wrap=True)
 
     def show(self, progress: Progress, budget: float) -> None:
-        """Redraw with the next refresh."""
+        """Draw this at the next refresh."""
         if progress.doing != self._progress.doing:
             self._pace.note(progress.counted)
         self._progress, self._budget = progress, budget
@@ -70,7 +63,7 @@ class LiveDisplay(Timed):
             self._live.start()
 
     def end(self, code: int, facts: Mapping[str, object]) -> None:
-        """Draw the last state; what is said from now on stands below it."""
+        """Draw the last state; later sentences appear below it."""
         del facts
         self._stop("failed" if code in (FAILED, USAGE) else "done")
 
@@ -97,8 +90,11 @@ class LiveDisplay(Timed):
         table.add_column(no_wrap=True, width=max(map(len, STAGE_TITLES.values())))
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         for stage in STAGES:
-            facts = self._marks["between"].join(self._facts(stage))
-            text = Text(printable(facts, one_line=True), style="dim")
+            seconds = measure_stage(stage, progress.stages)
+            took = "" if seconds is None else format_clock(seconds)
+            facts = filter(None, (describe_counts(stage, progress), took))
+            line = printable(self._marks["between"].join(facts), one_line=True)
+            text = Text(line, style="dim")
             table.add_row(*self._title(stage, latest), text)
         yield table
 
@@ -112,18 +108,11 @@ class LiveDisplay(Timed):
             return Text(self._ended, style="red"), Text(title)
         return self._spinner, Text(title, style="bold")
 
-    def _facts(self, stage: Stage) -> Iterator[str]:
-        if counts := describe_counts(stage, self._progress):
-            yield counts
-        seconds = measure_stage(stage, self._progress.stages)
-        if seconds is not None:
-            yield format_clock(seconds)
-
     def _step_lines(self) -> Iterator[RenderableType]:
-        """What is done now, and a bar where it is counted."""
+        """What happens now, with a bar if it is counted."""
         if doing := self._progress.doing:
-            text = Text(f"  {printable(doing, one_line=True)}", no_wrap=True, overflow="ellipsis")
-            yield text
+            line = f"  {printable(doing, one_line=True)}"
+            yield Text(line, no_wrap=True, overflow="ellipsis")
         if self._progress.counted is not None:
             done, total, _ = self._progress.counted
             bar = Table.grid(padding=(0, 1))
@@ -132,9 +121,7 @@ class LiveDisplay(Timed):
             words = f"{done:,} of {total:,}"
             if left is not None and done < total:
                 words += f"{self._marks['between']}about {format_clock(left)} left"
-            bar.add_row(
-                "", ProgressBar(total=max(1, total), completed=done, width=BAR_WIDTH), Text(words)
-            )
+            bar.add_row("", ProgressBar(total=max(1, total), completed=done, width=30), Text(words))
             yield bar
 
     def _footer(self) -> str:
@@ -143,18 +130,14 @@ class LiveDisplay(Timed):
         parts.append(f"{spent} of at most ${self._budget:.2f}" if self._budget else spent)
         run = None if self._ended else estimate_run(self._progress)
         if run is not None:
-            parts.append(f"about {_describe_range(*run)} left, by earlier runs")
+            least, most = round(run[0] / 60), max(1, round(run[1] / 60))
+            span = f"{least} to {most} min" if least else f"at most {most} min"
+            span = f"{most} min" if least >= most else span
+            parts.append(f"about {span} left, by earlier runs")
         return "  " + self._marks["between"].join(parts)
 
 
 def format_clock(seconds: float) -> str:
     """Minutes and seconds, as in 2:05."""
-    minutes, rest = divmod(round(seconds), MINUTE)
+    minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}"
-
-
-def _describe_range(low: float, high: float) -> str:
-    least, most = round(low / MINUTE), max(1, round(high / MINUTE))
-    if least >= most:
-        return f"{most} min"
-    return f"{least} to {most} min" if least else f"at most {most} min"

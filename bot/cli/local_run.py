@@ -17,15 +17,14 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from bot.cli import FAILED, FIXED, NO_FIX, OUT_OF_BUDGET, USAGE
-from bot.cli.display import CURRENT, Display, EventLines, PlainLines, print_progress
+from bot.cli.display import CURRENT, Display, EventLines, print_progress
 from bot.cli.report import FOLDER, Report, build_report, candidate_files, render_report
 from bot.cli.run_input import Start, WrongUsage, name_repository
 from bot.comments.evidence import describe_minutes
@@ -50,20 +49,6 @@ from pipeline.models.base import ModelError
 from pipeline.store import Store
 from sandbox.errors import EnvironmentFailed, SandboxError
 from sandbox.frozen import replace
-
-EXIT_CODES: Final = {
-    "fix": FIXED,
-    "unproven": NO_FIX,
-    "no fix": NO_FIX,
-    "out of budget": OUT_OF_BUDGET,
-}
-"""The exit code for each outcome in `report.json`."""
-_RANGE_MESSAGES: Final = {
-    "samples": "--samples must be from 1 to 100",
-    "dollars": "--budget must be more than 0",
-    "finalists": "--finalists must be from 1 to 20",
-    "confidence": "--confidence must be from 0 to 1",
-}
 
 
 def run_interruptible(work: Coroutine[Any, Any, int]) -> int:
@@ -105,13 +90,12 @@ def open_display(*, json: bool = False, stages: bool = True) -> Generator[Displa
     `json`: one JSON object a line, unless a person watches. `stages`: list the stages of a run that
     fixes an issue.
     """
-    display: Display
     if sys.stderr.isatty():
         from bot.cli.live_display import choose_live_display  # rich takes long to import
 
-        display = choose_live_display(stages=stages) or PlainLines()
+        display = choose_live_display(stages=stages) or Display()
     else:
-        display = EventLines() if json else PlainLines()
+        display = EventLines() if json else Display()
     token = CURRENT.set(display)
     try:
         yield display
@@ -138,17 +122,13 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
     )
     add_method_option(parser, "the method that chooses one of several edits")
     parser.add_argument(
-        "--finalists",
-        type=int,
-        metavar="N",
-        help="among how many of the best edits a model chooses (default: 3)",
-    )
+        "--finalists", type=int, metavar="N",
+        help="the number of best edits among which a model chooses (default: 3)",
+    )  # fmt: skip
     parser.add_argument(
-        "--confidence",
-        type=float,
-        metavar="P",
+        "--confidence", type=float, metavar="P",
         help="reject an edit that is less likely than this to be correct, from 0 to 1",
-    )
+    )  # fmt: skip
 
 
 def add_method_option(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -178,26 +158,22 @@ async def run_and_report(work: Awaitable[int], args: argparse.Namespace, *, stag
     with open_display(json=args.json, stages=stages) as display:
         try:
             return await work
-        except _REPORTED as error:
-            code = USAGE if isinstance(error, _WRONG_USAGE) else FAILED
-            display.end(code, {"outcome": "wrong usage" if code == USAGE else "failed"})
+        except (WrongUsage, SettingsError) as error:
+            display.end(USAGE, {"outcome": "wrong usage"})
+            display.say(str(error))
+            return USAGE
+        except (
+            RepositoryGone, RepositoryEmpty, CodebaseTooLarge, ModelError, SandboxError, GitFailed,
+            GitHubError, OSError,
+        ) as error:  # fmt: skip
+            display.end(FAILED, {"outcome": "failed"})
             for sentence in _explain_error(error, args):
                 display.say(sentence)
-            return code
-
-
-_WRONG_USAGE: Final = (WrongUsage, SettingsError)
-_FINAL: Final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
-"""Running it again with the same `--out` would not help."""
-_REPORTED: Final = (
-    *_WRONG_USAGE, *_FINAL, ModelError, SandboxError, GitFailed, GitHubError, OSError,
-)  # fmt: skip
+            return FAILED
 
 
 def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
     match error:
-        case WrongUsage() | SettingsError():
-            yield str(error)
         case RepositoryGone() | RepositoryEmpty():
             where = args.repo or args.url
             yield f"{where} no longer has the commit that the run started from: {error}."
@@ -213,7 +189,8 @@ def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
             "Describe how to install it in .github/capuchin.yml (`setup`, `python` or "
             "`dockerfile`), commit the file, and run this again with another --out."
         )
-    if args.out and not isinstance(error, (*_WRONG_USAGE, *_FINAL)):
+    final = (RepositoryGone, RepositoryEmpty, CodebaseTooLarge, EnvironmentFailed)
+    if args.out and not isinstance(error, final):
         yield "Progress is saved: run it again with the same --out to continue."
 
 
@@ -244,8 +221,14 @@ def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options
     try:
         return Options.model_validate({**options.model_dump(), **update})
     except ValidationError as error:
+        known = {
+            "samples": "--samples must be from 1 to 100",
+            "dollars": "--budget must be more than 0",
+            "finalists": "--finalists must be from 1 to 20",
+            "confidence": "--confidence must be from 0 to 1",
+        }
         wrong = dict.fromkeys(str(each["loc"][0]) for each in error.errors())
-        ranges = "; ".join(_RANGE_MESSAGES.get(name, name) for name in wrong)
+        ranges = "; ".join(known.get(name, name) for name in wrong)
         raise WrongUsage(f"Out of range: {ranges}.") from None
 
 
@@ -323,14 +306,6 @@ async def build_job(
     )
 
 
-@dataclass(frozen=True)
-class ShownRun:
-    """A runner, and what shows on the command's display how far a run has come."""
-
-    runner: PipelineRunner
-    report: OnProgress
-
-
 @asynccontextmanager
 async def open_run(
     settings: Settings,
@@ -340,10 +315,11 @@ async def open_run(
     out: Path,
     *,
     expected: tuple[float, float] | None = None,
-) -> AsyncGenerator[ShownRun]:
-    """Open the engine of `owner`; a repository that cannot be installed leaves its health in `out`.
+) -> AsyncGenerator[tuple[PipelineRunner, OnProgress]]:
+    """Open a runner for `job`, and a listener that shows its progress on the command's display.
 
-    `expected`: how many seconds such runs take.
+    If the repository cannot be installed, its health is written into `out`. `expected`: the usual
+    duration in seconds.
     """
     display = CURRENT.get()
 
@@ -353,7 +329,7 @@ async def open_run(
     engine = build_engine(settings, owner=owner)
     try:
         tracker = ProgressTracker(show, Progress(expected=expected))
-        yield ShownRun(PipelineRunner(settings, engine), tracker.report)
+        yield PipelineRunner(settings, engine), tracker.report
     except EnvironmentFailed:
         for name, data in health_file(await store.load(FAILED_KEY, EnvironmentRecord)).items():
             await asyncio.to_thread((out / name).write_bytes, data)
@@ -370,11 +346,11 @@ def conclude(
     result: str = "",
     done: str = "Proven fix",
 ) -> int:
-    """Print what came of the run, and return the exit code.
+    """Print the result of the run, and return the exit code.
 
     `result` is for standard output; `done` names a success.
     """
-    code = EXIT_CODES[report.outcome]
+    code = {"fix": FIXED, "out of budget": OUT_OF_BUDGET}.get(report.outcome, NO_FIX)
     facts = {"outcome": report.outcome, "dollars": report.dollars}
     display = CURRENT.get()
     display.end(code, {**facts, "out": str(out) if out else None})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final
 
 from bot.bootstrap import Bot, open_bot
-from bot.cli import FAILED, NO_FIX, USAGE
+from bot.cli import FAILED, FIXED, NO_FIX, USAGE
 from bot.cli.run_input import WrongUsage, parse_issue_url
 from bot.data.run import LabeledIssue, Run, RunStatus
 from bot.errors import GitHubError
@@ -20,15 +19,6 @@ from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
 from bot.webhooks.labels import BotNames
 
-POLL_SECONDS: Final = 0.5
-EXIT_CODES: Final = {
-    RunStatus.OPENED_PULL_REQUEST: 0,
-    RunStatus.PLANNED: 0,
-    RunStatus.JUDGED: 0,
-    RunStatus.NO_FIX: NO_FIX,
-}
-"""Every other status is a failure."""
-
 
 async def run_command(settings: Settings, url: str) -> int:
     """Work on the issue at `url` until its run ends, and return the exit code."""
@@ -40,17 +30,23 @@ async def run_command(settings: Settings, url: str) -> int:
         _print(str(error))
         return USAGE
     except UNREACHABLE:
-        _print("Redis does not answer: start it, or correct CAPUCHIN_REDIS_URL; then try again.")
+        _print("Redis does not answer. Start it or correct CAPUCHIN_REDIS_URL, then try again.")
         return FAILED
     except GitHubError as error:
         _print(f"GitHub: {error}")
         return FAILED
     _print(f"{url}: {run.status.value}. {run.pull_request_url}".rstrip())
-    return EXIT_CODES.get(run.status, FAILED)
+    match run.status:
+        case RunStatus.OPENED_PULL_REQUEST | RunStatus.PLANNED | RunStatus.JUDGED:
+            return FIXED
+        case RunStatus.NO_FIX:
+            return NO_FIX
+        case _:
+            return FAILED
 
 
 async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
-    """The label on the issue that requests a run. Raises WrongUsage: there is none."""
+    """The label on the issue that requests a run. Raises WrongUsage: it has no such label."""
     owner, name, number = parse_issue_url(url, settings.github_url.rstrip("/"))
     ref = await bot.github.find_repository(owner, name)
     if ref is None:
@@ -67,7 +63,7 @@ async def _find_label(bot: Bot, settings: Settings, url: str) -> LabeledIssue:
 
 
 async def _work(bot: Bot, settings: Settings, found: LabeledIssue) -> Run:
-    """The run as it is when it ends, or when a signal stops the worker."""
+    """Work until the run ends or a signal stops the worker; return the run."""
     async with Storage.open(
         settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
     ) as storage:
@@ -81,14 +77,14 @@ async def _work(bot: Bot, settings: Settings, found: LabeledIssue) -> Run:
                     raise WrongUsage("Redis has lost the run: give it more memory.")
                 if working.done() or (run.status.final and await _is_quiet(storage, run)):
                     return run
-                await asyncio.wait([working], timeout=POLL_SECONDS)
+                await asyncio.wait([working], timeout=0.5)
         finally:
             worker.stop()
             await working
 
 
 async def _is_quiet(storage: Storage, ended: Run) -> bool:
-    """Whether nothing is left to do in the repository, such as the first look at a pull request."""
+    """Whether the repository has no other run, such as a follow-up of the pull request."""
     active = [await storage.runs.get_readable(each) for each in await storage.runs.list_active()]
     return all(run is None or run.repo != ended.repo for run in active)
 

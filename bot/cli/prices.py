@@ -13,8 +13,6 @@ from bot.settings import Settings, SettingsError, variable_name
 if TYPE_CHECKING:
     from pipeline.models.spec import PriceTable
 
-ROLES = ("solver_model", "scout_model")
-
 
 class Row(NamedTuple):
     """A configured model and its price in dollars per million tokens."""
@@ -51,7 +49,10 @@ def _check(args: argparse.Namespace) -> int:
         document = {"date": table.date, "source": table.source, "known": known, "models": models}
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write("".join(map(_render, rows)))
+        for row in rows:
+            mark = "ok  " if row.known else "FAIL"
+            dollars = f"${row.input:g} in, ${row.output:g} out per million tokens"
+            sys.stdout.write(f"{mark} {row.model}: {dollars}. {row.note}\n")
         sys.stdout.write(f"The list has {len(table.models)} models. {table.source}\n")
         if not known:
             sys.stdout.write("Write the missing prices into a file: CAPUCHIN_PRICES_FILE.\n")
@@ -62,7 +63,7 @@ def _list_models(settings: Settings, table: PriceTable) -> list[Row]:
     from pipeline.models.spec import look_up, parse_specs
 
     rows: list[Row] = []
-    for role in ROLES:
+    for role in ("solver_model", "scout_model"):
         text = str(getattr(settings, role))
         try:
             specs = parse_specs(text) if text else ()
@@ -74,9 +75,3 @@ def _list_models(settings: Settings, table: PriceTable) -> list[Row]:
             name = variable_name(role)
             rows.append(Row(name, str(spec), price.input, price.output, known, found.note))
     return rows
-
-
-def _render(row: Row) -> str:
-    mark = "ok  " if row.known else "FAIL"
-    dollars = f"${row.input:g} in, ${row.output:g} out per million tokens"
-    return f"{mark} {row.model}: {dollars}. {row.note}\n"

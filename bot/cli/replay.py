@@ -6,9 +6,6 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
-
-from pydantic import BaseModel, ConfigDict
 
 from bot.cli import FAILED, FIXED, NO_FIX, USAGE, Subparsers
 from bot.cli.display import print_progress
@@ -19,33 +16,27 @@ from pipeline.bundle import BadBundle, read_bundle
 from pipeline.data.types import NoFix, Selection
 from pipeline.replay import NotInBundle, Replay, replay
 from pipeline.selection.verdict import name_edits
-
-_END_SENTENCES: Final = {
-    "fix": "The run itself ended with a proven fix.",
-    "unproven": "The run itself ended with an unproven edit.",
-}
+from sandbox.frozen import Frozen
 
 
-class ReplayReport(BaseModel):
+class ReplayReport(Frozen):
     """The document that `--json` prints."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     method: str
     chosen: str | None
-    """The edit's name; null if no edit is proposed, because of `reason`."""
+    """The edit's name; null if none is proposed, for `reason`."""
     reason: str
     decided_by: str
     confidence: float
     order: tuple[str, ...]
     equal: bool | None
-    """Whether the verdict equals the recorded one; null if the bundle has none by this method."""
+    """Whether the verdict equals the recorded one; null if this method has no recorded one."""
     recorded: str | None
     """The edit that the run chose by this method."""
     end: str
     """How the run itself ended: `fix`, `unproven`, or why there was no fix; empty: unknown."""
     capuchin: str
-    """The version that made the bundle."""
+    """The version that wrote the bundle."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -58,11 +49,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
     add_method_option(parser, "choose by this method instead")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(args: argparse.Namespace) -> int:
-    return asyncio.run(run_command(args))
+    parser.set_defaults(run=lambda args: asyncio.run(run_command(args)))
 
 
 async def run_command(args: argparse.Namespace) -> int:
@@ -82,8 +69,7 @@ async def run_command(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
     else:
-        judged = found.judged
-        verdict = judged.verdict
+        judged, verdict = found.judged, found.judged.verdict
         table = render_vote_table(
             judged.table, judged.chosen, verdict.standings, order=verdict.order
         )
@@ -126,16 +112,13 @@ def _verdict_sentence(report: ReplayReport) -> str:
     same = "The recorded verdict is the same." if report.equal else "The recorded verdict differs."
     if report.equal is None:
         same = "The run did not use this method."
-    return " ".join(
-        filter(
-            None,
-            (
-                what,
-                same,
-                _END_SENTENCES.get(
-                    report.end,
-                    report.end and (f"The run itself ended without a fix: {report.end}."),
-                ),
-            ),
-        )
-    )
+    match report.end:
+        case "":
+            end = ""
+        case "fix":
+            end = "The run itself ended with a proven fix."
+        case "unproven":
+            end = "The run itself ended with an unproven edit."
+        case reason:
+            end = f"The run itself ended without a fix: {reason}."
+    return f"{what} {same} {end}".rstrip()

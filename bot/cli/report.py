@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from bot.comments import pull_request
 from bot.comments.evidence import unproven_title
 from bot.comments.failures import no_fix_reason, script_headline
@@ -28,7 +26,6 @@ from pipeline.data.types import (
     Account,
     Candidate,
     CommitSha,
-    JudgedEdits,
     NoFix,
     RejectedEdit,
     Rung,
@@ -38,7 +35,7 @@ from pipeline.data.types import (
 from pipeline.reasons import BlockedHosts, find_blocked_in_selection
 from pipeline.select import Choice
 from pipeline.selection.verdict import get_votes, name_edits, rank_result, to_letter
-from sandbox.frozen import replace
+from sandbox.frozen import Frozen, replace
 from sandbox.program import Execution
 
 FOLDER: Final = "candidates"
@@ -55,11 +52,7 @@ def candidate_files(result: Selection | NoFix) -> dict[str, bytes]:
     }
 
 
-class ReportPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ExecutionSummary(ReportPart):
+class ExecutionSummary(Frozen):
     """How one execution ended; its output is in the run's bundle."""
 
     exit_code: int | None
@@ -67,7 +60,7 @@ class ExecutionSummary(ReportPart):
     seconds: float
 
 
-class TableRow(ReportPart):
+class TableRow(Frozen):
     """The results of every test on one edit or on the unedited code: True if it passes."""
 
     name: str
@@ -80,23 +73,23 @@ class TableRow(ReportPart):
     """The repository's own tests that it breaks; null if they did not run with it."""
     reward: float | None = None
     machine: str = ""
-    """What wrote it: a `fixed` machine or one that can `explore`; empty if it is not known."""
+    """The machine that wrote it, `fixed` or `explore`; empty if unknown."""
     model: str = ""
-    """The model that wrote it; empty if it is not known."""
+    """The model that wrote it; empty if unknown."""
     score: float | None = None
     """In log-odds; only differences within the table are meaningful."""
 
 
-class ReproductionSummary(ReportPart):
+class ReproductionSummary(Frozen):
     rung: Rung
-    """What became the test; `none`: the script alone was run."""
+    """What became the test; `none`: only the script was run."""
     path: str
     command: tuple[str, ...]
     before: ExecutionSummary
     after: ExecutionSummary
 
 
-class SuiteSummary(ReportPart):
+class SuiteSummary(Frozen):
     """The repository's own tests, as counts."""
 
     command: tuple[str, ...]
@@ -110,11 +103,11 @@ class SuiteSummary(ReportPart):
     flaky: tuple[str, ...]
     """Excluded from all counts: they do not always pass without the edit."""
     whole: int
-    """How many tests pass without the edit; `passed_before` counts those also run with it."""
+    """The number of tests that pass without the edit; `passed_before`: those also run with it."""
     chosen: str
-    """Which tests ran, in words; empty if all did."""
+    """Which tests ran; empty if all did."""
     cut_before: CutShort | None = None
-    """How far the run without the edit came, if a time limit ended it."""
+    """The progress of the run without the edit, if a time limit ended it."""
     cut_after: CutShort | None = None
 
 
@@ -150,15 +143,9 @@ def _table_fields(
     return {"table": tuple(rows), "order": tuple(names[c] for c in order)}
 
 
-def _summarise_execution(run: Execution) -> ExecutionSummary:
-    return ExecutionSummary(exit_code=run.exit_code, ending=run.ending.value, seconds=run.seconds)
-
-
 def _suite_fields(suite: SuiteReport | None, problem: str) -> dict[str, Any]:
-    """The fields of `suite` as counts, and `problem`: why there is none."""
-    if suite is None:
-        return {"suite": None, "suite_problem": problem}
-    counts = SuiteSummary(
+    """The fields of `suite` as counts, and `problem`: why it is missing."""
+    counts = suite and SuiteSummary(
         command=suite.command,
         passed_before=len(suite.before.passed),
         failed_before=len(suite.before.failed),
@@ -178,14 +165,14 @@ def _suite_fields(suite: SuiteReport | None, problem: str) -> dict[str, Any]:
 LOG_CHARACTERS: Final = 20_000
 
 
-class Report(ReportPart):
+class Report(Frozen):
     """`report.json`. Fields of stages that the run did not reach are null or empty."""
 
     format: Literal[1] = 1
     capuchin: str
     outcome: Literal["fix", "unproven", "no fix", "out of budget"]
     proven: bool | None = None
-    """Whether a test was seen failing without the edit and passing with it; null without one."""
+    """Whether a test failed without the edit and passed with it; null without an edit."""
     unproven: str = ""
     """Why the edit is not proven."""
     reason: str = ""
@@ -194,7 +181,7 @@ class Report(ReportPart):
     suspects: tuple[str, ...] = ()
     """Without a fix: the files that the edits changed."""
     script: str = ""
-    """Without a fix: a script that fails on the current code, or before the fix that is there."""
+    """Without a fix: a script that fails on the current code, or before an existing fix."""
     base_commit: CommitSha
     image: str
     title: str = ""
@@ -205,7 +192,6 @@ class Report(ReportPart):
     method: str = ""
     """The configured selection method."""
     confidence: float | None = None
-    """The probability that the edit is correct."""
     table: tuple[TableRow, ...] = ()
     """The unedited code first."""
     flaky: tuple[int, ...] = ()
@@ -218,11 +204,11 @@ class Report(ReportPart):
     reproduction: ReproductionSummary | None = None
     suite: SuiteSummary | None = None
     suite_problem: str = ""
-    """Why there is no `suite`."""
+    """Why `suite` is null."""
     environment: EnvironmentReport | None = None
-    """Where everything ran; null when nothing ran."""
+    """Null if nothing ran."""
     blocked: BlockedHosts | None = None
-    """The hosts that the tests could not reach without a network, according to their output."""
+    """The hosts that the tests could not reach, according to their output."""
     context: ContextReport | None = None
     accounts: tuple[Account, ...]
     dollars: float
@@ -251,6 +237,15 @@ def build_report(
     )
     if isinstance(result, NoFix):
         spent = result.reason in ("out of budget", "out of time")
+        edits_fields: dict[str, Any] = {}
+        if edits := result.edits:
+            edits_fields = {
+                "method": edits.method,
+                "confidence": edits.confidence,
+                **_table_fields(edits.votes, edits.standings, edits.order),
+                "flaky": edits.votes.flaky,
+                **_suite_fields(edits.suite, edits.suite_problem),
+            }
         return replace(
             common,
             outcome="out of budget" if spent else "no fix",
@@ -258,7 +253,7 @@ def build_report(
             learnt=result.details,
             suspects=result.suspects,
             script=result.script,
-            **(_edits_fields(result.edits) if result.edits else {}),
+            **edits_fields,
         )
     return replace(common, **_selection_fields(result))
 
@@ -288,17 +283,12 @@ def build_selection_report(chosen: Outcome[Choice], base_commit: CommitSha) -> R
     return replace(ended, **known)
 
 
-def _edits_fields(edits: JudgedEdits) -> dict[str, Any]:
-    return {
-        "method": edits.method,
-        "confidence": edits.confidence,
-        **_table_fields(edits.votes, edits.standings, edits.order),
-        "flaky": edits.votes.flaky,
-        **_suite_fields(edits.suite, edits.suite_problem),
-    }
-
-
 def _selection_fields(chosen: Selection) -> dict[str, object]:
+    def summarise(run: Execution) -> ExecutionSummary:
+        return ExecutionSummary(
+            exit_code=run.exit_code, ending=run.ending.value, seconds=run.seconds
+        )
+
     proof = chosen.evidence
     return {
         "outcome": "fix" if chosen.is_proven else "unproven",
@@ -319,8 +309,8 @@ def _selection_fields(chosen: Selection) -> dict[str, object]:
             rung=proof.reproduction.rung,
             path=proof.reproduction.path,
             command=proof.reproduction.command,
-            before=_summarise_execution(proof.reproduction.before),
-            after=_summarise_execution(proof.reproduction.after),
+            before=summarise(proof.reproduction.before),
+            after=summarise(proof.reproduction.after),
         ),
         **_suite_fields(proof.suite, proof.suite_problem),
         "blocked": find_blocked_in_selection(chosen),

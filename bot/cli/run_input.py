@@ -1,12 +1,11 @@
 """What `fix` and `select` work on: an issue and a commit, from this machine or from GitHub.
 
-A repository on this machine is read as if it were far away, so that nothing that it brings along
-runs. Its own `.git/config` can name programs (filters, monitors, remotes), and any folder of a
-clone can be laid out as such a `.git`. So git never works inside of it: commits are fetched into a
-repository of ours, for which git reads nothing of theirs but objects and refs.
+A repository on this machine is read like a remote one, so that none of its programs run: its
+`.git/config` can name some (filters, monitors, remotes), and any folder of a clone can pose as such
+a `.git`. Git never works inside it; it fetches commits, reading only objects and refs.
 
-From GitHub, an issue and its repository are read with the App's token where the App is installed,
-and without a token elsewhere, which is enough for public repositories. Nothing is written there.
+From GitHub, an issue and its repository are read with the App's token if the App is installed, else
+without a token, which is enough for public repositories. Nothing is written there.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict
 
 from bot.admission.issue_text import build_issue
 from bot.cli.display import print_progress
@@ -38,26 +35,12 @@ from pipeline.data.types import CommitSha, Issue
 from pipeline.languages.registry import main_language
 from pipeline.run_errors import OtherFormat
 from pipeline.store import Store
+from sandbox.frozen import Frozen
 from sandbox.scratch import scratch_folder
 
 MAX_ISSUE_BYTES = 1024 * 1024
 REMOTE_ISSUE_KEY = "asked"
-TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Values of GitHub's `author_association` whose comments a model may read."""
-_ISSUE_PATH = re.compile(
-    r"/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>\d{1,9})/?", re.A
-)
 _TRANSPORT: Final = ("protocol.file.allow=always",)
-_UPLOAD_PACK: Final = "git -c uploadpack.allowFilter=true upload-pack"
-"""Tags and commits are enough to describe a commit: no file is copied."""
-_ORIGIN: Final = re.compile(
-    r"(?m)^\s{0,20}url\s{0,5}=\s{0,5}"
-    r"(?:(?:https?|ssh|git)://[\w.@:/-]{1,200}?[/:]|[\w.-]{1,60}@[\w.-]{1,200}:)"
-    r"([\w.-]{1,100})/([\w.-]{1,100})/?$"
-)
-_SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_REF_FORMS: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
-"""Where git looks for a name, in its order (gitrevisions(7))."""
 _LIST_SECONDS: float = 60.0
 
 
@@ -65,10 +48,8 @@ class WrongUsage(BotError):
     """The command cannot start; `str(error)` says what to change."""
 
 
-class Start(BaseModel):
+class Start(Frozen):
     """The start of a run, saved so that the same `--out` continues it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     repository: str
     issue: str
@@ -131,7 +112,7 @@ async def load_or_create_start(repo: Path, digest: str, out: Path, store: Store)
 
 
 async def load_start(store: Store, out: Path, repository: str, digest: str) -> Start | None:
-    """The start saved in `out`; None if there is none.
+    """The start saved in `out`, if any.
 
     Raises:
         WrongUsage: it belongs to another run, or cannot be read.
@@ -173,7 +154,7 @@ async def save_start(store: Store, out: Path, start: Start) -> None:
 async def load_or_fetch_issue(
     url: str, settings: Settings, out: Path, store: Store
 ) -> tuple[Issue, Start, Checkout, Remote]:
-    """The issue as it was first read, the commit that the run works on, and where it is from.
+    """The issue as first read, the commit to work on, its checkout, and the remote.
 
     Raises:
         WrongUsage: `url` is not a readable issue, or `out` contains another run.
@@ -214,10 +195,11 @@ async def load_or_fetch_issue(
 
 def parse_issue_url(url: str, root: str) -> tuple[str, str, int]:
     """The owner, the repository's name and the number. Raises WrongUsage: not a URL of `root`'s."""
-    place = _ISSUE_PATH.fullmatch(url.partition("#")[0].partition("?")[0].removeprefix(root))
+    path = url.partition("#")[0].partition("?")[0].removeprefix(root)
+    place = re.fullmatch(r"/([\w.-]+)/([\w.-]+)/issues/(\d{1,9})/?", path, re.A)
     if not url.startswith(f"{root}/") or place is None:
         raise WrongUsage(f"{url} is not an issue: give {root}/OWNER/NAME/issues/NUMBER.")
-    return place["owner"], place["name"], int(place["number"])
+    return place[1], place[2], int(place[3])
 
 
 async def _read_remote_issue(
@@ -227,7 +209,7 @@ async def _read_remote_issue(
     name: str,
     number: int,
 ) -> tuple[RepositoryFacts, Issue]:
-    """Read an issue with the comments of its author and of people of the repository.
+    """Read an issue with the comments by its author and by the repository's people.
 
     Raises:
         GitHubError: GitHub is unavailable or rejects the request.
@@ -246,7 +228,7 @@ async def _read_remote_issue(
     async for item in client.paginate(comments, credential, limit=5):
         comment = CommentFacts.model_validate(item)
         is_author = comment.author.casefold() == facts.author.casefold()
-        if is_author or item.get("author_association") in TRUSTED_ASSOCIATIONS:
+        if is_author or item.get("author_association") in ("OWNER", "MEMBER", "COLLABORATOR"):
             readable.append(comment)
         else:
             strangers += 1
@@ -279,8 +261,7 @@ async def find_repository(folder: Path) -> Path:
 
 
 async def name_repository(repo: Path, codebase: Codebase) -> str:
-    """`owner/name` by the address that it was cloned from, else its package's name, else its
-    folder's: what a model is told."""
+    """For the model: `owner/name` of the remote, else the package's or the folder's name."""
     return (
         await asyncio.to_thread(_read_origin, repo)
         or await main_language(codebase.files).distribution(codebase)
@@ -297,7 +278,12 @@ def _read_origin(repo: Path) -> str:
     except OSError:
         return ""
     section = re.split(r"(?m)^\s{0,20}\[", text.partition('[remote "origin"]')[2])[0]
-    found = _ORIGIN.search(section)
+    found = re.search(
+        r"(?m)^\s{0,20}url\s{0,5}=\s{0,5}"
+        r"(?:(?:https?|ssh|git)://[\w.@:/-]{1,200}?[/:]|[\w.-]{1,60}@[\w.-]{1,200}:)"
+        r"([\w.-]{1,100})/([\w.-]{1,100})/?$",
+        section,
+    )
     return f"{found[1]}/{found[2].removesuffix('.git')}" if found else ""
 
 
@@ -310,7 +296,7 @@ async def list_refs(repo: Path) -> dict[str, CommitSha]:
     try:
         async with asyncio.timeout(_LIST_SECONDS):
             listed = await git(None, "ls-remote", "--quiet", repo.as_uri(), config=_TRANSPORT)
-    except TimeoutError:  # one of its files can be a pipe that nobody writes to
+    except TimeoutError:  # a file can be a pipe without a writer
         raise WrongUsage(f"{repo}: git could not list it in {_LIST_SECONDS:.0f} s.") from None
     except GitFailed as failure:
         fatal = [line for line in failure.words.splitlines() if line.startswith("fatal: ")]
@@ -325,9 +311,10 @@ async def list_refs(repo: Path) -> dict[str, CommitSha]:
 
 def find_commit(refs: Mapping[str, CommitSha], name: str) -> CommitSha | None:
     """The commit of a branch, a tag or a full commit id; None if there is no such ref."""
-    if _SHA.fullmatch(name):
+    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
         return CommitSha(name)
-    return next((refs[full] for form in _REF_FORMS if (full := form.format(name)) in refs), None)
+    places = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")  # gitrevisions(7)
+    return next((refs[place + name] for place in places if place + name in refs), None)
 
 
 async def describe_commit(repo: Path, commit: CommitSha) -> str:
@@ -336,11 +323,12 @@ async def describe_commit(repo: Path, commit: CommitSha) -> str:
     Raises:
         GitFailed: the repository is damaged.
     """
-    with scratch_folder("tags") as scratch:
+    with scratch_folder("tags") as scratch:  # tags and commits are enough: fetch no files
         await git(None, "init", "--quiet", "--bare", "--template=", str(scratch))
         await git(
             scratch, "fetch", "--quiet", "--tags", "--no-write-fetch-head", "--filter=tree:0",
-            "--upload-pack", _UPLOAD_PACK, "--no-recurse-submodules", "--end-of-options",
+            "--upload-pack", "git -c uploadpack.allowFilter=true upload-pack",
+            "--no-recurse-submodules", "--end-of-options",
             repo.as_uri(), commit,
             config=_TRANSPORT,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,8 +54,6 @@ from pipeline.select import Choice, ExternalTest
 from pipeline.store import DirStore
 from sandbox.scratch import scratch_folder
 
-MAX_TEST_BYTES = 256 * 1024
-
 
 @dataclass(frozen=True)
 class SelectInput:
@@ -94,25 +92,17 @@ def register(subparsers: Subparsers) -> None:
     )  # fmt: skip
     add_selection_options(parser)
     parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
+        "--out", type=Path, metavar="DIR",
         help="where to write patch.diff, the reports and the bundle",
-    )
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(args: argparse.Namespace) -> int:
-    return run_interruptible(run_command(args))
+    parser.set_defaults(run=lambda args: run_interruptible(run_command(args)))
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:
     """Run the command and return its exit code."""
-    with ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder("select")) if not args.out else None
-        out = scratch or args.out.resolve()
-        return await run_and_report(_select(args, out, settings), args, stages=False)
+    with nullcontext(args.out) if args.out else scratch_folder("select") as folder:
+        return await run_and_report(_select(args, folder.resolve(), settings), args, stages=False)
 
 
 async def _read_input(args: argparse.Namespace) -> SelectInput:
@@ -140,9 +130,9 @@ def _read_file(path: Path, most: int) -> bytes:
 
 
 def _read_test(path: Path) -> ExternalTest:
-    data = _read_file(path, MAX_TEST_BYTES + 1)
-    if len(data) > MAX_TEST_BYTES:
-        raise WrongUsage(f"{path} is larger than {MAX_TEST_BYTES // 1024} KiB.")
+    data = _read_file(path, 256 * 1024 + 1)
+    if len(data) > 256 * 1024:
+        raise WrongUsage(f"{path} is larger than 256 KiB.")
     return ExternalTest(path.stem, data.decode("utf-8", "replace"))
 
 
@@ -160,13 +150,13 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
     edits = [*task.patches, *await _read_branches(task, start.base_commit)]
     describe = partial(describe_commit, task.repo, start.base_commit)
     job = await build_job(start, task.issue, codebase, options_from_args(args), describe)
-    async with open_run(settings, SELECT_OWNER, job, store, out) as run:
-        chosen = await run.runner.select(
+    async with open_run(settings, SELECT_OWNER, job, store, out) as (runner, report_progress):
+        chosen = await runner.select(
             job,
             SelectionRequest(edits, task.tests),
             store,
             in_flight=InFlightWork(),
-            on_progress=run.report,
+            on_progress=report_progress,
         )
     return await asyncio.to_thread(_write_results, args, out, task, start, chosen)
 
@@ -185,14 +175,14 @@ async def _read_branches(task: SelectInput, base: CommitSha) -> Sequence[Externa
             await fetch_history(task.repo, scratch, [base, *found.values()])
         except GitFailed as failure:
             raise WrongUsage(f"{task.repo} cannot be read: {failure.words}") from None
-        return [await _read_branch(scratch, name, base, head) for name, head in found.items()]
-
-
-async def _read_branch(history: Path, name: str, base: CommitSha, head: CommitSha) -> ExternalEdit:
-    forked = await git(history, "merge-base", base, head, accept=(0, 1))
-    if not forked:
-        return ExternalEdit(name, b"", "It shares no history with the last commit.")
-    return await diff_commits(history, forked.decode().split()[0], head, name)
+        edits: list[ExternalEdit] = []
+        for name, head in found.items():
+            if forked := await git(scratch, "merge-base", base, head, accept=(0, 1)):
+                edits.append(await diff_commits(scratch, forked.decode().split()[0], head, name))
+            else:
+                why = "It shares no history with the last commit."
+                edits.append(ExternalEdit(name, b"", why))
+        return edits
 
 
 def _write_results(

@@ -16,8 +16,6 @@ from bot.telemetry.log import configure_logging, watch_loop
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS = 10
-
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
@@ -35,31 +33,27 @@ def _run(args: argparse.Namespace) -> int:
     return asyncio.run(_serve(settings, host, number))
 
 
-def _open_sockets(stack: ExitStack, host: str, number: int) -> list[socket.socket]:
-    """Open the sockets here: on failure, uvicorn exits with a code that means something else."""
-    found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return [
-        stack.enter_context(socket.create_server(address[:2], family=family, backlog=2048))
-        for family, address in dict.fromkeys((each[0], each[4]) for each in found)
-    ]
-
-
 async def _serve(settings: Settings, host: str, number: int) -> int:
     from bot.server.app import create_app
     from bot.server.connections import build_server
 
     for sentence in find_unknown_variables():
         logger.warning("%s", sentence)
-    server = build_server(create_app(settings), stop_seconds=STOP_SECONDS)
-    # uvicorn stops gracefully, then raises the signal again for the previous handler.
+    server = build_server(create_app(settings), stop_seconds=10)
+    # uvicorn stops gracefully, then raises the signal again.
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, lambda: None)
     with ExitStack() as stack:
-        try:
-            sockets = _open_sockets(stack, host, number)
+        try:  # uvicorn itself would exit with a code that means something else
+            found = socket.getaddrinfo(
+                host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            sockets = [
+                stack.enter_context(socket.create_server(address[:2], family=family, backlog=2048))
+                for family, address in dict.fromkeys((each[0], each[4]) for each in found)
+            ]
         except OSError as error:
-            message = f"cannot listen on {host}:{number}: {error.strerror}."
-            sys.stderr.write(f"capuchin: {message}\n")
+            sys.stderr.write(f"capuchin: Cannot listen on {host}:{number}: {error.strerror}.\n")
             return FAILED
         async with watch_loop():
             await server.serve(sockets=sockets)

@@ -10,7 +10,6 @@ import sys
 import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -20,11 +19,6 @@ from bot.errors import BotError
 from bot.github.credentials import MAX_NAME_LENGTH
 from bot.settings import Settings, SettingsError, variable_name
 from sandbox.frozen import replace
-
-MODE: Final = 0o600
-_APP_ID_LINE: Final = re.compile(
-    r"^[ \t]*(?:export[ \t]+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S", re.MULTILINE
-)
 
 
 class EnvFileError(BotError):
@@ -37,8 +31,9 @@ def check_writable(file: Path) -> None:
     Raises:
         EnvFileError: the file already names an App, is not a text file, or is not writable.
     """
+    app_id = r"(?m)^[ \t]*(?:export[ \t]+)?CAPUCHIN_GITHUB_APP_ID\s*=\s*\S"
     try:
-        if file.exists() and _APP_ID_LINE.search(file.read_text(encoding="utf-8")):
+        if file.exists() and re.search(app_id, file.read_text(encoding="utf-8")):
             raise EnvFileError(
                 f"{file} already names an App. Remove it there, or give another --env FILE."
             )
@@ -70,9 +65,9 @@ def append_values(file: Path, values: Mapping[str, str]) -> None:
 
 def _open_private(file: Path) -> int:
     """Open for appending, readable only by its owner."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, MODE)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
-        os.fchmod(descriptor, MODE)
+        os.fchmod(descriptor, 0o600)
     except OSError:
         os.close(descriptor)
         raise
@@ -101,7 +96,7 @@ def register(subparsers: Subparsers) -> None:
         help="where to save its keys (default: deploy/.env)",
     )
     parser.add_argument(
-        "--port", type=parse_port, default=0, help="port of the local page; 0: a free one"
+        "--port", type=parse_port, default=0, help="port of the local page (0: a free one)"
     )
     parser.add_argument(
         "--no-webhook",
@@ -135,12 +130,14 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
+    from bot.cli.doctor import render_checks
+    from bot.cli.doctor_checks import run_checks
     from bot.cli.setup_browser import RegistrationFlow
     from bot.errors import GitHubError
     from bot.github.credentials import AppRegistration, build_manifest, exchange_code
 
     check_writable(args.env)
-    journey = RegistrationFlow(
+    flow = RegistrationFlow(
         settings.github_url,
         args.org,
         lambda back: build_manifest(
@@ -150,11 +147,11 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
             webhook=not args.no_webhook,
         ),
     )
-    async with journey.open(args.port):
-        sys.stderr.write(f"Open {journey.url} in a browser on this machine.\n")
+    async with flow.open(args.port):
+        sys.stderr.write(f"Open {flow.url} in a browser on this machine.\n")
         if not args.no_browser:
-            await asyncio.to_thread(webbrowser.open, journey.url)
-        code = await journey.wait_for_code()
+            await asyncio.to_thread(webbrowser.open, flow.url)
+        code = await flow.wait_for_code()
         try:
             app: AppRegistration = await exchange_code(settings.github_url, code)
         except GitHubError as error:
@@ -172,49 +169,34 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         webhook_secret=SecretStr(app.webhook_secret or ""),
         app_name=app.slug,
     )
-    append_values(args.env, _env_values(settings))
+    keys = {
+        "github_url": settings.github_url,
+        "github_app_id": settings.github_app_id,
+        "github_private_key": settings.github_private_key.get_secret_value(),
+        "webhook_secret": settings.webhook_secret.get_secret_value(),
+        "app_name": settings.app_name,
+        "public_url": settings.public_url,
+    }
+    append_values(args.env, {variable_name(field): value for field, value in keys.items()})
     sys.stderr.write(
         f"Created the App {app.html_url}; its keys are in {args.env}.\n"
         f"Install it on your repositories: {app.html_url}/installations/new\n"
         + ("Then start: capuchin worker --poll 30\n" if args.no_webhook else "")
     )
-    return await _run_checks(settings)
-
-
-def _env_values(settings: Settings) -> dict[str, str]:
-    return {
-        variable_name("github_url"): settings.github_url,
-        variable_name("github_app_id"): settings.github_app_id,
-        variable_name("github_private_key"): settings.github_private_key.get_secret_value(),
-        variable_name("webhook_secret"): settings.webhook_secret.get_secret_value(),
-        variable_name("app_name"): settings.app_name,
-        variable_name("public_url"): settings.public_url,
-    }
-
-
-async def _run_checks(settings: Settings) -> int:
-    from bot.cli.doctor import render_checks
-    from bot.cli.doctor_checks import run_checks
-
     checks = await run_checks(settings, serving=False)
     sys.stdout.write(render_checks(checks))
     return 0 if all(check.works for check in checks) else FAILED
 
 
 def _parse_address(name: str, value: str) -> str:
-    if not _is_address(value):
-        raise SettingsError(f"{name}: give an address such as https://capuchin.example.com.")
-    return value.rstrip("/")
-
-
-def _is_address(value: str) -> bool:
     try:
         parts = urlsplit(value)
-        port_is_number = parts.port is None or parts.port > 0
-    except ValueError:
-        return False
-    plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
-    return plain and bool(parts.hostname) and port_is_number and "@" not in parts.netloc
+        is_valid = parts.port != 0 and parts.hostname and "@" not in parts.netloc
+    except ValueError:  # the port is not a number
+        parts, is_valid = urlsplit(""), False
+    if not is_valid or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+        raise SettingsError(f"{name}: give an address such as https://capuchin.example.com.")
+    return value.rstrip("/")
 
 
 def _print_error(sentence: str) -> int:

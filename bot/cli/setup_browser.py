@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from html import escape
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -20,24 +20,14 @@ from starlette.routing import Route
 
 from bot.server.connections import serve_app
 
-HOST: Final = "127.0.0.1"
-MAX_CODE_LENGTH: Final = 200
-_CODE: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_CODE_LENGTH}}}")
-_HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-}
-
-BuildManifest = Callable[[str], dict[str, Any]]
-"""Builds the manifest for a redirect address."""
-
 
 class RegistrationFlow:
-    """One person's way to GitHub and back. Requests without the secret `state` are rejected."""
+    """Sends the browser to GitHub and back. Rejects requests without the secret `state`."""
 
-    def __init__(self, github_url: str, organization: str, build_manifest: BuildManifest) -> None:
+    def __init__(
+        self, github_url: str, organization: str, build_manifest: Callable[[str], dict[str, Any]]
+    ) -> None:
+        """`build_manifest` is called with the redirect address."""
         self.state = secrets.token_urlsafe(32)
         self.url = ""
         """The address to open in the browser."""
@@ -58,7 +48,7 @@ class RegistrationFlow:
         Raises:
             OSError: the port is taken.
         """
-        async with serve_app(self.build_app(), HOST, port) as url:
+        async with serve_app(self.build_app(), "127.0.0.1", port) as url:
             self.url = f"{url}/"
             yield
 
@@ -67,7 +57,7 @@ class RegistrationFlow:
         app = Starlette(
             routes=[Route("/", self._show_start_page), Route("/created", self._receive_code)]
         )
-        app.router.redirect_slashes = False  # it would redirect to the host that the request names
+        app.router.redirect_slashes = False  # to the host that the request names
         return app
 
     async def _show_start_page(self, request: Request) -> Response:
@@ -86,7 +76,7 @@ class RegistrationFlow:
             return _render_page(
                 "<p>This response does not belong to this setup. Please start again.</p>", 400
             )
-        if not _CODE.fullmatch(code):
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", code):
             return _render_page("<p>GitHub sent no code. Please start again.</p>", 400)
         if not self._code.done():
             self._code.set_result(code)
@@ -100,4 +90,10 @@ def _render_page(body: str, status: int = 200) -> Response:
         "<title>Capuchin</title>"
         '<body style="font: 1rem/1.5 sans-serif; margin: 2rem auto; max-width: 36rem">'
     )
-    return HTMLResponse(f"{head}<h1>Capuchin</h1>{body}", status, _HEADERS)
+    headers = {
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; frame-ancestors 'none'",
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+    }
+    return HTMLResponse(f"{head}<h1>Capuchin</h1>{body}", status, headers)

@@ -7,16 +7,11 @@ import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from bot.cli import Subparsers
 from bot.settings import Settings, SettingsError
 from bot.telemetry.log import configure_logging, watch_loop
 from bot.telemetry.tracing import tracing
-
-MIN_POLL: Final = 5
-MAX_POLL: Final = 600
-NICENESS: Final = 5
 
 
 def register(subparsers: Subparsers) -> None:
@@ -28,7 +23,7 @@ def register(subparsers: Subparsers) -> None:
         type=_parse_poll,
         default=0.0,
         metavar="SECONDS",
-        help=f"poll GitHub for labels and comments at this interval ({MIN_POLL} to {MAX_POLL}), "
+        help="poll GitHub for labels and comments at this interval (5 to 600), "
         "without webhooks and without `serve`",
     )
     group.add_argument(
@@ -42,8 +37,8 @@ def register(subparsers: Subparsers) -> None:
 
 def _parse_poll(text: str) -> float:
     """Raises ArgumentTypeError: not a number of seconds in the range."""
-    if not text.isascii() or not text.isdigit() or not MIN_POLL <= int(text) <= MAX_POLL:
-        raise argparse.ArgumentTypeError(f"{text!r}: give {MIN_POLL} to {MAX_POLL} seconds")
+    if not text.isascii() or not text.isdigit() or not 5 <= int(text) <= 600:
+        raise argparse.ArgumentTypeError(f"{text!r}: give 5 to 600 seconds")
     return float(text)
 
 
@@ -66,17 +61,17 @@ def _run(args: argparse.Namespace) -> int:
 def give_way() -> None:
     """Let a server on the same machine answer GitHub first.
 
-    Where Linux schedules each session as one group, niceness counts within that group alone, and
-    the group has its own (sched(7), "The autogroup feature"). It is ours to set if the session is.
+    If Linux schedules each session as a group, niceness counts only within it, and the group has a
+    niceness of its own (sched(7), "The autogroup feature"), which the session's leader may set.
     """
-    os.nice(NICENESS)
+    os.nice(5)
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(NICENESS))
+            Path("/proc/self/autogroup").write_text("5")
 
 
 async def _run_worker(settings: Settings, poll: float) -> None:
-    # Imported here: it takes seconds and 150 MB that no other command needs.
+    # Imported here: it takes seconds and 150 MB, which no other command needs.
     from bot.bootstrap import build_worker
 
     async with watch_loop(), build_worker(settings, poll=poll) as worker:

@@ -1,4 +1,4 @@
-"""What opens a pull request: before, after, the suite, the confidence; errors in test output."""
+"""The first lines of a pull request: before, after, suite, confidence; errors in test output."""
 
 from __future__ import annotations
 
@@ -23,13 +23,6 @@ _PYTHON_ERROR = re.compile(
     r"^((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Warning)\b.*)$", re.M
 )
 _RUNNER_ERROR = re.compile(r"^(?:ERROR|FAILED|assert)\b.*$", re.M)
-_FAILURE = re.compile(r"^(?:_{3,} .+ _{3,}|(?:FAIL|ERROR): .+)$", re.M)
-_SUMMARY = re.compile(
-    r"^(?:=+ (?:short test summary info|\d+ \w++.*) =+|-{20,}\nRan \d+ tests?\b.*)$", re.M
-)
-_SUMMARY_LINE = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
-_HEADING_WORDS = re.compile(r"ERROR at (?:setup|teardown) of ")
-_SEPARATOR = re.compile(r"^={20,}\n+\Z", re.M)
 _COUNTS = re.compile(
     r"^(?:=+ )?((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)"
     r"(?:, )?)+(?: in [\d.]+ ?s)?)",
@@ -37,8 +30,7 @@ _COUNTS = re.compile(
 )
 _UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
 _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
-"""Searched one after the other: one pattern for both takes quadratic time."""
-_UNITTEST_FAILED = re.compile(r"^FAILED (\([\w =,]{1,200}\))$", re.M)
+"""Searched after the count: one pattern for both takes quadratic time."""
 _PROGRESS = re.compile(r"(?:(?:\S{1,300} )?[.FEsxXuR]+ +)?\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
 _SETUP = re.compile(
     r"Testing against Django installed in .+|Importing application \S+"
@@ -48,23 +40,11 @@ _SETUP = re.compile(
     r"|Installing (?:custom SQL|indexes)\b.*|Applying \S+\.\.\.( OK.*)?"
     r"|System check identified no issues .*"
 )
-"""What Django's runner prints before the first test: a line for each table and migration."""
-_FAILED = re.compile(
-    r"(\d{1,9}) (?:failed|errors?)\b|(?<!expected )\b(?:failures|errors)=(\d{1,9})"
-)
-_DETAILS = re.compile(r"=+ (?:FAILURES|ERRORS) =+|(?:FAIL|ERROR): .+")
-"""From here on, what looks like progress is what a test printed, and may be its evidence."""
-_PASSED_ENDS = (" PASSED", " ok")
-"""How pytest, and unittest and SymPy's runner, end the line of a test that passed."""
-_UNITTEST_NAME = re.compile(r"test\w{0,300} \([\w.<>]{1,600}\)")
-_MOST_PASSED = 20
+"""What Django's runner prints before the first test, such as a line for each table."""
 
 
 def find_error(output: str) -> str:
-    """The line that says what went wrong first; the last line when none does, or nothing.
-
-    Understands pytest and Python's tracebacks. Untrusted.
-    """
+    """The first error of pytest or in a Python traceback, else the last line. Untrusted."""
     text = strip_ansi(output)
     for pattern in (_PYTEST_ERROR, _PYTHON_ERROR, _RUNNER_ERROR):
         if found := pattern.search(text):
@@ -73,7 +53,7 @@ def find_error(output: str) -> str:
 
 
 def find_counts(output: str) -> str:
-    """How many tests ended how, as in `1 failed, 2 passed`; empty when the output does not say."""
+    """The counts of results, as in `1 failed, 2 passed`; empty if the output does not say."""
     text = strip_ansi(output)
     if pytest := _COUNTS.findall(text):
         return re.sub(r" in [\d.]+ ?s$", "", str(pytest[-1])).strip(", ")
@@ -83,15 +63,17 @@ def find_counts(output: str) -> str:
 
 
 def drop_progress(output: str) -> str:
-    """The output without a runner's lines about its preparations, without those in which it shows
-    a character for each test, and without those of single tests that passed if these are many."""
+    """The output without the runner's preparations, progress, and many lines of passed tests."""
     lines = output.split("\n")
     texts = [strip_ansi(line).strip() for line in lines]
     passed = {at for at, text in enumerate(texts) if _shows_pass(text)}
-    dropped = passed if len(passed) > _MOST_PASSED else set[int]()
+    dropped = passed if len(passed) > 20 else set[int]()
     # unittest prints the name of a test that has a docstring on the line before its result.
-    dropped |= {at - 1 for at in dropped if at and _UNITTEST_NAME.fullmatch(texts[at - 1])}
-    end = next((at for at, text in enumerate(texts) if _DETAILS.fullmatch(text)), len(texts))
+    name = re.compile(r"test\w{0,300} \([\w.<>]{1,600}\)")
+    dropped |= {at - 1 for at in dropped if at and name.fullmatch(texts[at - 1])}
+    # Below this heading, a test may have printed what looks like progress: evidence, perhaps.
+    heading = re.compile(r"=+ (?:FAILURES|ERRORS) =+|(?:FAIL|ERROR): .+")
+    end = next((at for at, text in enumerate(texts) if heading.fullmatch(text)), len(texts))
     dropped |= {
         at
         for at, text in enumerate(texts[:end])
@@ -101,13 +83,14 @@ def drop_progress(output: str) -> str:
 
 
 def _shows_pass(line: str) -> bool:
-    return line.partition("  ")[0].endswith(_PASSED_ENDS) and (
+    """Whether pytest, unittest or SymPy's runner says here that a test passed."""
+    return line.partition("  ")[0].endswith((" PASSED", " ok")) and (
         line.startswith("test") or "::" in line or line.endswith(" ... ok")
     )
 
 
 def shorten_failures(output: str) -> str:
-    """The first failure and the summary; the whole output when it holds one failure or none."""
+    """The first failure and the summary; the whole output if it has fewer than two failures."""
     text = strip_ansi(output).replace("\r\n", "\n")
     total = _count_failures(text)
     failures = _find_failures(text, total)
@@ -116,40 +99,46 @@ def shorten_failures(output: str) -> str:
     first, second = failures[0].start(), failures[1].start()
     left = max(total or len(failures), 2) - 1
     note = f"[... {left} more {'failure' if left == 1 else 'failures'} left out ...]"
-    # unittest prints this line before each failure, so that here it belongs to the second.
-    failure = _SEPARATOR.sub("", text[first:second]).rstrip("\n")
+    # unittest prints this line before each failure: here it belongs to the second.
+    failure = re.sub(r"(?m)^={20,}\n+\Z", "", text[first:second]).rstrip("\n")
     return "\n".join(filter(None, (failure, note, _cut_summary(text, second))))
 
 
 def show_end(output: str) -> str:
-    """The summary of a run that passed; the whole output when there is no summary."""
+    """The summary of a run that passed, else the whole output."""
     return _cut_summary(strip_ansi(output).replace("\r\n", "\n")) or output
 
 
 def _count_failures(text: str) -> int | None:
     """How many tests failed or had errors, by the runner's last line; None if it does not say."""
-    ends = [*_COUNTS.finditer(text), *_UNITTEST_FAILED.finditer(text)]
+    unittest_end = re.compile(r"^FAILED (\([\w =,]{1,200}\))$", re.M)
+    ends = [*_COUNTS.finditer(text), *unittest_end.finditer(text)]
     if not ends:
         return None
     last = max(ends, key=lambda end: end.start())
-    return sum(int(pytest or unittest) for pytest, unittest in _FAILED.findall(last[1]))
+    failed = r"(\d{1,9}) (?:failed|errors?)\b|(?<!expected )\b(?:failures|errors)=(\d{1,9})"
+    return sum(int(pytest or unittest) for pytest, unittest in re.findall(failed, last[1]))
 
 
 def _find_failures(text: str, total: int | None) -> list[re.Match[str]]:
-    """The headings of the failures. A test may print others, as one does that runs pytest: then
-    only those that pytest's summary names."""
-    found = list(_FAILURE.finditer(text))
+    """The headings of the failures. If a test printed some, too: those that the summary names."""
+    found = list(re.finditer(r"(?m)^(?:_{3,} .+ _{3,}|(?:FAIL|ERROR): .+)$", text))
     if total is None or len(found) <= total:
         return found
     summary = text.rpartition(" short test summary info ")[2]
-    names = {name.partition("::")[2].replace("::", ".") for name in _SUMMARY_LINE.findall(summary)}
-    named = [one for one in found if _HEADING_WORDS.sub("", one[0]).strip("_ ") in names]
+    listed: list[str] = re.findall(r"(?m)^(?:FAILED|ERROR) (.+?)(?: - .*)?$", summary)
+    names = {name.partition("::")[2].replace("::", ".") for name in listed}
+    stage = r"ERROR at (?:setup|teardown) of "
+    named = [one for one in found if re.sub(stage, "", one[0]).strip("_ ") in names]
     return named or found[:1]
 
 
 def _cut_summary(text: str, start: int = 0) -> str:
-    """The runner's summary at the end of the text, looked for from `start` on; else empty."""
-    found = list(_SUMMARY.finditer(text, start))
+    """The runner's summary at the end of the text, searched from `start` on; else empty."""
+    summary = re.compile(
+        r"^(?:=+ (?:short test summary info|\d+ \w++.*) =+|-{20,}\nRan \d+ tests?\b.*)$", re.M
+    )
+    found = list(summary.finditer(text, start))
     named = [one for one in found if "short test summary" in one[0]]
     counts = list(_COUNTS.finditer(text, start))
     last = (named or found or counts)[-1:]
@@ -157,39 +146,29 @@ def _cut_summary(text: str, start: int = 0) -> str:
 
 
 UNPROVEN_LABEL: Final = ":unproven"
-"""Behind the bot's own label."""
-_KINDS: Final[Mapping[Rung, str]] = {
-    "the edit's own tests": "holds the test, which I wrote together with the edit",
-    "extension": "is extended by a test",
-    "new file": "is new",
-    "wrapped script": "is new: it runs the script that reproduces the issue as a test",
-    "script file": "is new: it is the script that reproduces the issue, and no test runner runs it",
-    "none": "",
-}
+"""Appended to the bot's own label."""
 
 
 def render_opening(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
-    """A list of four lines, each of which can be read alone."""
+    """A list of four lines, each readable on its own."""
     proof = selection.evidence
     script = "" if proof.reproduction.is_committed else "the script alone: "
     lines = (
-        ("Before", script + describe_before(proof.reproduction)),
-        ("After", script + describe_after(proof.reproduction)),
+        ("Before", script + _describe_before(proof.reproduction)),
+        ("After", script + _describe_after(proof.reproduction)),
         ("Suite", _describe_suite(proof.suite)),
         ("Choice", _describe_choice(run, selection, accounts)),
     )
     return "\n".join(f"- **{name}:** {text}" for name, text in lines)
 
 
-def describe_before(test: Reproduction) -> str:
-    """The reproduction test on the original code, with the error itself."""
+def _describe_before(test: Reproduction) -> str:
     if read_test_outcome(test.before) == "passes":
         return "the test passes without the change."
     return f"{_error(test.before)}{_counts(test.before)}"
 
 
-def describe_after(test: Reproduction) -> str:
-    """The same test with the change."""
+def _describe_after(test: Reproduction) -> str:
     match read_test_outcome(test.after):
         case "passes":
             return f"the same test passes{_counts(test.after)}"
@@ -209,14 +188,14 @@ def ending_words(run: Execution) -> str:
 
 
 def describe_minutes(seconds: float) -> str:
-    """A duration as people say it."""
+    """A duration in words."""
     if seconds < 90:
         return pluralize(max(1, round(seconds)), "second")
     return f"{round(seconds / 60)} minutes"
 
 
 def describe_test(selection: Selection) -> str:
-    """The evidence in a sentence, for a template's section about tests."""
+    """The evidence, for a template's section about tests."""
     test = selection.evidence.reproduction
     if not selection.is_proven:
         return f"**Unproven.** {prose(selection.evidence.unproven, 1500)}"
@@ -242,18 +221,18 @@ def _broken_sentence(selection: Selection) -> str:
 
 
 def result_words(run: Execution) -> str:
-    """What a test does, as the verb of a sentence."""
+    """The result of a test, as the verb of a sentence."""
     match read_test_outcome(run):
         case "passes":
             return "passes"
         case "fails":
             return "fails"
         case "not run":
-            return f"does not end as a test does ({ending_words(run)})"
+            return f"was not run ({ending_words(run)})"
 
 
 def failure_words(run: Execution) -> str:
-    """What a test did that does not pass, as the verb of a sentence."""
+    """The result of a test that does not pass, as the verb of a sentence."""
     if read_test_outcome(run) == "fails":
         return "fails"
     return f"was not run ({ending_words(run)})"
@@ -275,7 +254,9 @@ def _describe_suite(suite: SuiteReport | None) -> str:
     before, broken = len(suite.before.passed), len(suite.broken)
     words = f"**{broken:,} broken**" if broken else "none broken"
     verb = agree(before, "passes", "pass")
-    after = _count_passed_after(suite)
+    after, more = f"{len(suite.passed_after):,} after", len(suite.passed_only_after)
+    if more:
+        after += f" (and {more:,} more that ran only then)"
     text = f"{before:,} of this repository's tests {verb} before, {after}; {words}"
     if suite.chosen:
         verb = agree(suite.whole, "passes", "pass")
@@ -284,12 +265,6 @@ def _describe_suite(suite: SuiteReport | None) -> str:
         text += f" ({whole}I ran {suite.chosen})"
     cut = describe_cut(suite)
     return f"{text}. {cut}" if cut else text
-
-
-def _count_passed_after(suite: SuiteReport) -> str:
-    """How many of the repository's tests pass with the edit; those that it brings apart."""
-    text, more = f"{len(suite.passed_after):,} after", len(suite.passed_only_after)
-    return f"{text} (and {more:,} more that ran only then)" if more else text
 
 
 def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]) -> str:
@@ -311,11 +286,19 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
 
 
 def test_sentence(selection: Selection) -> str:
-    """What the test is and whose, without its results; empty when none is committed."""
+    """The origin of the test, without its results; empty if none is committed."""
     test, source = selection.evidence.reproduction, selection.candidate.source
     if not test.is_committed:
         return ""
-    kind = _KINDS[test.rung]
+    kinds: Mapping[Rung, str] = {
+        "the edit's own tests": "holds the test, which I wrote together with the edit",
+        "extension": "is extended by a test",
+        "new file": "is new",
+        "wrapped script": "is new: it runs the script that reproduces the issue as a test",
+        "script file": "is new: it is the script that reproduces the issue; no test runner runs it",
+        "none": "",
+    }
+    kind = kinds[test.rung]
     if source and test.rung == "the edit's own tests":
         kind = f"holds the test, which came with the edit from {prose(source, 200)}"
     return f"{code(test.path)} {kind}."

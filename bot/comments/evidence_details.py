@@ -1,4 +1,4 @@
-"""What else shows or limits the evidence: suite, further scripts, what it does not show."""
+"""More evidence and its limits: suite, further scripts, and what it does not show."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from bot.comments.render import render
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import list_paths
-from pipeline.data.suite_reports import FurtherScript, SuiteReport, SuiteRun
+from pipeline.data.suite_reports import FurtherScript, SuiteReport
 from pipeline.data.types import Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.verdict import name_edits
-from sandbox.program import Execution
-
-MAX_STILL_FAILING = 5
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:
@@ -33,7 +30,15 @@ def render_suite(evidence: Evidence, characters: int) -> str:
             )
         return "None of this repository's own tests is related to the change."
     runs = {"before": suite.before, "after": suite.after}
-    counts = {title: _count_outcomes(run) for title, run in runs.items()}
+    counts = {
+        title: {
+            "passed": len(run.passed),
+            "failed": len(run.failed) - len(run.errors),
+            "error": len(run.errors),
+            "skipped or expected to fail": len(run.skipped),
+        }
+        for title, run in runs.items()
+    }
     cut = describe_cut(suite)
     ran = (_describe_chosen(suite), describe_failing(suite, "the change"), cut)
     otherwise = suite.failed_otherwise
@@ -50,11 +55,10 @@ def render_suite(evidence: Evidence, characters: int) -> str:
         counts=counts,
         sentences=[sentence for sentence in ran if sentence],
         otherwise=[
-            f"{test}: {before} without it, {after} with it"
-            for test, before, after in otherwise[:MAX_STILL_FAILING]
+            f"{test}: {before} without it, {after} with it" for test, before, after in otherwise[:5]
         ],
         still=sorted(both.difference(one.test for one in otherwise)),
-        most_named=MAX_STILL_FAILING,
+        most_named=5,
         output=shorten_failures(drop_progress(suite.after.execution.output)),
         characters=characters,
         cut=cut,
@@ -62,7 +66,7 @@ def render_suite(evidence: Evidence, characters: int) -> str:
 
 
 def _describe_chosen(suite: SuiteReport) -> str:
-    """Which tests ran, in a sentence; empty if all did."""
+    """A sentence on which tests ran; empty if all did."""
     if not suite.chosen:
         return ""
     count = len(suite.before.passed)
@@ -76,17 +80,8 @@ def _describe_chosen(suite: SuiteReport) -> str:
     return f"Of {known}, I ran {count:,} with it: {suite.chosen}."
 
 
-def _count_outcomes(run: SuiteRun) -> dict[str, int]:
-    return {
-        "passed": len(run.passed),
-        "failed": len(run.failed) - len(run.errors),
-        "error": len(run.errors),
-        "skipped or expected to fail": len(run.skipped),
-    }
-
-
 def render_limits(selection: Selection) -> str:
-    """A list; the files, hosts and reasons that it names are made inert."""
+    """A list; quoted files, hosts and reasons are made inert."""
     text = ["A passing test shows that the reported case is fixed, not that nothing else changed."]
     if not selection.candidate.source:
         text[0] += " The same kind of model wrote the test and the edit."
@@ -106,7 +101,7 @@ def render_limits(selection: Selection) -> str:
 
 
 def _otherwise_sentence(selection: Selection) -> str:
-    """That tests which fail anyway fail otherwise with the edit; empty if none does."""
+    """On tests that fail with and without the edit, but differently; empty if none does."""
     suite = selection.evidence.suite
     found = suite.failed_otherwise if suite else ()
     if not found:
@@ -118,13 +113,12 @@ def _otherwise_sentence(selection: Selection) -> str:
     else:
         which, it = f"{len(found):,} tests", "them"
         fail = "fail without the edit and with it"
-    see = f"See whether the edit makes {it} out of date."
+    see = f"Check whether the edit makes {it} obsolete."
     return f"{which} {fail}, but not with the same error. {see}"
 
 
 def _unseen_sentence(selection: Selection) -> str:
-    """The files that the writer of the edit was not shown for lack of room; empty if there are
-    none, or if it is not one of our own machines."""
+    """On files that our model did not see for lack of room; empty if it saw all."""
     unseen, candidate = selection.evidence.context.without_room, selection.candidate
     if not unseen or candidate.source:
         return ""
@@ -132,13 +126,13 @@ def _unseen_sentence(selection: Selection) -> str:
     if candidate.machine == "explore":
         return (
             f"The model that wrote the edit was not given {files}. It ran "
-            "commands in the repository, by which it could read them and any other."
+            "commands in the repository, with which it could read any file."
         )
     return f"The model that wrote the edit did not see {files}."
 
 
 def _changelog_sentence(selection: Selection) -> str:
-    """That the changelog lacks an entry, if its writer was told to write none; else empty."""
+    """On the missing changelog entry, if the model was told to write none; else empty."""
     folder, candidate = selection.evidence.context.numbered_entries, selection.candidate
     paths = list_paths(candidate.patch.diff)
     if not folder or candidate.source or any(path.startswith(f"{folder}/") for path in paths):
@@ -150,7 +144,7 @@ def _changelog_sentence(selection: Selection) -> str:
 
 
 def _network_sentence(found: BlockedHosts) -> str:
-    """The hosts that tests tried to reach, according to their output; empty if there are none."""
+    """On the hosts that tests tried to reach, according to their output; empty without any."""
     no_network = "the sandbox has no network. I cannot tell whether this affects their results."
     if found.hosts:
         named = ", ".join(code(host, 100) for host in found.hosts)
@@ -164,38 +158,36 @@ def _network_sentence(found: BlockedHosts) -> str:
     return ""
 
 
-MAX_SCRIPTS = 5
-_OUTPUT = 1500
-"""Characters of what a script prints."""
-
-
 def render_further(
     further: Sequence[FurtherScript], table: VoteTable, order: Sequence[int], characters: int
 ) -> str:
-    """Each script folded, cut to `characters`; empty if there is none. `order` decides who is A."""
+    """The first five scripts, folded and cut to `characters`. `order` ranks the edits from A."""
     named = zip(table.candidates, name_edits(table, order), strict=True)
     names = [code(name, 80) if candidate.source else name for candidate, name in named]
     parts: list[str] = []
-    for number, script in enumerate(further[:MAX_SCRIPTS], 1):
+    for number, script in enumerate(further[:5], 1):
         which = f" {number} of {len(further)}" if len(further) > 1 else ""
-        shown = [_describe_base(script.base), block(script.text, characters, "python")]
+        verdict = "reaches no verdict"
+        if script.base.exit_code in (0, 2):
+            verdict = "passes" if script.base.passed else "fails"
+        shown = [f"On the original code it {verdict}.", block(script.text, characters, "python")]
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
         parts.append(details(f"Script{which} that distinguishes the best edits: {ends}", text))
-    if len(further) > MAX_SCRIPTS:
-        parts.append(f"And {pluralize(len(further) - MAX_SCRIPTS, 'further script')}.")
+    if len(further) > 5:
+        parts.append(f"And {pluralize(len(further) - 5, 'further script')}.")
     return "\n\n".join(parts)
 
 
 def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:
-    """What it printed with one edit that it passes and with one that it does not."""
+    """Its output with an edit that passes, and with one that does not."""
     runs = list(zip(script.candidates, script.runs, strict=True))
     first = (
         next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
     )
     found = [(names[c], run.output) for c, run in filter(None, first)]
-    most = min(characters, _OUTPUT)
+    most = min(characters, 1500)
     if len(found) == 2:
         found = _leave_out_equal_lines(found, most)
     return [
@@ -204,8 +196,7 @@ def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int
 
 
 def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
-    """Two outputs, one of which has more than `most` characters, without lines of both: what is
-    only in one shows what the script found."""
+    """Two outputs; if one has more than `most` characters, without the lines that are in both."""
     lines = [text.split("\n") for _, text in found]
     if max(len(text) for _, text in found) <= most:
         return list(found)
@@ -219,9 +210,3 @@ def _leave_out_equal_lines(found: Sequence[tuple[str, str]], most: int) -> list[
             parts += [left_out] if same and len(those) > 1 else those
         shown.append((name, "\n".join(parts)))
     return shown
-
-
-def _describe_base(run: Execution) -> str:
-    if run.exit_code in (0, 2):
-        return f"On the original code it {'passes' if run.passed else 'fails'}."
-    return "On the original code it reaches no verdict."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from bot.comments.evidence import (
@@ -30,35 +30,21 @@ from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
 from sandbox.program import Execution
 
-_HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]++(?P<hash>.*)|\*\*(?P<bold>[^*\n]+)\*\*:?[ \t]*)$")
-_BOX = re.compile(r"^(\s*[-*+] )\[[xX]\]")
-_CLOSES = re.compile(
-    r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I
+_HEADING_TOPICS: Final[Sequence[tuple[str, str]]] = (
+    ("tests", r"\b(test|tests|tested|testing|verif\w*|qa|reproduc\w*)\b"),
+    ("issue", r"\b(issues?|tickets?|closes|fixes|resolves|related|references?)\b"),
+    ("cause", r"\b(why|motivation|context|problem|background|cause|reason)\b"),
+    ("change", r"\b(what|changes?|changed|description|summary|solution|how|overview|proposed)\b"),
 )
-_HEADING_TOPICS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
-    ("tests", re.compile(r"\b(test|tests|tested|testing|verif\w*|qa|reproduc\w*)\b", re.I)),
-    (
-        "issue",
-        re.compile(r"\b(issues?|tickets?|closes|fixes|resolves|related|references?)\b", re.I),
-    ),
-    ("cause", re.compile(r"\b(why|motivation|context|problem|background|cause|reason)\b", re.I)),
-    (
-        "change",
-        re.compile(
-            r"\b(what|changes?|changed|description|summary|solution|how|overview|proposed)\b", re.I
-        ),
-    ),
-)
-"""Which of our texts belongs under a heading: the first match that is not used yet."""
+"""The headings for each of our texts: the first match that is still unused."""
 
 
 class TemplateTexts(NamedTuple):
-    """Our texts, as Markdown that is safe to post."""
+    """Our texts, as Markdown that is safe to post; `issue` is the line `Fixes #N`."""
 
     cause: str
     change: str
     issue: str
-    """`Fixes #N`, on its own line."""
     tests: str
 
 
@@ -68,17 +54,20 @@ def fill_template(template: str, texts: TemplateTexts) -> str:
     Texts without a heading come first. A line such as `Fixes #` without a number becomes ours.
     Checkboxes are unticked: people tick them.
     """
+    closes = re.compile(
+        r"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+#(?!\d)(issue|number|n|x+|_+)?", re.I
+    )
     left = texts._asdict()
     lines: list[str] = []
     for given in template.split("\n"):
-        if "issue" in left and _CLOSES.search(given):
+        if "issue" in left and closes.search(given):
             lines.append(left.pop("issue"))
             continue
-        lines.append(_BOX.sub(r"\1[ ]", _CLOSES.sub(r"\1 …", given)))
-        heading = _HEADING.match(given)
-        title = (heading["hash"] or heading["bold"] or "") if heading else ""
+        lines.append(re.sub(r"^(\s*[-*+] )\[[xX]\]", r"\1[ ]", closes.sub(r"\1 …", given)))
+        heading = re.match(r"^ {0,3}(?:#{1,6}[ \t]++(.*)|\*\*([^*\n]+)\*\*:?[ \t]*)$", given)
+        title = (heading[1] or heading[2] or "") if heading else ""
         for key, wanted in _HEADING_TOPICS:
-            if heading and key in left and wanted.search(title):
+            if heading and key in left and re.search(wanted, title, re.I):
                 lines += ["", left.pop(key), ""]
                 break
     first = [left[key] for key in ("cause", "change", "issue", "tests") if key in left]
@@ -87,19 +76,7 @@ def fill_template(template: str, texts: TemplateTexts) -> str:
 
 BODY_CHARACTERS = 65_536
 """GitHub's limit for the body of a pull request or comment."""
-LOG_CHARACTERS = (12_000, 5_000, 2_000, 600, 100)
-"""How much of each log is shown: the first size with which the body fits."""
 RECORDED = "recorded answers"
-_TEST_DIFF = "It is not in `patch.diff`: `git apply test.diff` adds it. "
-_STAGES: Mapping[str, str] = {
-    "testing": "testing (scripts)",
-    "reproduction": "reproduction (test and description)",
-}
-"""Names of stages that do not say what was written."""
-NEXT_STEPS = (
-    "Comment on a line or request changes, and I will revise. If you push to the branch, it is "
-    "yours: I will not change it any more. I never approve or merge."
-)
 
 
 def pull_title(selection: Selection, issue: int) -> str:
@@ -133,13 +110,13 @@ def pull_body(
     """The pull request's body, at most `BODY_CHARACTERS` long.
 
     With the repository's own `template`, its sections are filled in and the evidence is folded.
-    `destinations` is the note on which hosts received code.
+    `destinations` is the note on the hosts that received code.
     """
-    for characters in LOG_CHARACTERS[:-1]:
+    for characters in (12_000, 5_000, 2_000, 600):  # of each log
         text = _render_body(run, selection, accounts, characters, template, destinations)
         if len(text) <= BODY_CHARACTERS:
             return text
-    return _render_body(run, selection, accounts, LOG_CHARACTERS[-1], template, destinations)
+    return _render_body(run, selection, accounts, 100, template, destinations)
 
 
 def _render_body(
@@ -173,7 +150,8 @@ def _render_body(
         render_context(selection.evidence.context, accounts),
         render_cost(accounts),
         omissions_note(run.skipped),
-        NEXT_STEPS,
+        "Comment on a line or request changes, and I will revise. If you push to the branch, it is "
+        "yours: I will not change it any more. I never approve or merge.",
         f"<sub>Requested by @{run.asked_by} · run `{run.id}`</sub>\n{pull_marker(run.id)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -192,8 +170,7 @@ def evidence_sections(
 ) -> tuple[str, ...]:
     """The executions and their results; each log is cut to `characters`.
 
-    `commits`: whether the test is a separate commit, as in a pull request; else it may lie in a
-    file beside the report.
+    `commits`: the test is a separate commit, as in a pull request; else it may be in a file.
     """
     shown = (
         _reproduction_section(selection, characters, commits=commits)
@@ -219,17 +196,19 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
                 _log("The test with this change", test.after, characters),
             ]
         )
-    alone = " The first commit holds only the test, so that you can see it fail."
+    alone = " The first commit contains only the test, so that you can see it fail."
     advised = advise_command(test)
-    ran = show_command(test.command)
-    whole = " The outputs below are of all tests in this file." if advised != ran else ""
-    beside = "" if commits or test.rung == "the edit's own tests" else _TEST_DIFF
+    run_it = f"Run it with {code(advised, 500)}."
+    if not commits and test.rung != "the edit's own tests":
+        run_it = f"It is not in `patch.diff`: `git apply test.diff` adds it. {run_it}"
+    if advised != show_command(test.command):
+        run_it += " The outputs below are from all tests in this file."
     return "\n\n".join(
         [
             f"{test_sentence(selection)} It {result_words(test.before)} on the original code and "
             f"{result_words(test.after)} with the change; both ran in a sandbox without network."
             + (alone if commits else ""),
-            f"{beside}Run it with {code(advised, 500)}.{whole}",
+            run_it,
             _log("Before: it fails", test.before, characters),
             details(
                 "After: it passes", block(show_end(drop_progress(test.after.output)), characters)
@@ -252,7 +231,10 @@ def _votes_section(selection: Selection, characters: int) -> str:
         "every script on every edit."
         f"{flaky} {prose(proof.why, 2000)}"
     )
-    edits = "agreeing edits" if _has_equal(selection) else "such edits"
+    pairs = zip(table.candidates, proof.standings, strict=False)  # without standings, no pairs
+    patch = selection.candidate.patch
+    agree = any(stands.support > 1 for one, stands in pairs if one.patch == patch)
+    edits = "agreeing edits" if agree else "such edits"
     sure = (
         f"I estimate that it is correct with a probability of {selection.confidence:.0%}. That "
         f"rests on how often {edits} were right among public ones whose correctness is known, "
@@ -270,15 +252,8 @@ def _votes_section(selection: Selection, characters: int) -> str:
     return "\n\n".join(filter(None, [text, sure, notes, folded, further, diffs]))
 
 
-def _has_equal(selection: Selection) -> bool:
-    """Whether another edit is the same code as the chosen one."""
-    proof, patch = selection.evidence, selection.candidate.patch
-    pairs = zip(proof.votes.candidates, proof.standings, strict=False)  # there may be no standings
-    return any(stands.support > 1 for one, stands in pairs if one.patch == patch)
-
-
 def models_note(accounts: Sequence[Account]) -> str:
-    """Which models wrote this, in one line; empty if no model was called."""
+    """One line on the models that wrote this; empty if no model was called."""
     names = dict.fromkeys(model_name(account.model) for account in accounts)
     if not names:
         return ""
@@ -296,10 +271,14 @@ def render_cost(accounts: Sequence[Account]) -> str:
         "| stage | model | calls | tokens in | tokens out | cost |",
         "|---|---|--:|--:|--:|--:|",
     ]
+    stages = {
+        "testing": "testing (scripts)",
+        "reproduction": "reproduction (test and description)",
+    }
     for account in accounts:
         usage = account.usage
         read = usage.input + usage.cache_read + usage.cache_write
-        stage = _STAGES.get(account.stage) or line(account.stage, 40)
+        stage = stages.get(account.stage) or line(account.stage, 40)
         rows.append(
             f"| {stage} | {model_name(account.model)} | {account.calls} "
             f"| {read:,} | {usage.output:,} | ${account.dollars:.4f} |"
@@ -316,5 +295,5 @@ def price_notes(accounts: Sequence[Account]) -> tuple[str, ...]:
 
 
 def model_name(name: str) -> str:
-    """A model's name for people; a recording is always named as one."""
+    """A model's name for people; a recording is always called one."""
     return RECORDED if name.startswith("recorded") else code(name, 80)

@@ -18,58 +18,43 @@ from pipeline.selection.scoring.confidence import (
 )
 from sandbox.frozen import replace
 
-_RANGES: Final = 5
-"""Of equal width, from 0 to 1: of 30 edits, more would hold too few each."""
 MIN_FOR_RATE: Final = 10
-"""The smallest number of which a rate is shown."""
-
-
-_ENDS: Final = (
-    ((RunStatus.OPENED_PULL_REQUEST,), "opened a pull request"),
-    ((RunStatus.NO_FIX,), "opened nothing: I found no fix that I was sure enough of"),
-    ((RunStatus.FAILED,), "failed"),
-    ((RunStatus.STOPPED,), "stopped by a person"),
-    (
-        (RunStatus.NEEDS_CONFIRMATION, RunStatus.REFUSED),
-        "not started: waiting for confirmation, or refused",
-    ),
-)
+"""The smallest number for which a rate is shown."""
 
 
 class PullCounts(NamedTuple):
-    """Counts of our own pull requests that were opened in the period."""
+    """Counts of our pull requests from the period; from `reverted` on, of the merged ones."""
 
     open: int = 0
     merged: int = 0
     closed: int = 0
     """Without a merge."""
     reverted: int = 0
-    """Of the merged ones."""
     recorded: int = 0
-    """Of the merged ones, those whose cost is in our records."""
+    """With a cost in our records."""
     first_choice: int = 0
     swapped: int = 0
-    """Of the merged ones, those where `use` replaced the first choice."""
+    """The verb `use` replaced the first choice."""
     looked_at: int = 0
-    """Of the merged ones, those whose commits were read."""
+    """Their commits were read."""
     by_people: int = 0
-    """Of these, those with a commit by somebody else."""
+    """Their commits were read, and one is by somebody else."""
     not_all_pulls: bool = False
-    """The repository has more pull requests from the period than were read."""
+    """Some pull requests from the period were not read."""
     not_all_commits: bool = False
-    """The repository has more commits from the period than were searched for reverts."""
+    """Some commits from the period were not searched for reverts."""
 
 
 class Stats(NamedTuple):
     """The outcomes of our work in a period."""
 
     period: str
-    """When, as the end of a sentence: `in the last 90 days`."""
+    """The end of a sentence, such as `in the last 90 days`."""
     since: datetime
     begins: datetime | None
-    """When the oldest run in our records ended; None if there is no run."""
+    """The end of the oldest run in our records; None without any."""
     runs: Mapping[RunStatus, int]
-    """How many runs that were to fix an issue ended with each status."""
+    """The number of runs that were to fix an issue, by their last status."""
     others: int
     """The number of other runs: plans, comparisons, swapped edits, paid follow-ups."""
     dollars: float
@@ -98,6 +83,16 @@ def render_stats(stats: Stats) -> str:
         "another of my edits (`use`)": pulls.swapped,
         "an edit that is not in my records": pulls.merged - pulls.first_choice - pulls.swapped,
     }
+    ends = {
+        "opened a pull request": (RunStatus.OPENED_PULL_REQUEST,),
+        "opened nothing: I found no fix that I was sure enough of": (RunStatus.NO_FIX,),
+        "failed": (RunStatus.FAILED,),
+        "stopped by a person": (RunStatus.STOPPED,),
+        "not started: waiting for confirmation, or refused": (
+            RunStatus.NEEDS_CONFIRMATION,
+            RunStatus.REFUSED,
+        ),
+    }
     limits = {
         "I looked only at those older pull requests that are in my records": pulls.not_all_pulls,
         "I searched only the latest commits for reverts": pulls.not_all_commits,
@@ -106,7 +101,7 @@ def render_stats(stats: Stats) -> str:
         "stats",
         stats=stats,
         min_for_rate=MIN_FOR_RATE,
-        ends=[(words, sum(runs.get(end, 0) for end in ends)) for ends, words in _ENDS],
+        ends=[(words, sum(runs.get(one, 0) for one in some)) for words, some in ends.items()],
         held=[f"{number} held {which}" for which, number in held.items() if number],
         slices=[(name, number) for name, number in slices.items() if number > 0],
         limits=[sentence for sentence, holds in limits.items() if holds],
@@ -129,7 +124,7 @@ def render_summary(stats: Stats, marker: str) -> str:
 
 @dataclass(frozen=True)
 class _Range:
-    """The edits whose stated probability lies between `low` and that of the next range."""
+    """The edits with a stated probability of at least `low`, below the next range."""
 
     low: float
     edits: Sequence[tuple[float, float]]
@@ -148,18 +143,18 @@ class _Range:
 
 
 def render_curve(decided: Sequence[tuple[float, float]]) -> str:
-    """How sure the bot was and how often it was right, as a table and a picture that GitHub draws.
+    """The bot's stated probabilities and how often it was right, as a table and a chart.
 
-    `decided` holds for each edit the stated probability and how far it was right, from 0 to 1.
-    Empty with too few edits.
+    `decided` holds for each edit the stated probability and its correctness, from 0 to 1. Empty
+    with too few edits.
     """
     found = fit_recalibration(decided)
     if found is None:
         return ""
     groups: dict[int, list[tuple[float, float]]] = {}
-    for edit in decided:
-        groups.setdefault(min(int(edit[0] * _RANGES), _RANGES - 1), []).append(edit)
-    ranges = [_Range(number / _RANGES, groups[number]) for number in sorted(groups)]
+    for edit in decided:  # with at least 30 edits, more than five ranges would hold too few
+        groups.setdefault(min(int(edit[0] * 5), 4), []).append(edit)
+    ranges = [_Range(number / 5, groups[number]) for number in sorted(groups)]
     return render(
         "curve",
         outcomes=found.outcomes,

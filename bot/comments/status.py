@@ -1,4 +1,4 @@
-"""The status comment of an issue: one function a state, with checklist and place in the queue."""
+"""The status comment of an issue: one function per state, with checklist and queue position."""
 
 from __future__ import annotations
 
@@ -35,13 +35,10 @@ STAGE_TITLES: Final[dict[Stage, str]] = {
 
 
 def render_checklist(run: Run, progress: Progress) -> str:
-    """The stages of a run with their times, what it does now, and how long runs take.
-
-    Without the stages for a run that does not fix an issue.
-    """
+    """The run's stages (if it fixes an issue) with times, its current step, and usual durations."""
     parts: list[str] = []
     if run.mode is Mode.FIX and progress.stages:
-        parts.append("\n".join(_lines(progress)))
+        parts.append("\n".join(_list_stages(progress)))
     else:
         known = _counts("environment", progress)
         parts += [prose(progress.doing, 500), f"Environment: {known}" if known else ""]
@@ -49,7 +46,7 @@ def render_checklist(run: Run, progress: Progress) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _lines(progress: Progress) -> Iterator[str]:
+def _list_stages(progress: Progress) -> Iterator[str]:
     began = progress.stages
     latest = max(began, key=STAGES.index)
     for stage in STAGES:
@@ -72,7 +69,7 @@ def _counts(stage: Stage, progress: Progress) -> str:
 
 
 def describe_counts(stage: Stage, progress: Progress) -> str:
-    """What a stage has counted so far, in words; of the environment untrusted."""
+    """The counts of a stage so far, in words; those of the environment are untrusted."""
     match stage:
         case "environment":
             return progress.environment
@@ -85,23 +82,18 @@ def describe_counts(stage: Stage, progress: Progress) -> str:
             under_way = f"{more} under way" if more > 0 else ""
             scripts = f"{pluralize(progress.tests, 'script')}" if progress.tests else ""
             return ", ".join(filter(None, (scripts, edits, under_way)))
-        case "choice":
-            return _suite_counts(progress)
+        case "choice" if progress.suite_tests:
+            text = f"{progress.suite_tests:,} of this repository's tests run without an edit"
+            if progress.suite_runs:
+                runs = pluralize(progress.suite_runs, "further run")
+                text += f", {progress.suite_run:,} in {runs}"
+            return text
         case _:
             return ""
 
 
-def _suite_counts(progress: Progress) -> str:
-    if not progress.suite_tests:
-        return ""
-    base = f"{progress.suite_tests:,} of this repository's tests run without an edit"
-    if not progress.suite_runs:
-        return base
-    return f"{base}, {progress.suite_run:,} in {pluralize(progress.suite_runs, 'further run')}"
-
-
 def measure_stage(stage: Stage, began: dict[Stage, datetime]) -> float | None:
-    """How many seconds a stage took, by when each began; None until it is over."""
+    """The seconds that a stage took, from the times when stages began; None until it is over."""
     later = [began[one] for one in STAGES[STAGES.index(stage) + 1 :] if one in began]
     if stage not in began or not later:
         return None
@@ -148,7 +140,7 @@ def render_progress(run: Run, progress: Progress) -> str:
 
 
 def render_waiting(run: Run, reason: Failure) -> str:
-    """The status comment of a started run while a service that it needs is unavailable."""
+    """The status comment of a started run that waits for an unavailable service."""
     more = "I have saved my progress, and will retry and continue from there."
     return render_status(run, f"{_work_sentence(run)}\n\n{waiting_sentence(reason)} {more}")
 
@@ -208,7 +200,7 @@ def render_no_fix(run: Run, result: NoFix, name: str = "", *, fixed_by: int | No
 
 
 def render_not_judged(run: Run) -> str:
-    """The status comment when pull requests cannot be compared because no code can be run."""
+    """The status comment if pull requests cannot be compared because no code can be run."""
     return render_status(run, f"I cannot compare them: {no_fix_reason('no source files')}")
 
 
@@ -218,7 +210,7 @@ def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
 
 
 def render_stopped(run: Run) -> str:
-    """The status comment of a run that somebody stopped, with what it spent."""
+    """The status comment of a run that somebody stopped, with its cost."""
     stop = run.stop
     assert stop is not None
     again = LABEL_AGAIN
@@ -241,7 +233,7 @@ def render_late_stop(run: Run, number: int) -> str:
 
 
 def omissions_note(skipped: SkippedComments) -> str:
-    """Which parts of the issue the model did not see; empty if it saw everything."""
+    """The parts of the issue that the model did not see; empty if it saw everything."""
     parts: list[str] = []
     if skipped.untrusted:
         comments = pluralize(skipped.untrusted, "comment")
@@ -280,7 +272,7 @@ def render_queued(run: Run, wait: QueuePosition) -> str:
 
 
 def render_no_worker(run: Run) -> str:
-    """The status comment of a run while no worker lives."""
+    """The status comment of a run while no worker is running."""
     return render_status(
         run,
         f"I will look into this, as @{run.asked_by} asked, but none of my workers is running at "
@@ -296,7 +288,7 @@ def turn_words(wait: QueuePosition) -> str:
 
 
 def start_words(wait: QueuePosition) -> str:
-    """A sentence on when the run is expected to start; empty where nothing is known."""
+    """A sentence on when the run is expected to start; empty if unknown."""
     if wait.expected_seconds is None:
         return ""
     return f"I expect to start {describe_wait(wait.expected_seconds)}."

@@ -13,22 +13,6 @@ from pipeline.selection.verdict import name_edits, rank_edits, to_letter
 from prompts.text import drop_index_lines
 from sandbox.program import Ending, Execution
 
-MAX_CELLS = 600
-"""A larger table shows only the sums."""
-MAX_DIFFS = 10
-"""How many edits are shown as diffs."""
-EDIT_CHARACTERS = 40_000
-"""Of all diffs of one comment together."""
-MAX_EDITS = 20
-_WIDER_TEST = (
-    "The reproduction test is that of the chosen edit, and may ask for more than the issue does: "
-    "❌ there does not show that another edit is wrong."
-)
-_HOW: Mapping[str, str] = {"explore": "exploring", "fixed": "fixed context"}
-"""How an edit was made, by its machine."""
-_NO_RESULT: Mapping[str, str] = {"breaks": "not compared"}
-_OUTCOMES: Mapping[TestOutcome | None, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
-
 
 def render_vote_table(
     table: VoteTable,
@@ -40,32 +24,42 @@ def render_vote_table(
 ) -> str:
     """Edits by tests, A first and `chosen` in bold; edits that do not apply are listed below.
 
-    `standings` (one for each candidate) add, as far as they are known: which edits are the same
-    code, how many of the repository's tests break, the reward model's score.
-    `order` decides who is A; `reproduced` (one for each candidate) says how the reproduction test
-    ends.
+    `standings` (one for each candidate) add, where known, which edits are the same code, how many
+    of the repository's tests they break, and the reward model's scores. `order` ranks the edits
+    from A; `reproduced` (one for each candidate) is the result of the reproduction test.
     """
-    names = [_name(candidate, name) for candidate, name in _with_names(table, order)]
+    names = _list_names(table, order)
     count = len(table.tests)
-    shown = range(count if (len(table.candidates) + 1) * count <= MAX_CELLS else 0)
+    # A larger table shows only the sums.
+    shown = range(count if (len(table.candidates) + 1) * count <= 600 else 0)
     ranked = _rank_rows(table, order)
     columns = {**_makers(table), **_columns(names, standings, reproduced, ranked)}
-    heads = ["", *(_test_heading(table, t) for t in shown), "passes", *columns]
+    scripts = (f"script {t + 1}{' (flaky)' if t in table.flaky else ''}" for t in shown)
+    heads = ["", *scripts, "passes", *columns]
     rows = [
         f"|{' |'.join(f' {head}'.rstrip() for head in heads)} |",
         "|---|" + ":-:|" * (len(heads) - 1),
         _render_row("unedited code", table.base, shown, ["" for _ in columns]),
     ]
     for c in ranked:
-        same = 1 if table.candidates[c].source else _count_same(table, c)
+        patch = table.candidates[c].patch
+        same = sum(one.patch.diff == patch.diff for one in table.candidates)
+        if table.candidates[c].source:
+            same = 1
         name = f"{names[c]} ({same} times)" if same > 1 else names[c]
-        is_chosen = chosen is not None and table.candidates[c].patch == chosen.patch
+        is_chosen = chosen is not None and patch == chosen.patch
         bold = f"**{name} (chosen)**" if is_chosen else name
         rows.append(
             _render_row(bold, table.runs[c], shown, [cells[c] for cells in columns.values()])
         )
     rejected = [f"- {code(r.name, 80)} does not apply: {code(r.why, 300)}" for r in table.rejected]
-    notes = [_WIDER_TEST] if _fails_with_another(table, chosen, reproduced) else []
+    notes: list[str] = []
+    ends = zip(table.candidates, reproduced, strict=bool(reproduced))
+    if chosen and any(end == "fails" and one.patch != chosen.patch for one, end in ends):
+        notes.append(
+            "The reproduction test belongs to the chosen edit, and may ask for more than the issue "
+            "does: ❌ there does not show that another edit is wrong."
+        )
     below = [["", *lines] for lines in (notes, rejected) if lines]
     return "\n".join([*rows, *(line for lines in below for line in lines)])
 
@@ -76,21 +70,20 @@ def render_diffs(
     characters: int,
     standings: Sequence[Standing] = (),
 ) -> str:
-    """The diff of each edit, folded, A first; each is cut to `characters`.
+    """The diffs of the ten best edits, folded; each is cut to `characters`.
 
-    Of edits that `standings` call equal, only the first is shown, with the names of the others.
+    Of edits that are equal according to `standings`, only the first is shown, with all names.
     """
-    names = [_name(candidate, name) for candidate, name in _with_names(table, order)]
+    names = _list_names(table, order)
     groups = _group_equal(rank_edits(table, order), standings)
-    shown = groups[:MAX_DIFFS]
-    parts = [
-        details(
-            f"Edit {names[c]}, as a diff{_equal_words([names[other] for other in others])}",
-            _render_diff(table.candidates[c], characters),
-        )
-        for c, *others in shown
-    ]
-    more = sum(map(len, groups[MAX_DIFFS:]))
+    parts: list[str] = []
+    for c, *others in groups[:10]:
+        title = f"Edit {names[c]}, as a diff"
+        if others:
+            equal = join_names([names[other] for other in others])
+            title += f"; {equal} {agree(len(others), 'is', 'are')} the same code"
+        parts.append(details(title, _render_diff(table.candidates[c], characters)))
+    more = sum(map(len, groups[10:]))
     return "\n".join([*parts, *([f"\nAnd {pluralize(more, 'further edit')}."] if more else [])])
 
 
@@ -99,22 +92,15 @@ def _render_diff(candidate: Candidate, characters: int) -> str:
 
 
 def _group_equal(ranked: Sequence[int], standings: Sequence[Standing]) -> list[list[int]]:
-    """The ranked edits, those together that are equal after normalisation, if that is known."""
+    """The ranked edits, grouped by equality after normalisation if it is known."""
     groups: dict[int, list[int]] = {}
     for c in ranked:
         groups.setdefault(standings[c].same_as if standings else c, []).append(c)
     return list(groups.values())
 
 
-def _equal_words(names: Sequence[str]) -> str:
-    """That the edits of these names are the same as the one before; empty if there are none."""
-    if not names:
-        return ""
-    return f"; {join_names(names)} {agree(len(names), 'is', 'are')} the same code"
-
-
 def _rank_rows(table: VoteTable, order: Sequence[int]) -> list[int]:
-    """The edits, best first: of our own one for each diff, of other people's all."""
+    """The edits, best first: one of our own for each diff, and all by other people."""
     ranked = rank_edits(table, order)
     diffs = [table.candidates[c].patch.diff for c in ranked]
     sources = [c for c, one in enumerate(table.candidates) if one.source and c not in ranked]
@@ -123,17 +109,9 @@ def _rank_rows(table: VoteTable, order: Sequence[int]) -> list[int]:
     )
 
 
-def _with_names(table: VoteTable, order: Sequence[int]) -> list[tuple[Candidate, str]]:
-    return list(zip(table.candidates, name_edits(table, order), strict=True))
-
-
-def _name(candidate: Candidate, name: str) -> str:
-    return code(name, 80) if candidate.source else name
-
-
-def _count_same(table: VoteTable, candidate: int) -> int:
-    diff = table.candidates[candidate].patch.diff
-    return sum(other.patch.diff == diff for other in table.candidates)
+def _list_names(table: VoteTable, order: Sequence[int]) -> list[str]:
+    named = zip(table.candidates, name_edits(table, order), strict=True)
+    return [code(name, 80) if candidate.source else name for candidate, name in named]
 
 
 def _columns(
@@ -142,35 +120,29 @@ def _columns(
     reproduced: Sequence[TestOutcome | None],
     rows: Sequence[int],
 ) -> dict[str, list[str]]:
-    """Extra columns by heading; a column without any value is left out."""
+    """Extra columns by heading, without empty ones."""
+    marks: Mapping[TestOutcome, str] = {"passes": "✅", "fails": "❌", "not run": "not run"}
     known = {
-        "reproduction test": [outcome and _OUTCOMES[outcome] for outcome in reproduced],
+        "reproduction test": [outcome and marks[outcome] for outcome in reproduced],
         "same code as": [_list_equal(c, names, standings, rows) for c in range(len(standings))],
         "breaks": [_count_broken(s) for s in standings],
         "reward": ["" if s.reward is None else f"{s.reward:.2f}" for s in standings],
     }
     return {
-        head: [_NO_RESULT.get(head, "not run") if cell is None else cell for cell in cells]
+        head: [
+            cell if cell is not None else "not compared" if head == "breaks" else "not run"
+            for cell in cells
+        ]
         for head, cells in known.items()
         if any(cells)
     }
 
 
 def _count_broken(standing: Standing) -> str | None:
-    """How many of the repository's tests it breaks; None if it was not compared by any."""
+    """How many of the repository's tests it breaks; None if they did not run with it."""
     if standing.near is not None:
         return f"{standing.near} (only tests near it were run)"
     return None if standing.broken is None else str(len(standing.broken))
-
-
-def _fails_with_another(
-    table: VoteTable, chosen: Candidate | None, reproduced: Sequence[TestOutcome | None]
-) -> bool:
-    """Whether the reproduction test fails with an edit that was not chosen."""
-    if chosen is None or not reproduced:
-        return False
-    ends = zip(table.candidates, reproduced, strict=True)
-    return any(end == "fails" and one.patch != chosen.patch for one, end in ends)
 
 
 def _list_equal(
@@ -182,21 +154,18 @@ def _list_equal(
 
 
 def _makers(table: VoteTable) -> dict[str, list[str]]:
-    """Which machines and models made each edit, equal ones included, where there are several."""
+    """The machines and models that made each edit or an equal one; empty if all are the same."""
+    words = {"explore": "exploring", "fixed": "fixed context"}
     ours = {one.origin for one in table.candidates if one.machine}
     if len(ours) < 2:
         return {}
     makers: dict[str, list[str]] = {}
     for one in table.candidates:
         if one.machine:
-            how = _HOW.get(one.machine, one.machine)
+            how = words.get(one.machine, one.machine)
             makers.setdefault(one.patch.diff, []).append(f"{how}, {code(one.model, 60)}")
     named = {diff: "; ".join(dict.fromkeys(found)) for diff, found in makers.items()}
     return {"made by": [named.get(one.patch.diff, "") for one in table.candidates]}
-
-
-def _test_heading(table: VoteTable, test: int) -> str:
-    return f"script {test + 1}{' (flaky)' if test in table.flaky else ''}"
 
 
 def _render_row(name: str, runs: Sequence[Execution], shown: range, more: Sequence[str]) -> str:
@@ -214,12 +183,12 @@ def _cell(run: Execution) -> str:
 
 
 def render_edits(edits: JudgedEdits, command: str = "") -> str:
-    """Folded: the edit that would have been proposed, and every other.
+    """The edits, folded, best first.
 
-    `command` is the beginning of the comment that opens one of them, such as `/capuchin use`.
+    `command` is the beginning of a comment that opens one of them, such as `/capuchin use`.
     """
-    shown = edits.order[:MAX_EDITS]
-    characters = max(400, EDIT_CHARACTERS // max(1, len(shown)))
+    shown = edits.order[:20]
+    characters = max(400, 40_000 // max(1, len(shown)))
     best = details("A: the edit I would have proposed", _render_edit(edits, 0, characters))
     others = [
         details(f"Edit {to_letter(at)}", _render_edit(edits, at, characters))
@@ -234,7 +203,16 @@ def render_edits(edits: JudgedEdits, command: str = "") -> str:
         if command
         else ""
     )
-    facts = " ".join(filter(None, (_confidence_sentence(edits), suite_sentence(edits), how)))
+    sure = ""
+    if edits.confidence is not None:
+        sure = f"I estimate that edit A is correct with a probability of {edits.confidence:.0%}."
+    suite = ""
+    if edits.suite is not None:
+        suite = _count_sentence(edits.suite)
+    elif edits.suite_problem:
+        problem = prose(edits.suite_problem, 500)
+        suite = f"This repository's own tests could not be run: {problem}"
+    facts = " ".join(filter(None, (sure, suite, how)))
     return "\n\n".join(filter(None, (facts, best, *others, table)))
 
 
@@ -243,36 +221,18 @@ def _render_edit(edits: JudgedEdits, rank: int, characters: int) -> str:
     votes = edits.votes
     groups = _group_equal(edits.order, edits.standings)
     first = next(group[0] for group in groups if at in group)
-    passed = f"It passes {votes.votes(at)} of {pluralize(len(votes.tests), 'script')}"
+    text = f"It passes {votes.votes(at)} of {pluralize(len(votes.tests), 'script')}"
     broken = edits.standings[at].broken if edits.standings else None
-    breaks = ""
     if broken is not None:
-        breaks = f"; it breaks {pluralize(len(broken), 'test')} of this repository"
-    text = f"{passed}{breaks}.\n\n{_render_diff(votes.candidates[at], characters)}"
-    if first != at:
-        text = (
-            f"{passed}{breaks}. It is the same code as edit {to_letter(edits.order.index(first))}."
-        )
-    return text if not broken else f"{text}\n\n{_render_broken(broken)}"
-
-
-def _render_broken(names: Sequence[str]) -> str:
-    return f"These tests pass without it but not with it:\n\n{block(chr(10).join(names), 1000)}"
-
-
-def _confidence_sentence(edits: JudgedEdits) -> str:
-    if edits.confidence is None:
-        return ""
-    return f"I estimate that edit A is correct with a probability of {edits.confidence:.0%}."
-
-
-def suite_sentence(edits: JudgedEdits) -> str:
-    """What the repository's own tests say of the best edit, or why they say nothing."""
-    if edits.suite is not None:
-        return _count_sentence(edits.suite)
-    if edits.suite_problem:
-        return f"This repository's own tests could not be run: {prose(edits.suite_problem, 500)}"
-    return ""
+        text += f"; it breaks {pluralize(len(broken), 'test')} of this repository"
+    if first == at:
+        text += f".\n\n{_render_diff(votes.candidates[at], characters)}"
+    else:
+        text += f". It is the same code as edit {to_letter(edits.order.index(first))}."
+    if broken:
+        names = block("\n".join(broken), 1000)
+        text += f"\n\nThese tests pass without it but not with it:\n\n{names}"
+    return text
 
 
 def _count_sentence(suite: SuiteReport) -> str:

@@ -8,9 +8,8 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
-from bot.cli import Subparsers
+from bot.cli import FAILED, FIXED, USAGE, Subparsers
 from bot.cli.lab.evaluate_grade import (
     GOLD,
     NONE,
@@ -44,10 +43,6 @@ from pipeline.run_errors import OtherFormat
 from sandbox.errors import SandboxError
 from sandbox.frozen import replace
 
-DONE: Final = 0
-FAILED: Final = 1
-USAGE: Final = 2
-
 
 def register(subparsers: Subparsers) -> None:
     """Add the command to `capuchin`."""
@@ -61,14 +56,6 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "instances", type=Path, metavar="INSTANCES", help="SWE-bench instances: .jsonl or .jsonl.gz"
     )
-    _add_sources(parser)
-    _add_executions(parser)
-    _add_scores(parser)
-    parser.set_defaults(run=run_command)
-
-
-def _add_sources(parser: argparse.ArgumentParser) -> None:
-    """Where the edits are from, or the code."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--predictions", type=Path, metavar="DIR", help="a folder of MEMBER.jsonl[.gz], or one file"
@@ -84,10 +71,6 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         "configured scout model. With --predictions: only shows where functions begin and end, "
         "for the scores of localisation",
     )  # fmt: skip
-
-
-def _add_executions(parser: argparse.ArgumentParser) -> None:
-    """What is executed with `--trees`."""
     parser.add_argument(
         "--grade", metavar="PREDICTIONS",
         help="with --trees: run the benchmark's tests on the edits of a file of predictions, in "
@@ -108,10 +91,6 @@ def _add_executions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=int, metavar="N", help="with --solve: how many edits to try"
     )
-
-
-def _add_scores(parser: argparse.ArgumentParser) -> None:
-    """What is scored, and where the report goes."""
     parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
@@ -127,12 +106,10 @@ def _add_scores(parser: argparse.ArgumentParser) -> None:
         "--ensemble", metavar="FILE:NAME", help="only the members in list NAME of FILE"
     )
     parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="where to write the report, figures and chosen edits",
+        "--out", type=Path, metavar="DIR", help="where to write the report, figures and edits"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.set_defaults(run=run_command)
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -148,7 +125,7 @@ def run_command(args: argparse.Namespace) -> int:
         if args.solve or (args.grade and args.out):
             sys.stderr.write("Run it again with the same folder to continue.\n")
         return FAILED
-    return DONE
+    return FIXED
 
 
 def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], None]:
@@ -170,11 +147,9 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
         return _evaluate
     if not args.trees:
         raise BadData("Specify where the edits are from: --predictions, --runs or --trees.")
-    return _choose_grading(args.grade) if args.grade else _measure_recall
-
-
-def _choose_grading(grade: str) -> Callable[[argparse.Namespace], None]:
-    return _execute if grade not in (GOLD, NONE) and Path(grade).is_dir() else _grade
+    if not args.grade:
+        return _measure_recall
+    return _execute if args.grade not in (GOLD, NONE) and Path(args.grade).is_dir() else _grade
 
 
 def _evaluate(args: argparse.Namespace) -> None:

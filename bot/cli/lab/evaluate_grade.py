@@ -56,7 +56,7 @@ class Workplace:
     grader: Grader
     near: NearbyTests
     environment: str
-    """How it was made, and how healthy it is. Untrusted."""
+    """How it was made, and its health. Untrusted."""
 
 
 class Workplaces:
@@ -69,11 +69,11 @@ class Workplaces:
 
     @asynccontextmanager
     async def open(self, row: GradedInstance, store: Store) -> AsyncGenerator[Workplace]:
-        """The environment of `row`; what ran there is saved in `store`.
+        """The environment of `row`; its results are saved in `store`.
 
         Raises:
-            CannotMeasure: there is no clone or commit, or nothing could be installed.
-            SandboxUnavailable: call again to go on.
+            CannotMeasure: the clone or commit is missing, or nothing could be installed.
+            SandboxUnavailable: call again to continue.
         """
         codebase = await open_base(self._trees, row.repo, row.base_commit)
         options = Options()
@@ -98,7 +98,7 @@ class Workplaces:
             raise CannotMeasure(f"No environment: {error}") from error
 
     async def evict_images(self) -> None:
-        """Keep the images within the settings' ceiling."""
+        """Keep the images within the limit of the settings."""
         await self._runner.engine.collect(max_bytes=self._images_bytes)
 
 
@@ -123,7 +123,7 @@ async def _open_workplaces(
 
 
 def check_trees(trees: Path) -> None:
-    """Raises BadData: `trees` is no folder."""
+    """Raises BadData: `trees` is not a folder."""
     if not trees.is_dir():
         raise BadData(f"{trees} is not a directory: give a folder of bare clones.")
 
@@ -153,7 +153,7 @@ def digest(*parts: str) -> str:
 
 
 GOLD, NONE = "gold", "none"
-"""In place of a file of predictions: every instance's reference edit, or no edit at all."""
+"""Instead of a file of predictions: every instance's reference edit, or no edit."""
 GRADES: Final = "grades"
 
 
@@ -167,7 +167,7 @@ async def grade_predictions(
 
     Raises:
         BadData: the instances or the predictions cannot be read.
-        SandboxUnavailable: Docker does not answer; call again to go on.
+        SandboxUnavailable: Docker does not answer; call again to continue.
     """
     rows = await asyncio.to_thread(read_rows, instances, GradedInstance)
     await asyncio.to_thread(check_trees, trees)
@@ -199,16 +199,12 @@ async def _grade_saved(
         grade = replace(grade, seconds=round(time.monotonic() - began, 1))
         await own.save(key, grade)
         await places.evict_images()
-    print_progress(_line(grade))
-    return grade
-
-
-def _line(grade: InstanceGrade) -> str:
-    if grade.cannot_tell:
-        return f"{grade.instance_id}: cannot tell. {grade.cannot_tell}"
     counts = f"{grade.fixed} of {grade.to_fix} fixed, {grade.kept} of {grade.to_keep} kept"
-    text = f"{grade.instance_id}: {_verdict(grade)} ({counts}, {grade.seconds:.0f} s)."
-    return f"{text} {grade.note}".rstrip()
+    text = f"{_verdict(grade)} ({counts}, {grade.seconds:.0f} s). {grade.note}".rstrip()
+    if grade.cannot_tell:
+        text = f"cannot tell. {grade.cannot_tell}"
+    print_progress(f"{row.instance_id}: {text}")
+    return grade
 
 
 def write_grades(found: GradeReport, out: Path | None, *, as_json: bool) -> None:
@@ -255,27 +251,24 @@ def _verdict(grade: InstanceGrade) -> str:
     return "resolved" if grade.resolved else "not resolved"
 
 
-FILE: Final = "executions.jsonl"
-
-
 class Executions(Frozen):
-    """What ran, and where nothing could be told."""
+    """The executed edits, and the instances that could not be judged."""
 
     edits: tuple[ExecutedEdit, ...]
     cannot_tell: dict[str, str] = Field(default_factory=dict[str, str])
-    """Instance to why. Untrusted."""
+    """The reason by instance. Untrusted."""
 
 
 async def execute_edits(
     instances: Path, trees: Path, data: Dataset, out: Path | None, settings: Settings
 ) -> Executions:
-    """Run the benchmark's tests and the near tests on a few right and wrong edits per instance.
+    """Run the benchmark's and nearby tests on a few right and wrong edits of each instance.
 
-    What ran is saved in `out`, so that a second call continues.
+    The results are saved in `out`, so that a second call continues.
 
     Raises:
         BadData: the instances cannot be read.
-        SandboxUnavailable: Docker does not answer; call again to go on.
+        SandboxUnavailable: Docker does not answer; call again to continue.
     """
     rows = await asyncio.to_thread(read_rows, instances, GradedInstance)
     await asyncio.to_thread(check_trees, trees)
@@ -341,20 +334,20 @@ async def _execute_edits(
 
 def write_executions(found: Executions, out: Path | None, *, as_json: bool) -> None:
     """Write executions.jsonl into `out`, for `tests.benchmarks.fitting.fit_ratios`."""
+
+    def describe(edit: ExecutedEdit) -> str:
+        near = "no result of the nearby tests"
+        if edit.broken is not None:
+            near = f"{pluralize(edit.broken, 'nearby test')} broken"
+        passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"
+        word = "right" if edit.right else "wrong"
+        return f"{edit.instance_id}, {edit.member} ({word}): {passed}, {near}.\n"
+
     write_output(
         out,
-        {FILE: "".join(edit.model_dump_json() + "\n" for edit in found.edits)},
-        see=FILE,
+        {"executions.jsonl": "".join(edit.model_dump_json() + "\n" for edit in found.edits)},
+        see="executions.jsonl",
         document=json.dumps(found.model_dump(mode="json"), indent=1) + "\n",
-        text="".join(f"{_describe_execution(edit)}\n" for edit in found.edits),
+        text="".join(map(describe, found.edits)),
         as_json=as_json,
     )
-
-
-def _describe_execution(edit: ExecutedEdit) -> str:
-    word = "right" if edit.right else "wrong"
-    near = "no result of the near tests"
-    if edit.broken is not None:
-        near = f"{pluralize(edit.broken, 'near test')} broken"
-    passed = f"{sum(edit.fixed)} of {len(edit.fixed)} fixed"
-    return f"{edit.instance_id}, {edit.member} ({word}): {passed}, {near}."

@@ -12,7 +12,6 @@ from pathlib import Path
 from bot.cli.lab.evaluate_grade import check_trees, write_output
 from bot.runner.models import build_ranker
 from bot.settings import Settings
-from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.data.types import Usage
 from pipeline.lab.dataset import BadData, LocatedInstance, read_rows
 from pipeline.lab.recall import (
@@ -53,7 +52,10 @@ async def measure_recall(
         folder = stack.enter_context(scratch_folder("recall"))
         meter = Meter(DirStore(folder), math.inf, Ledger())
         scout = _build_scout(settings, stack, meter)
-        ranker = _build_ranker(settings, stack)
+        try:
+            ranker = build_ranker(stack, settings)
+        except ModelMisconfigured as error:
+            raise BadData(str(error)) from None
         store = (out / "verdicts") if out else folder
         for number, row in enumerate(rows, 1):
             sys.stderr.write(f"{number} of {len(rows)}: {row.instance_id}\n")
@@ -65,9 +67,9 @@ async def measure_recall(
                 missing[row.instance_id] = str(why)
     if not cases:
         first = next(iter(missing.values()))
-        raise BadData(f"None of the {len(rows)} instances can be measured. The first one: {first}")
+        raise BadData(f"None of the {len(rows)} instances can be measured. The first: {first}")
     used = sum((account.usage for account in meter.accounts()), Usage())
-    if tokens := used.input + used.cache_write + used.output:  # the cache's need no computing
+    if tokens := used.input + used.cache_write + used.output:  # cached ones need no computing
         speed = tokens / sum(case.scan_seconds for case in cases)
         sys.stderr.write(f"The scout's server processed {speed:,.0f} tokens per second.\n")
     return compute_recall(cases, missing)
@@ -79,13 +81,6 @@ def write_recall(found: Recall, out: Path | None, *, as_json: bool) -> None:
     text = render_markdown(found)
     files = {"recall.json": document, "recall.md": text, "recall.svg": render_svg(found)}
     write_output(out, files, see="recall.md", document=document, text=text, as_json=as_json)
-
-
-def _build_ranker(settings: Settings, stack: AsyncExitStack) -> EmbeddingRanker | None:
-    try:
-        return build_ranker(stack, settings)
-    except ModelMisconfigured as error:
-        raise BadData(str(error)) from None
 
 
 def _build_scout(settings: Settings, stack: AsyncExitStack, meter: Meter) -> Model | None:

@@ -7,12 +7,11 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import GRADES, check_trees, digest, open_runner, write_output
@@ -33,10 +32,9 @@ from bot.settings import Settings
 from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Account, Issue, NoFix, Selection
-from pipeline.lab.bundles import FinishedRun, read_run
+from pipeline.lab.bundles import read_run
 from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
@@ -62,36 +60,32 @@ from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
 
 
+@dataclass
 class Grant:
-    """Money for one run; what it does not spend goes back."""
+    """Money for one run. Set `spent` to its cost: the rest goes back."""
 
-    def __init__(self, dollars: float) -> None:
-        self.dollars = dollars
-        self.spent = dollars
-
-    def spend(self, dollars: float) -> None:
-        """Say what the run cost. Without that, all of the grant counts as spent."""
-        self.spent = dollars
+    dollars: float
+    spent: float
 
 
 class Purse:
-    """Never grants more than it holds, however many runs there are at a time."""
+    """Never grants more than it holds, to any number of concurrent runs."""
 
     def __init__(self, dollars: float | None, spent: float = 0.0) -> None:
-        """`dollars`: the whole budget; None: without limit. `spent`: by earlier starts."""
+        """`dollars`: the whole budget; None: no limit. `spent`: by earlier calls."""
         self._left = None if dollars is None else dollars - spent
         self._granted = 0
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
     async def take(self, dollars: float) -> AsyncGenerator[Grant]:
-        """Grant `dollars`, or what is left once no other run can give anything back."""
+        """Grant `dollars`, or what is left once no other run can return money."""
         async with self._changed:
             while self._left is not None and self._left < dollars and self._granted:
                 await self._changed.wait()
             granted = dollars if self._left is None else max(0.0, min(dollars, self._left))
             self._settle(-granted, 1)
-        grant = Grant(granted)
+        grant = Grant(granted, spent=granted)
         try:
             yield grant
         finally:
@@ -107,14 +101,14 @@ class Purse:
 
 @dataclass(frozen=True)
 class Solved:
-    """All that the command reports."""
+    """The results of the command."""
 
     report: SolveReport
     found: tuple[SolvedInstance, ...]
     costs: tuple[CostLine, ...]
     shown: Recall
     evaluation: Evaluation | None
-    """Of the runs that ended and can be told; None without any."""
+    """Of the finished and graded runs; None without any."""
 
 
 async def evaluate_solved(
@@ -124,7 +118,7 @@ async def evaluate_solved(
     folder: Path,
     settings: Settings,
 ) -> Solved:
-    """Evaluate the runs in `folder` that ended; writes their labels there.
+    """Evaluate the finished runs in `folder`, and write their labels there.
 
     Raises:
         BadData: a run's bundle is broken.
@@ -202,10 +196,6 @@ def write_solved(solved: Solved, out: Path, *, as_json: bool) -> None:
         sys.stdout.write(printable(text))
 
 
-RUNS: Final = "runs"
-_OUT_OF_BUDGET: Final = "The budget is spent: run it again with a larger --budget."
-
-
 @dataclass(frozen=True)
 class SolveTask:
     """The command line's request."""
@@ -214,46 +204,44 @@ class SolveTask:
     trees: Path
     out: Path
     budget: float | None = None
-    """US dollars for all instances together; None: each has its own ceiling alone."""
+    """US dollars for all instances together; None: only each one's own limit applies."""
     samples: int | None = None
 
 
 async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
     """Run the pipeline on every instance, then grade each of its edits by the benchmark's tests.
 
-    First the reference edit is graded: where the environment cannot tell, no model is asked. Runs
-    are in `OUT/runs`, in the form of `capuchin fix --out`; a second call continues.
+    The reference edit is graded first: if the environment cannot tell, no model is called. Runs are
+    in `OUT/runs`, in the form of `capuchin fix --out`; a second call continues.
 
     Raises:
         BadData: the instances cannot be read, or the options are out of range.
-        SettingsError, ModelError, SandboxUnavailable: call again to go on.
+        SettingsError, ModelError, SandboxUnavailable: call again to continue.
     """
     check_models(settings)
     rows = await asyncio.to_thread(read_rows, task.instances, GradedInstance)
     await asyncio.to_thread(check_trees, task.trees)
     if task.budget is not None and not task.budget > 0:
         raise BadData("--budget must be more than 0.")
-    spent = sum([(await _read_ledger(task.out / RUNS / row.instance_id)).dollars for row in rows])
+    spent = sum([(await _read_ledger(task.out / "runs" / row.instance_id)).dollars for row in rows])
     async with open_runner(settings) as runner:
         solving = _Solving(task, settings, runner, Purse(task.budget, spent))
         found = await gather_bounded(settings.worker_runs, (solving.solve(row) for row in rows))
-    return await evaluate_solved(tuple(found), rows, task.instances, task.out / RUNS, settings)
+    return await evaluate_solved(tuple(found), rows, task.instances, task.out / "runs", settings)
 
 
+@dataclass(frozen=True)
 class _Solving:
-    """Solves and grades one instance after another with one engine."""
+    """Solves and grades instances with one engine."""
 
-    def __init__(
-        self, task: SolveTask, settings: Settings, runner: PipelineRunner, purse: Purse
-    ) -> None:
-        self._task = task
-        self._settings = settings
-        self._runner = runner
-        self._purse = purse
+    task: SolveTask
+    settings: Settings
+    runner: PipelineRunner
+    purse: Purse
 
     async def solve(self, row: GradedInstance) -> SolvedInstance:
         """The result for one instance, saved once it is final."""
-        store = ScopedStore(DirStore(self._task.out / GRADES), row.instance_id)
+        store = ScopedStore(DirStore(self.task.out / GRADES), row.instance_id)
         key = f"solved/{digest(row.model_dump_json())}"
         found = await store.load(key, SolvedInstance)
         if found is None:
@@ -262,8 +250,8 @@ class _Solving:
             found = replace(found, seconds=round(time.monotonic() - began, 1))
             if not found.unfinished:
                 await store.save(key, found)
-            limit = self._settings.sandbox_images_mb * 1_000_000
-            await self._runner.engine.collect(max_bytes=limit)
+            limit = self.settings.sandbox_images_mb * 1_000_000
+            await self.runner.engine.collect(max_bytes=limit)
         print_progress(f"{row.instance_id}: {_sentence(found)}")
         return found
 
@@ -283,9 +271,9 @@ class _Solving:
 
     async def _build_job(self, row: GradedInstance) -> Job:
         """Raises BadData, WrongUsage: the commit, or its settings file, cannot be read."""
-        codebase = await open_base(self._task.trees, row.repo, row.base_commit)
+        codebase = await open_base(self.task.trees, row.repo, row.base_commit)
         config = await load_config(codebase)
-        overrides = {"samples": self._task.samples, "all_revisions": True}
+        overrides = {"samples": self.task.samples, "all_revisions": True}
         title, _, body = row.problem_statement.strip().partition("\n")
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)}"),
@@ -298,119 +286,98 @@ class _Solving:
         )
 
     async def _run(self, row: GradedInstance, job: Job, grades: _Grades) -> SolvedInstance:
-        folder = self._task.out / RUNS / row.instance_id
+        folder = self.task.out / "runs" / row.instance_id
         unknown = SolvedInstance(instance_id=row.instance_id)
         before = (await _read_ledger(folder)).dollars
         full = job.options.dollars
-        async with self._purse.take(full - before) as grant:
+        spent = "The budget is spent: run it again with a larger --budget."
+        async with self.purse.take(full - before) as grant:
             if grant.dollars <= 0:
                 accounts = (await _read_ledger(folder)).accounts
-                return replace(unknown, unfinished=_OUT_OF_BUDGET, accounts=accounts)
+                return replace(unknown, unfinished=spent, accounts=accounts)
             ceiling = before + grant.dollars
             job = dataclasses.replace(job, options=replace(job.options, dollars=ceiling))
-            outcome = await self._runner.solve(
+            outcome = await self.runner.solve(
                 job,
                 self.open_store(row),
                 in_flight=InFlightWork(),
                 on_progress=partial(print_event, of=row.instance_id),
             )
-            grant.spend((await _read_ledger(folder)).dollars - before)
+            grant.spent = (await _read_ledger(folder)).dollars - before
         result = outcome.result
         found = replace(unknown, accounts=outcome.accounts)
         if isinstance(result, NoFix) and result.reason == "out of budget" and ceiling < full:
-            return replace(found, unfinished=_OUT_OF_BUDGET)
+            return replace(found, unfinished=spent)
         base = job.codebase.commit
-        hosts = external_hosts(outcome.sent_to, self._settings, by_app=False)
+        hosts = external_hosts(outcome.sent_to, self.settings, by_app=False)
         report, files = build_run_files(outcome, base, hosts)
         facts = {"base_commit": base, "image": outcome.image, "outcome": report.outcome}
         await asyncio.to_thread(write_results, folder, files, facts=facts, issue=job.issue)
         run = await read_run(folder)
         chosen = result.candidate.patch.diff if isinstance(result, Selection) else ""
-        told = await grades.grade([chosen, *_list_edits(run)])
+        revisions = run.revisions if run else {}
+        told = await grades.grade([chosen, *(p.diff for some in revisions.values() for p in some)])
         if why := next((grade.cannot_tell for grade in told.values() if grade.cannot_tell), ""):
             return replace(found, cannot_tell=why)
+        labels = {
+            sample: tuple(
+                at for at, patch in enumerate(patches)
+                if patch.diff in told and told[patch.diff].resolved
+            )
+            for sample, patches in revisions.items()
+        }  # fmt: skip
         best = outcome.environment.best if outcome.environment else None
+        context = outcome.context
         return replace(
             found,
             outcome=report.outcome,
             chosen=chosen,
             resolved=bool(chosen) and told[chosen].resolved,
             note=told[chosen].note if chosen else f"No edit was chosen: {report.reason}.",
-            labels=_label(run, told),
+            labels={sample: right for sample, right in labels.items() if right},
             environment=best.line() if best else "",
-            **_describe_context(outcome.context),
+            shown=tuple((file.path, file.tokens) for file in context.files) if context else (),
+            read_tokens=context.findings.read_tokens if context and context.findings else 0,
         )
 
     def open_store(self, row: GradedInstance) -> Store:
-        """The store of the instance's run. The benchmark's tests must never be in it."""
-        return DirStore(self._task.out / RUNS / row.instance_id / "run")
-
-    @property
-    def runner(self) -> PipelineRunner:
-        return self._runner
+        """The store of the instance's run. It must never contain the benchmark's tests."""
+        return DirStore(self.task.out / "runs" / row.instance_id / "run")
 
 
+@dataclass(frozen=True)
 class _Grades:
     """Grades edits of one instance in the environment of its run."""
 
-    def __init__(self, solving: _Solving, row: GradedInstance, job: Job, store: Store) -> None:
-        self._solving = solving
-        self._row = row
-        self._job = job
-        self._store = store
+    solving: _Solving
+    row: GradedInstance
+    job: Job
+    store: Store
 
     async def grade(self, diffs: Sequence[str]) -> dict[str, InstanceGrade]:
-        """The verdict over each of the edits that is not empty. Raises as `Grader.grade`."""
+        """The verdict on each edit that is not empty. Raises as `Grader.grade`."""
         wanted = [diff for diff in dict.fromkeys(diffs) if diff.strip()]
         found: dict[str, InstanceGrade] = {}
         for diff in wanted:
-            saved = await self._store.load(self._key(diff), InstanceGrade)
+            saved = await self.store.load(self._key(diff), InstanceGrade)
             if saved:
                 found[diff] = saved
         if len(found) == len(wanted):
             return found
-        row, job = self._row, self._job
+        row, job = self.row, self.job
         report = partial(print_event, of=row.instance_id)
-        run_store = self._solving.open_store(row)
-        async with self._solving.runner.open_environment(job, run_store, report) as environment:
-            tests = ScopedStore(self._store, environment.image)
+        run_store = self.solving.open_store(row)
+        async with self.solving.runner.open_environment(job, run_store, report) as environment:
+            tests = ScopedStore(self.store, environment.image)
             grader = Grader(row, job.codebase, environment.sandbox, tests, Options())
             for diff in wanted:
                 if diff not in found:
                     found[diff] = await grader.grade(diff)
-                    await self._store.save(self._key(diff), found[diff])
+                    await self.store.save(self._key(diff), found[diff])
         return found
 
     def _key(self, diff: str) -> str:
-        return f"verdict/{digest(self._row.model_dump_json(), diff)}"
-
-
-def _list_edits(run: FinishedRun | None) -> list[str]:
-    revisions = run.revisions.values() if run else ()
-    return [patch.diff for patches in revisions for patch in patches]
-
-
-def _label(
-    run: FinishedRun | None, told: Mapping[str, InstanceGrade]
-) -> dict[int, tuple[int, ...]]:
-    """The samples with a resolving revision, and those revisions."""
-    labels = {
-        sample: tuple(
-            at for at, patch in enumerate(patches)
-            if patch.diff in told and told[patch.diff].resolved
-        )
-        for sample, patches in (run.revisions.items() if run else ())
-    }  # fmt: skip
-    return {sample: right for sample, right in labels.items() if right}
-
-
-def _describe_context(context: Context | None) -> dict[str, object]:
-    if context is None:
-        return {}
-    return {
-        "shown": tuple((file.path, file.tokens) for file in context.files),
-        "read_tokens": context.findings.read_tokens if context.findings else 0,
-    }
+        return f"verdict/{digest(self.row.model_dump_json(), diff)}"
 
 
 async def _read_ledger(folder: Path) -> Ledger:

@@ -123,12 +123,12 @@ def test_a_place_that_cannot_be_listened_on_is_one_sentence() -> None:
     env = {"CAPUCHIN_WEBHOOK_SECRET": "s"}
     code, out, err = capuchin("serve", "--host", "no.such.host.invalid", env=env)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
-    assert err.startswith("capuchin: cannot listen on no.such.host.invalid:8000: ")
+    assert err.startswith("capuchin: Cannot listen on no.such.host.invalid:8000: ")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, _, err = capuchin("serve", "--port", port, env={"CAPUCHIN_WEBHOOK_SECRET": "s"})
     assert (code, len(err.splitlines())) == (1, 1)
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in err
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in err
 
 
 def test_a_closed_output_causes_no_traceback() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bot.comments import pull_request
@@ -44,12 +46,12 @@ def test_the_body_says_whose_the_test_is() -> None:
     own = replace(written.evidence.reproduction, rung="the edit's own tests")
     written = replace(written, evidence=replace(written.evidence, reproduction=own))
     body = pull_request.pull_body(a_run(), written, ACCOUNTS)
-    assert "`tests/test_total.py` holds the test, which I wrote together with the edit." in body
+    assert "which I wrote together with the edit" in body
     foreign = replace(written, candidate=replace(written.candidate, source="ann's branch"))
     votes = replace(written.evidence.votes, candidates=(foreign.candidate,) * 2)
     foreign = replace(foreign, evidence=replace(foreign.evidence, votes=votes))
     body = pull_request.pull_body(a_run(), foreign, ACCOUNTS)
-    assert "holds the test, which came with the edit from ann" in body
+    assert "from ann" in body
 
 
 def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_advises() -> None:
@@ -63,8 +65,8 @@ def test_the_body_says_that_the_outputs_are_of_more_than_the_command_that_it_adv
     )
     proven = replace(selection, evidence=replace(selection.evidence, reproduction=test))
     body = pull_request.pull_body(a_run(), proven, ACCOUNTS)
-    said = f"Run it with `python -m pytest -k test_one {path}`."
-    assert f"{said} The outputs below are of all tests in this file.\n" in body
+    advice = body.partition(f"`python -m pytest -k test_one {path}`")[2].partition("\n")[0]
+    assert "all tests in" in advice
     assert "all tests in" not in pull_request.pull_body(a_run(), selection, ACCOUNTS)
 
 
@@ -73,8 +75,8 @@ def test_samples_that_wrote_the_same_code_are_no_further_edits() -> None:
     alike = (Standing(votes=2, passes=2, support=2, same_as=0, behaves_as=0, execution=0, prior=0),)
     evidence = replace(selection.evidence, standings=alike * 2)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
-    assert "edit A (2 samples, 1 edit), 85% likely to be right" in body
-    assert "how often agreeing edits were right among public ones" in body
+    assert "edit A (2 samples, 1 edit), 85%" in body
+    assert "agreeing edits" in body
     assert "<summary>Edit A, as a diff; B is the same code</summary>" in body
     assert body.count("```diff") == 1
     edits = JudgedEdits(votes=evidence.votes, order=evidence.order, standings=alike * 2)
@@ -88,7 +90,7 @@ def test_nothing_is_said_of_agreeing_edits_where_none_agrees() -> None:
     alone = Standing(votes=2, passes=2, support=1, same_as=0, behaves_as=0, execution=0, prior=0)
     evidence = replace(selection.evidence, standings=(alone, replace(alone, same_as=1)))
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ACCOUNTS)
-    assert "85%. That rests on how often such edits were right among public ones" in body
+    assert "such edits" in body
     assert "agreeing" not in body
 
 
@@ -187,8 +189,7 @@ def test_a_repository_without_tests_is_told_so() -> None:
     selection = a_selection()
     alone = replace(selection.evidence, suite=None)
     body = pull_request.pull_body(a_run(), replace(selection, evidence=alone), ())
-    assert "None of this repository's own tests is related to the change." in body
-    assert "I ran none of the repository's own tests." in body
+    assert "I ran none of the repository's own tests." in body.partition("## Limits")[2]
 
 
 def test_tests_that_need_a_network_are_counted_apart() -> None:
@@ -198,7 +199,7 @@ def test_tests_that_need_a_network_are_counted_apart() -> None:
     alone = replace(suite, before=replace(suite.before, offline=("t.py::test_fetch",)))
     told = replace(selection, evidence=replace(selection.evidence, suite=alone))
     body = pull_request.pull_body(a_run(), told, ())
-    assert "1 further test needs a network, a display or a service, which the sandbox lacks" in body
+    assert "1 further test needs a network" in body
 
 
 def test_tests_with_errors_and_skipped_tests_are_named_in_the_table() -> None:
@@ -219,9 +220,7 @@ def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> Non
     context = Context(files=(), numbered_entries="changelog")
     told = replace(chosen, evidence=replace(chosen.evidence, context=context))
     body = pull_request.pull_body(a_run(), told, ())
-    assert (
-        "\n- The changelog lacks an entry: those in `changelog` are named by issue number" in body
-    )
+    assert "\n- The changelog lacks an entry: those in `changelog`" in body
     diff = told.candidate.patch.diff + diff_of("", "It adds up.\n", "changelog/7.bugfix.rst")
     noted = replace(told.candidate, patch=replace(told.candidate.patch, diff=diff))
     proof = told.evidence
@@ -234,7 +233,7 @@ def test_an_entry_of_the_changelog_that_could_not_be_written_is_a_limit() -> Non
 def test_without_a_pull_request_the_test_is_said_to_lie_beside_the_patch() -> None:
     chosen = a_selection()
     told = "\n".join(pull_request.evidence_sections(chosen, 1000, commits=False))
-    assert "It is not in `patch.diff`: `git apply test.diff` adds it. Run it with `" in told
+    assert "`git apply test.diff`" in told
     test = replace(chosen.evidence.reproduction, rung="the edit's own tests")
     own = replace(chosen, evidence=replace(chosen.evidence, reproduction=test))
     assert "patch.diff" not in "".join(pull_request.evidence_sections(own, 1000, commits=False))
@@ -246,9 +245,7 @@ def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevan
     context = Context(files=(), dropped=("a.py", "b.py", "c.py"), unneeded=("c.py", "d.py"))
     proof = replace(chosen.evidence, context=context)
     body = pull_request.pull_body(a_run(), replace(chosen, evidence=proof), ACCOUNTS)
-    assert (
-        "The model that wrote the edit did not see 2 files that may be relevant, for lack of room."
-    ) in body
+    assert "did not see 2 files that may be relevant" in body
     left_out = replace(proof, context=replace(context, dropped=("c.py",)))
     body = pull_request.pull_body(a_run(), replace(chosen, evidence=left_out), ACCOUNTS)
     assert "may be relevant" not in body
@@ -263,7 +260,7 @@ def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown()
     selection = replace(chosen, candidate=explored, evidence=proof)
     body = pull_request.pull_body(a_run(), selection, ACCOUNTS)
     assert "did not see" not in body
-    assert "by which it could read them and any other" in body
+    assert "could read any file" in body
 
 
 def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
@@ -280,10 +277,7 @@ def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
 
 def test_a_part_of_a_long_suite_is_said_to_be_one() -> None:
     body = body_with_suite(whole=9000, chosen="those that use the changed code")
-    assert (
-        "Of 9,000 tests that pass without the change, I ran 2 with it: "
-        "those that use the changed code."
-    ) in body
+    assert re.search(r"\b9,000 tests .*\b2 with it: those that use the changed code\.", body)
 
 
 def test_where_the_time_was_too_short_for_all_tests_no_two_counts_of_them_are_told() -> None:
@@ -327,7 +321,6 @@ def test_one_test_is_counted_as_one() -> None:
 
 
 def test_a_test_that_fails_otherwise_with_the_edit_is_a_limit() -> None:
-    """It was listed among those that fail anyway, although the edit had made it out of date."""
     selection = a_selection()
     suite = selection.evidence.suite
     assert suite is not None
@@ -341,18 +334,15 @@ def test_a_test_that_fails_otherwise_with_the_edit_is_a_limit() -> None:
     evidence = replace(selection.evidence, suite=replace(suite, before=before, after=after))
     body = pull_request.pull_body(a_run(), replace(selection, evidence=evidence), ())
     assert f"{name}: IsADirectoryError without it, AssertionError with it\n" in body
-    assert "These fail with and without the change:\n\n```text\nold\n```" in body
-    assert (
-        f"- `{name}` fails without the edit (`IsADirectoryError`) and with it (`AssertionError`), "
-        "but not with the same error. See whether the edit makes it out of date."
-    ) in body
+    assert "```text\nold\n```" in body
+    limit = next(line for line in body.split("\n") if line.startswith(f"- `{name}`"))
+    assert limit.index("`IsADirectoryError`") < limit.index("`AssertionError`")
 
 
 def test_names_of_tests_cannot_leave_their_block() -> None:
     hostile = "t.py::a[```\n</details> @everyone #1]"
     body = body_with_suite(flaky=(hostile,))
     assert f"````text\n{hostile}\n````" in body
-    assert "because they do not always pass without the change" in body
 
 
 def test_why_no_test_was_run_is_reported_inertly() -> None:
