@@ -13,21 +13,11 @@ from bot.data.refusal import SwapProblem
 from bot.data.run import Run
 from bot.errors import SwapRefused
 from bot.safe_text import block, code, details, prose
-from pipeline.codebase.text import pluralize
+from pipeline.codebase.text import agree, pluralize
 from pipeline.data.suite_reports import TestOutcome, read_test_outcome
-from pipeline.data.types import NoFix, NoFixReason, Reproduction, Selection
+from pipeline.data.types import NoFix, NoFixReason, Selection
 from pipeline.select import Choice
 from pipeline.selection.verdict import Judgement, get_votes, name_edits, rank_result, to_letter
-
-MAX_LISTED: Final = 20
-"""Edits in a list; tables hold all."""
-_LOG_CHARACTERS: Final = 4000
-_OUTCOMES: Final[dict[TestOutcome | None, str]] = {
-    "passes": "",
-    "fails": ", but fails the reproduction test",
-    "not run": ", but the reproduction test could not be run with it",
-    None: "",
-}
 
 
 class PullCandidates(NamedTuple):
@@ -37,21 +27,25 @@ class PullCandidates(NamedTuple):
     pull: int | None
     """None after a run without a fix."""
     current: int | None
-    """Its rank, from 1; None if the branch holds something else."""
+    """The rank of its edit, from 1; None if the branch has another."""
 
 
 def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
-    """The edits as `use` names them; the one at rank `place`, from 1, is in the pull request."""
+    """The 20 best edits as `use` names them; rank `place`, from 1, is in the pull request."""
     votes = get_votes(result)
     if votes is None:
         return ""
+    words: dict[TestOutcome | None, str] = {
+        "fails": ", but fails the reproduction test",
+        "not run": ", but the reproduction test could not be run with it",
+    }
     known = result.evidence.reproduced if isinstance(result, Selection) else ()
     outcomes = known or (None,) * len(votes.candidates)
     rows = (
         f"- **{to_letter(rank)}** passes {votes.votes(c)} of "
-        f"{pluralize(len(votes.tests), 'script')}{_OUTCOMES[outcomes[c]]}"
+        f"{pluralize(len(votes.tests), 'script')}{words.get(outcomes[c], '')}"
         + (" (in the pull request)" if rank + 1 == place else "")
-        for rank, c in enumerate(rank_result(result)[:MAX_LISTED])
+        for rank, c in enumerate(rank_result(result)[:20])
     )
     return "\n".join(rows)
 
@@ -82,7 +76,7 @@ def candidates_reply(name: str, candidates: PullCandidates) -> str:
 
 
 def nothing_to_use() -> str:
-    """To `use` where we have no edits."""
+    """To `use` without any edits."""
     return (
         "I have no edits for this: in the last 30 days I neither opened a pull request for it nor "
         "wrote an edit that I could show."
@@ -114,20 +108,13 @@ def render_swap(run: Run, number: int, selection: Selection) -> str:
     }[read_test_outcome(proof.reproduction.after)]
     if not proof.reproduction.is_committed:
         test = "It is still unproven."
-    broken = len(proof.suite.broken) if proof.suite else 0
-    breakage = _breakage_sentence(broken)
+    if broken := len(proof.suite.broken) if proof.suite else 0:
+        tests, verb = pluralize(broken, "test"), agree(broken, "passes", "pass")
+        test += f" {tests} of this repository {verb} without it but not with it."
+    letter = to_letter(run.candidate - 1)
     return render_status(
-        run,
-        f"As @{run.asked_by} asked, #{number} now holds edit {to_letter(run.candidate - 1)}. "
-        f"{test}{breakage}",
+        run, f"As @{run.asked_by} asked, #{number} now holds edit {letter}. {test}"
     )
-
-
-def _breakage_sentence(number: int) -> str:
-    if not number:
-        return ""
-    verb = "passes" if number == 1 else "pass"
-    return f" {pluralize(number, 'test')} of this repository {verb} without it but not with it."
 
 
 _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
@@ -151,26 +138,18 @@ _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
 def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
     """The status comment when the pull request stays unchanged."""
     letter = to_letter(run.candidate - 1)
-    if refused.test is not None:
-        why = _fails_reproduction(name, letter, refused.test)
+    if test := refused.test:
+        path = code(test.path) if test.is_committed else "(the script alone)"
+        why = f"With edit {letter}, the reproduction test {path} could not be run."
+        if read_test_outcome(test.after) == "fails":
+            why = f"Edit {letter} fails the reproduction test {path}."
+        log = details("Output", block(test.after.output, 4000))
+        why += f" `/{name} use {letter} anyway` takes the edit without the test.\n\n{log}"
     else:
         why = _NO_SWAP_REASONS[refused.problem].format(
             number=refused.number, letter=letter, detail=prose(refused.detail, 600)
         )
     return render_status(run, f"I left the pull request unchanged. {why}")
-
-
-def _fails_reproduction(name: str, letter: str, test: Reproduction) -> str:
-    path = code(test.path) if test.is_committed else "(the script alone)"
-    why = {
-        "fails": f"Edit {letter} fails the reproduction test {path}.",
-        "not run": f"With edit {letter}, the reproduction test {path} could not be run.",
-    }[read_test_outcome(test.after)]
-    log = details("Output", block(test.after.output, _LOG_CHARACTERS))
-    return (
-        f"{why} `/{name} use {letter} anyway` takes the edit all the same, without the test."
-        f"\n\n{log}"
-    )
 
 
 _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
@@ -184,12 +163,6 @@ _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "out of budget": "The spending limit was reached before a test was written.",
     "out of time": "The time limit was reached before a test was written.",
 }
-_LIMIT: Final = (
-    "Tests share a process with the edit they judge. I run controls that must fail, but an edit "
-    "written to deceive both can: read it before you merge it."
-)
-
-
 PULL_PROBLEMS: Final = {
     "missing": "There is no pull request with this number here.",
     "closed": "It is closed.",
@@ -205,8 +178,12 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
     """The verdict, its reason, and the table of all tests on all edits."""
     choice = chosen.result
     judged, no = choice.judged, choice.no_fix
+    none, found = "**I would choose none of them.**", ""
+    if no and no.reason == "not sure enough" and no.details:
+        found = prose(no.details[0], 600)
+    first = _choice_sentence(judged) if no is None else f"{none} {abstention_reason(no)} {found}"
     parts = [
-        _abstention_sentence(no) if no else _choice_sentence(judged),
+        first.rstrip(),
         _tests_sentence(judged, choice.written),
     ]
     parts.append("\n".join(f"- {prose(note, 400)}" for note in judged.verdict.notes[:10]))
@@ -214,13 +191,16 @@ def render_verdict(chosen: Outcome[Choice]) -> str:
         parts.append(_ranking(judged))
     table, standings = judged.table, judged.verdict.standings
     if table.tests and table.candidates:
-        parts.append(_LIMIT)
+        parts.append(
+            "Tests share a process with the edit that they judge. I run controls that must fail, "
+            "but an edit may be written to deceive both: read it before you merge it."
+        )
     if table.candidates or table.rejected:
         taken = None if no else judged.chosen
         shown = render_vote_table(table, taken, standings, order=judged.verdict.order)
         parts.append(details("Edits × tests", shown))
         further, order = judged.verdict.further, judged.verdict.order
-        parts.append(render_further(further, table, order, _LOG_CHARACTERS))
+        parts.append(render_further(further, table, order, 4000))
     parts += [models_note(chosen.accounts), render_cost(chosen.accounts)]
     return "\n\n".join(filter(None, parts))
 
@@ -247,13 +227,8 @@ def _choice_sentence(judged: Judgement) -> str:
         problem = prose(verdict.suite_problem, 300)
         return f"{text}\n\nI could not run the repository's own tests with it. {problem}".rstrip()
     after = len(verdict.suite.passed_after)
-    own = f"Of the repository's own tests, {after:,} {'passes' if after == 1 else 'pass'} with it"
+    own = f"Of the repository's own tests, {after:,} {agree(after, 'passes', 'pass')} with it"
     return f"{text}\n\n{own}, and every test that passes without it still passes."
-
-
-def _abstention_sentence(no: NoFix) -> str:
-    first = prose(no.details[0], 600) if no.reason == "not sure enough" and no.details else ""
-    return f"**I would choose none of them.** {abstention_reason(no)} {first}".rstrip()
 
 
 def _tests_sentence(judged: Judgement, written: int) -> str:
@@ -270,7 +245,7 @@ def _tests_sentence(judged: Judgement, written: int) -> str:
 def _ranking(judged: Judgement) -> str:
     order = judged.verdict.order
     called = name_edits(judged.table, order)
-    names = [called[c] for c in order[:MAX_LISTED]]
+    names = [called[c] for c in order[:20]]
     if len(names) < 2:
         return ""
     rows = "\n".join(f"{place}. {code(name, 80)}" for place, name in enumerate(names, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, get_args
 
 from bot.data.run import Failure, Stop, StopReason
@@ -68,9 +68,6 @@ _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
         "that shows it with this repository's code alone, then {again}."
     ),
 }
-_NOTHING_TO_FIX: Final[frozenset[NoFixReason]] = frozenset(
-    {"question", "unclear wish", "not this repository"}
-)
 
 
 def no_fix_headline(result: NoFix, fixed_by: int | None = None) -> str:
@@ -84,20 +81,20 @@ def no_fix_headline(result: NoFix, fixed_by: int | None = None) -> str:
         if fixed_by:
             since += f", merged with #{fixed_by}"
         return f"I changed nothing. {reason[0].upper()}{reason[1:]}\n\n{since}"
-    if result.reason in _NOTHING_TO_FIX:
+    if result.reason in ("question", "unclear wish", "not this repository"):
         return f"I changed nothing: {reason}"
     return f"I did not find a fix that I am confident in: {reason}"
 
 
 def script_headline(result: NoFix) -> str:
-    """What `result.script` shows."""
+    """The title of `result.script`."""
     if result.fixed_since:
         return "A script that fails before that commit, and passes since"
     return "A script that fails on the current code"
 
 
 def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
-    """Why there is no fix, and what would help; `again` says how to start another run."""
+    """Why there is no fix, and what would help; `again` tells how to start another run."""
     return _NO_FIX_REASONS[reason].format(again=again)
 
 
@@ -110,25 +107,8 @@ def waiting_sentence(reason: Failure) -> str:
     return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
 
 
-def _invalid_config(detail: str) -> str:
-    """`detail` is the problem."""
-    where = f": {prose(detail, 600)}" if detail else "."
-    return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
-
-
-def _other_format(detail: str) -> str:
-    """`detail` is our own sentence about the two formats."""
-    return f"another version of me began this run. {prose(detail, 300)} Please {LABEL_AGAIN}."
-
-
-def _too_large(detail: str) -> str:
-    """`detail` is what there is too much of, as a sentence."""
-    what = prose(" ".join(detail.split()), 200)
-    return f"the repository is too large for me to work on. {what}".rstrip()
-
-
 def _install_failure(detail: str) -> str:
-    """`detail` as `bot.errors.environment_detail` makes it."""
+    """`detail` comes from `bot.errors.environment_detail`."""
     command, sentence, log = [*detail.split("\n", 2), "", "", ""][:3]
     step = f" {code(command)} failed." if command else ""
     why = f" {prose(sentence, 1000)}" if sentence else ""
@@ -141,9 +121,7 @@ def _install_failure(detail: str) -> str:
     return text
 
 
-_LATER: Final = f"Please {LABEL_AGAIN} later."
-_OPERATOR = "The operator of this bot"
-_FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
+_FAILURE_REASONS: Final[Mapping[Failure, str]] = {
     Failure.ISSUE_GONE: "the issue is no longer in this repository.",
     Failure.ISSUE_CLOSED: f"the issue is closed. To have it fixed, reopen it and {LABEL_AGAIN}.",
     Failure.REPOSITORY_GONE: (
@@ -153,16 +131,13 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
     Failure.REPOSITORY_EMPTY: (
         f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
     ),
-    Failure.REPOSITORY_TOO_LARGE: _too_large,
-    Failure.CONFIG_INVALID: _invalid_config,
     Failure.NOT_PYTHON: NO_PYTHON,
-    Failure.ENVIRONMENT: _install_failure,
     Failure.MODEL_UNAVAILABLE: (
         f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
     ),
     Failure.MODEL_MISCONFIGURED: (
         "the language model rejected the key, name or address that I am configured with. "
-        f"{_OPERATOR} has to correct it."
+        "The operator of this bot has to correct it."
     ),
     Failure.MODEL_REFUSED: (
         "the language model declined to work on this issue. It needs a person."
@@ -171,32 +146,47 @@ _FAILURE_REASONS: Final[Mapping[Failure, str | Callable[[str], str]]] = {
         "the sandbox that runs the tests was unavailable for a long time. "
         f"Please {LABEL_AGAIN} later."
     ),
-    Failure.GITHUB_UNAVAILABLE: f"GitHub did not respond for a long time. {_LATER}",
-    Failure.WRITES_SPENT: f"I reached my limit of writes in this repository. {_LATER}",
+    Failure.GITHUB_UNAVAILABLE: (
+        f"GitHub did not respond for a long time. Please {LABEL_AGAIN} later."
+    ),
+    Failure.WRITES_SPENT: (
+        f"I reached my limit of writes in this repository. Please {LABEL_AGAIN} later."
+    ),
     Failure.PUBLISH_REFUSED: (
         "I found a fix, but this repository's rules did not let me open a pull request for it. "
         f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."
     ),
     Failure.NO_PROGRESS: (
         "I was interrupted repeatedly and made no progress. "
-        f"{_OPERATOR} can find the reason in its log."
+        "The operator of this bot can find the reason in its log."
     ),
-    Failure.OTHER_FORMAT: _other_format,
     Failure.INTERNAL: (
-        f"I hit a bug of my own. {_OPERATOR} can find it in the log, under the run's id."
+        "I hit a bug of my own. The operator of this bot can find it in the log, under the run's "
+        "id."
     ),
 }
-"""A sentence, or what makes one of `Run.detail`."""
 
 
 def failure_reason(failure: Failure, detail: str = "") -> str:
     """Why the run failed, and what to do next.
 
-    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID and
+    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID, OTHER_FORMAT and
     REPOSITORY_TOO_LARGE, and unused otherwise.
     """
-    reason = _FAILURE_REASONS[failure]
-    return reason if isinstance(reason, str) else reason(detail)
+    match failure:
+        case Failure.REPOSITORY_TOO_LARGE:
+            what = prose(" ".join(detail.split()), 200)
+            return f"the repository is too large for me to work on. {what}".rstrip()
+        case Failure.CONFIG_INVALID:
+            where = f": {prose(detail, 600)}" if detail else "."
+            return f"my configuration file is not valid{where}\n\nCorrect it, then {LABEL_AGAIN}."
+        case Failure.OTHER_FORMAT:
+            why = prose(detail, 300)
+            return f"another version of me began this run. {why} Please {LABEL_AGAIN}."
+        case Failure.ENVIRONMENT:
+            return _install_failure(detail)
+        case _:
+            return _FAILURE_REASONS[failure]
 
 
 def stop_reason(stop: Stop) -> str:

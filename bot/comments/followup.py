@@ -17,8 +17,6 @@ from pipeline.workflows.verify import Verification, VerificationVerdict
 from sandbox.program import Ending, Execution
 
 CHECK_NAME = "Capuchin: reproduction test"
-LOG_CHARACTERS = 28_000
-"""The longest shown part of each log, so that both fit into a check run."""
 
 
 def note_marker(kind: str, key: str) -> str:
@@ -31,17 +29,13 @@ def answer_marker(remark_id: str) -> str:
     return f"<!-- capuchin:answer to={remark_id} -->"
 
 
-def checking_title() -> str:
-    """The check run's title while the test runs."""
-    return "Running the reproduction test"
-
-
-def checking_summary(test: str, times: int) -> str:
-    """The check run's text while the test runs."""
+def describe_checking(test: str, times: int) -> tuple[str, str]:
+    """The check run's title and text while the test runs."""
     count = pluralize(times, "time")
     return (
+        "Running the reproduction test",
         f"I am running {_test_name(test)} {count} without and {count} with the change, each time "
-        "in a fresh sandbox without network."
+        "in a fresh sandbox without network.",
     )
 
 
@@ -49,16 +43,12 @@ def _test_name(path: str) -> str:
     return code(path) if path else "the script that reproduces the issue"
 
 
-def incomplete_title() -> str:
-    """The title of a check run that started and did not finish."""
-    return "Not finished"
-
-
-def incomplete_summary() -> str:
-    """The branch has moved, or a service that the test needs is unavailable."""
+def describe_incomplete() -> tuple[str, str]:
+    """The title and text of a check run that started and did not finish."""
     return (
+        "Not finished",
         "The test did not finish on this commit: the branch has moved, or a service that the test "
-        "needs did not respond. Use the button beside this check to run it again."
+        "needs did not respond. Use the button beside this check to run it again.",
     )
 
 
@@ -107,7 +97,7 @@ def check_summary(found: Verification, base: CommitSha, branch: str) -> str:
 
 
 def check_text(found: Verification) -> str:
-    """Both logs. Of several runs, the first with a different result, else the first."""
+    """Both logs: of several runs, the first with a different result, else the first."""
     return (
         f"Command: {code(show_command(found.command), 500)}\n\n"
         f"### Without the change\n\n{_render_log(found.before)}\n\n"
@@ -115,22 +105,13 @@ def check_text(found: Verification) -> str:
     )
 
 
-def conflict_title() -> str:
-    """The title of the check run on a head that conflicts with its base."""
-    return "Conflicts with the base branch"
-
-
-def conflict_summary(branch: str) -> str:
-    """The check run's text for such a head."""
+def describe_conflict(branch: str) -> tuple[str, str]:
+    """The title and text of the check run on a head that conflicts with its base."""
     return (
+        "Conflicts with the base branch",
         f"The change conflicts with {code(branch, 100)}: both changed the same lines. "
-        "I could not run the test."
+        "I could not run the test.",
     )
-
-
-def review_commit_title() -> str:
-    """The first line of the commit that addresses a review."""
-    return "Address review comments"
 
 
 def review_answer(answers: Sequence[tuple[str, str]], head: str, markers: Sequence[str]) -> str:
@@ -256,12 +237,9 @@ def _pass_fail_cells(runs: Sequence[Execution]) -> str:
 def _render_log(runs: Sequence[Execution]) -> str:
     ends = [run.passed for run in runs]
     odd = min(range(len(runs)), key=lambda i: ends.count(ends[i]))
-    shown = block(runs[odd].output, LOG_CHARACTERS)
-    ended = _exit_sentence(runs[odd])
-    return f"Run {odd + 1} of {len(runs)}: {ended}.\n\n{details('Output', shown)}"
-
-
-def _exit_sentence(run: Execution) -> str:
-    if run.ending is not Ending.EXIT:
-        return f"killed ({run.ending.value}) after {run.seconds:.1f} s"
-    return f"exit code {run.exit_code} after {run.seconds:.1f} s"
+    run = runs[odd]
+    shown = block(run.output, 28_000)  # both logs must fit into a check run
+    killed = run.ending is not Ending.EXIT
+    end = f"killed ({run.ending.value})" if killed else f"exit code {run.exit_code}"
+    head = f"Run {odd + 1} of {len(runs)}: {end} after {run.seconds:.1f} s."
+    return f"{head}\n\n{details('Output', shown)}"

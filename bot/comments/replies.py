@@ -81,7 +81,7 @@ def help_text(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
 def run_status(
     run: Run, wait: QueuePosition | None = None, progress: Progress | None = None
 ) -> str:
-    """The state of a run: `wait` of one in the queue, `progress` of one at work."""
+    """The state of a run; `wait` if it is queued, `progress` if it is active."""
     page = f" [Details]({run.page_url})." if run.page_url else ""
     spent = f" Cost: ${run.dollars:.2f} at list prices." if run.dollars else ""
     shown = f"\n\n{render_checklist(run, progress)}" if progress else ""
@@ -89,7 +89,7 @@ def run_status(
 
 
 def render_writes_spent(most: int, at: str) -> str:
-    """The notice that an hour's writes to a repository are spent; `at` is when they go on."""
+    """The notice that the hourly limit of writes is reached; `at` is when they continue."""
     return (
         f"I have written {pluralize(most, 'time')} in this repository within an hour, which is my "
         f"limit. Nothing is lost: I will continue at {at}."
@@ -119,7 +119,20 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
     parts = [_state_sentence(run, None)]
     match result:
         case Selection():
-            parts += _selection_sections(result)
+            proof = result.evidence
+            table = render_vote_table(
+                proof.votes,
+                result.candidate,
+                proof.standings,
+                order=proof.order,
+                reproduced=proof.reproduced,
+            )
+            parts += [
+                f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
+                f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)} "
+                f"I estimate that it is correct with a probability of {result.confidence:.0%}.",
+                details("Edits × scripts", table),
+            ]
         case NoFix():
             parts.append(f"There was no fix: {no_fix_reason(result.reason)}")
             parts += [f"- {prose(sentence, 600)}" for sentence in result.details[:8]]
@@ -128,26 +141,6 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
                 parts.append(f"Reason: {failure_reason(run.failure, run.detail)}")
     parts += filter(None, (edits, omissions_note(run.skipped)))
     return "\n\n".join(parts) + f"\n\n<sub>Run `{run.id}`</sub>"
-
-
-def _selection_sections(result: Selection) -> list[str]:
-    proof = result.evidence
-    table = details(
-        "Edits × scripts",
-        render_vote_table(
-            proof.votes,
-            result.candidate,
-            proof.standings,
-            order=proof.order,
-            reproduced=proof.reproduced,
-        ),
-    )
-    return [
-        f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
-        f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)} "
-        f"I estimate that it is correct with a probability of {result.confidence:.0%}.",
-        table,
-    ]
 
 
 def invalid_config(found: LayerProblem) -> str:
@@ -160,8 +153,7 @@ def invalid_config(found: LayerProblem) -> str:
 
 
 def render_plan(run: Run, plan: Plan, earlier: tuple[float, float] | None = None) -> str:
-    """The status comment after a dry run; `earlier`: the dollars that the middle half of the
-    repository's latest fixes took."""
+    """The status comment after a dry run; `earlier`: the usual cost of fixes here, in dollars."""
     text = render(
         "plan",
         plan=plan,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from bot.comments.render import render
 from bot.safe_text import code
 from bot.settings import Settings, list_redis_hosts
-from pipeline.data.code_places import Context, Findings, SearchRecord, ShownFile
+from pipeline.data.code_places import Context, SearchRecord, ShownFile
 from pipeline.data.types import Account
-from pipeline.environment.record import EnvironmentRecord, TriedAttempt
+from pipeline.environment.record import EnvironmentRecord
 from pipeline.models.spec import UNKNOWN_HOST, is_own
+from sandbox.frozen import Frozen
 
 
 def render_search(record: SearchRecord) -> str:
@@ -24,26 +25,8 @@ def render_search(record: SearchRecord) -> str:
     )
 
 
-_STAGES = ("embedding", "relevance", "ranking")
-_METHOD_SENTENCES = {
-    "scout": "The scout read every source file.",
-    "words, then scout": "The scout read the source files that share the most words with the "
-    "issue.",
-    "words": "No scout model is configured: files were chosen by the words that they share with "
-    "the issue, and ranked by the solver model.",
-}
-_UNLISTED_REASONS = {
-    "scout": "irrelevant to the scout, or behind those that were listed",
-    "words, then scout": "not read by the scout, irrelevant to it, or behind those that "
-    "were listed",
-    "words": "less in common with the issue than those that were listed",
-}
-
-
-class ContextReport(BaseModel):
+class ContextReport(Frozen):
     """`context` in `report.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     way: str
     files: int
@@ -51,18 +34,18 @@ class ContextReport(BaseModel):
     read_tokens: int
     shown_tokens: int
     compression: float
-    """How many times fewer tokens were shown than searched."""
+    """Searched tokens divided by shown tokens."""
     unknown: int
     invented: int
     meaning: str
-    """How an embedding model took part; empty if none was needed."""
+    """The part of an embedding model; empty if none was needed."""
     seconds: float
     dollars: float
     shown: tuple[ShownFile, ...]
     dropped: tuple[str, ...]
     not_read: tuple[str, ...]
     search: SearchRecord | None = None
-    """The lines that were thought to have to change; null with the strategy `samples`."""
+    """The lines that probably have to change; null with the strategy `samples`."""
 
 
 def build_context_report(
@@ -77,7 +60,7 @@ def build_context_report(
         files=found.files,
         read=found.read,
         read_tokens=found.read_tokens,
-        shown_tokens=_count_tokens(found),
+        shown_tokens=sum(file.tokens for file in found.shown),
         compression=round(found.compression, 1),
         unknown=found.unknown,
         invented=found.invented,
@@ -92,10 +75,9 @@ def build_context_report(
 
 
 def render_context(context: Context, accounts: Sequence[Account], seconds: float = 0) -> str:
-    """Folded sections: the files with reasons and tokens, the compression, time and price; and
-    what a search named.
+    """Folded sections: the files with reasons, tokens, time and price; and the search's places.
 
-    Empty if the way to the files was not recorded. `seconds` of 0 are omitted.
+    Empty without records of how the files were found. `seconds` of 0 are omitted.
     """
     found = context.findings
     if found is None:
@@ -105,9 +87,7 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
         context=context,
         found=found,
         explored=any(account.stage == "exploring" for account in accounts),
-        how=_METHOD_SENTENCES,
-        why_unlisted=_UNLISTED_REASONS,
-        tokens=_count_tokens(found),
+        tokens=sum(file.tokens for file in found.shown),
         dollars=_sum_dollars(accounts),
         seconds=seconds,
         unneeded=len(set(context.dropped) & set(context.unneeded)),
@@ -116,18 +96,13 @@ def render_context(context: Context, accounts: Sequence[Account], seconds: float
     )
 
 
-def _count_tokens(found: Findings) -> int:
-    return sum(file.tokens for file in found.shown)
-
-
 def _sum_dollars(accounts: Sequence[Account]) -> float:
-    return sum(account.dollars for account in accounts if account.stage in _STAGES)
+    stages = ("embedding", "relevance", "ranking")
+    return sum(account.dollars for account in accounts if account.stage in stages)
 
 
-class AttemptReport(BaseModel):
+class AttemptReport(Frozen):
     """One attempt to make an environment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     summary: str
@@ -135,39 +110,37 @@ class AttemptReport(BaseModel):
     grade: str
     """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
     line: str
-    """How it went, in words."""
+    """The result, in words."""
     seconds: float
 
 
-class EnvironmentReport(BaseModel):
-    """`health.json`: the environment that served, and all that were tried."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class EnvironmentReport(Frozen):
+    """`health.json`: the environment of the run, and all that were tried."""
 
     grade: str = ""
     """`healthy`, `untested`, `usable` or `broken`; empty if not checked."""
     rung: str = ""
-    """The attempt that served; empty if nothing could be installed."""
+    """The attempt in use; empty if nothing could be installed."""
     python: str = ""
     version: str = ""
-    """The version under which the package was built."""
+    """The version with which the package was built."""
     imports: bool | None = None
-    """Whether all packages could be imported; null if that was not tried, as below."""
-    import_errors: dict[str, str] = {}
+    """Whether all packages could be imported; null if not tried, like the fields below."""
+    import_errors: dict[str, str] = Field(default_factory=dict[str, str])
     collected: int | None = None
-    """How many tests of the repository were found."""
+    """The number of tests that were found."""
     passed: int | None = None
-    """How many tests of a sample passed without any edit."""
+    """The number of passing tests in a sample, without any edit."""
     failed: int | None = None
-    errors: dict[str, int] = {}
-    """Kinds of failures in that sample."""
+    errors: dict[str, int] = Field(default_factory=dict[str, int])
+    """The failures in that sample by kind."""
     test_command: tuple[str, ...] = ()
     problem: str = ""
     """Why no test could be run."""
     commands: tuple[str, ...] = ()
-    """What installed it."""
+    """The commands that installed it."""
     left_out: tuple[str, ...] = ()
-    """Requirements of the tests that could not be installed, each with the reason."""
+    """Requirements of the tests that could not be installed, with reasons."""
     given_up: str = ""
     """Why the model that was asked for commands gave up."""
     attempts: tuple[AttemptReport, ...] = ()
@@ -179,7 +152,17 @@ def build_environment_report(record: EnvironmentRecord) -> EnvironmentReport:
     found: dict[str, Any] = {
         "rung": best.name if best else "",
         "given_up": record.given_up,
-        "attempts": tuple(map(_build_attempt, record.tried)),
+        "attempts": tuple(
+            AttemptReport(
+                name=attempt.name,
+                summary=attempt.summary,
+                installed=bool(attempt.image),
+                grade=attempt.health.grade.name.lower() if attempt.health else "",
+                line=attempt.line(),
+                seconds=round(attempt.seconds, 1),
+            )
+            for attempt in record.tried
+        ),
     }
     if health:
         found |= {
@@ -206,27 +189,11 @@ def build_environment_report(record: EnvironmentRecord) -> EnvironmentReport:
     return EnvironmentReport(**found)
 
 
-def _build_attempt(attempt: TriedAttempt) -> AttemptReport:
-    return AttemptReport(
-        name=attempt.name,
-        summary=attempt.summary,
-        installed=bool(attempt.image),
-        grade=attempt.health.grade.name.lower() if attempt.health else "",
-        line=attempt.line(),
-        seconds=round(attempt.seconds, 1),
-    )
-
-
 def render_environment(record: EnvironmentRecord) -> str:
     """The section of `report.md` on the environment; empty if it was not checked."""
     if record.best is None or record.health is None:
         return ""
     return render("environment", record=record, most_lines=12)
-
-
-CLUSTER: Final = "kubernetes"
-"""Stands for the cluster, whose location is unknown here."""
-MAX_HOSTS: Final = 10
 
 
 def external_hosts(
@@ -252,8 +219,8 @@ def destinations_note(
     if hosts is None:
         return ""
     if hosts:
-        named = ", ".join(code(host, 100) for host in hosts[:MAX_HOSTS])
-        more = f" and {len(hosts) - MAX_HOSTS} more" if len(hosts) > MAX_HOSTS else ""
+        named = ", ".join(code(host, 100) for host in hosts[:10])
+        more = f" and {len(hosts) - 10} more" if len(hosts) > 10 else ""
         return f"Code was sent to {named}{more}."
     models = "The models ran"
     if all(account.model.startswith("recorded") for account in accounts):
@@ -270,5 +237,6 @@ def _storage_hosts(settings: Settings, *, by_app: bool) -> list[str]:
     hosts = [] if docker.startswith("unix:") else [urlsplit(docker).hostname or ""]
     hosts += list_redis_hosts(settings.redis_url) if by_app else []
     if settings.sandbox == "kubernetes":
-        hosts += [CLUSTER, urlsplit(f"//{settings.sandbox_registry}").hostname or ""]
+        # The first name stands for the cluster, whose location is unknown here.
+        hosts += ["kubernetes", urlsplit(f"//{settings.sandbox_registry}").hostname or ""]
     return [host for host in hosts if host]

@@ -1,11 +1,11 @@
-"""What people read of a repository's settings file, and the file proposed to them."""
+"""Comments and checks on a repository's settings file, and the proposed file."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from bot.data.run import Login
 from bot.repo_config.model import (
@@ -32,7 +32,11 @@ def render_config(effective: EffectiveConfig) -> str:
     explicit = [one for one in every if one.source != DEFAULT_SOURCE]
     usual = [one for one in every if one.source == DEFAULT_SOURCE]
     if not explicit:
-        text = f"No settings file was found. I look for {_paths_sentence()}, on the default branch."
+        first, second = CONFIG_PATHS
+        text = (
+            f"No settings file was found. I look for `{first}`, then `{second}`, on the default "
+            "branch, and for the organisation's defaults in its `.github` repository."
+        )
         return f"{text}\n\n{details('Defaults', _render_settings(usual))}\n"
     parts = [
         "These settings come from files; all other keys have their defaults.\n\n"
@@ -44,14 +48,14 @@ def render_config(effective: EffectiveConfig) -> str:
 
 
 def render_config_lines(effective: EffectiveConfig) -> str:
-    """One line for each key: its value, and the file that sets it."""
+    """One line for each key with its value and source."""
     every = list_settings(effective)
     key = max(len(one.key) for one in every)
     return "".join(f"{one.key.ljust(key)}  {one.value}  # {one.source}\n" for one in every)
 
 
 def check_title(mistakes: Sequence[int]) -> str:
-    """The title of the check run on a pull request that edits settings: errors of each file."""
+    """The title of the check run on a pull request that edits settings: the number of errors."""
     total = sum(min(each, MAX_PROBLEMS) for each in mistakes)
     if not total:
         return "Valid"
@@ -80,13 +84,6 @@ def _render_settings(some: list[Setting]) -> str:
     )
 
 
-def _paths_sentence() -> str:
-    first, second = (f"`{path}`" for path in CONFIG_PATHS)
-    return (
-        f"{first}, then {second}, and for the organisation's defaults in its `.github` repository"
-    )
-
-
 PATH: Final = CONFIG_PATHS[0]
 
 
@@ -102,7 +99,7 @@ def render_file(public_url: str, working: WorkingAttempt | None = None) -> str:
     head += [
         "# No key is set yet: each line below shows a default."
         if working is None
-        else "# Only what follows is set: each line after it shows a default.",
+        else "# Only the first keys are set: each line after them shows a default.",
         "# To change one, remove the # in front of it.",
         "version: 1",
         *(["", *_setup_lines(working)] if working else []),
@@ -116,7 +113,11 @@ def render_file(public_url: str, working: WorkingAttempt | None = None) -> str:
         if outer and outer != mapping:
             lines += ["", f"#{outer}:"]
         mapping = outer
-        lines += _comment_lines(root, one.key, nested=bool(outer))
+        lines += [] if outer else [""]
+        indent = "#   # " if outer else "# "
+        lines += textwrap.wrap(
+            key_description(root, one.key), 98, initial_indent=indent, subsequent_indent=indent
+        )
         lines.append(f"#  {inner}: {one.value}" if outer else f"#{one.key}: {one.value}")
     return "\n".join([*head, *lines]) + "\n"
 
@@ -132,20 +133,13 @@ def _setup_lines(working: WorkingAttempt) -> list[str]:
     ]
 
 
-def _comment_lines(root: dict[str, Any], key: str, *, nested: bool) -> list[str]:
-    indent = "# " if not nested else "#   # "
-    return ([] if nested else [""]) + textwrap.wrap(
-        key_description(root, key), 98, initial_indent=indent, subsequent_indent=indent
-    )
-
-
 def pull_title() -> str:
     """The title of the pull request and of its commit."""
     return "Add a settings file for Capuchin"
 
 
 def pull_body(login: Login, marker: str, *, sets_up: bool = False) -> str:
-    """The pull request's body; `sets_up`: the file says how the repository is installed."""
+    """The pull request's body; `sets_up`: the file contains installation commands."""
     effect = (
         "Its `setup` holds the commands with which the environment worked; a model wrote them, so "
         "please read them. Every other setting is a comment with its default."
@@ -175,7 +169,7 @@ def file_exists(path: str, working: WorkingAttempt | None = None) -> str:
     if working is None:
         return text
     lines = block("\n".join(_setup_lines(working)), 6000, "yaml")
-    return f"{text} This would spare me the search for an environment that works:\n\n{lines}"
+    return f"{text} These lines would save me the search for an environment:\n\n{lines}"
 
 
 def cannot_propose() -> str:

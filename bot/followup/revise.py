@@ -56,7 +56,7 @@ async def address_reviews(ctx: PullRun) -> PullRun:
         return await pause(ctx, revised.spent_ceiling, notify=True)
     sha = None
     if revised.patch is not None:
-        title = ctx.record.commit_style.format_title("fix", followup.review_commit_title())
+        title = ctx.record.commit_style.format_title("fix", "Address review comments")
         try:
             sha = await _commit(ctx, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:

@@ -39,9 +39,7 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
     head = await ctx.fetch(ctx.pull.head_sha)
     commit = await _merge_with_base(ctx, tip, head)
     if commit is None:
-        await _write_check(
-            ctx, "neutral", followup.conflict_title(), followup.conflict_summary(tip.branch), ""
-        )
+        await _write_check(ctx, "neutral", *followup.describe_conflict(tip.branch), "")
         return await ctx.update_record(verified=now_at, evidence_confirmed=False)
     await _start_check(ctx)
     found = await _verify(ctx, tip, commit)
@@ -96,14 +94,16 @@ class StartedCheck(Frozen):
 async def _start_check(ctx: PullRun) -> None:
     await ctx.store.save(STARTED_CHECK_KEY, StartedCheck(head=ctx.pull.head_sha))
     await ctx.lease.require()
+    times = ctx.config.evidence_runs
+    title, summary = followup.describe_checking(ctx.record.test_path, times)
     with suppress(Forbidden, Unprocessable, NotFound):
         await ctx.repo.checks.begin(
             PendingCheck(
                 name=followup.CHECK_NAME,
                 head_sha=ctx.pull.head_sha,
                 external_id=_external_id(ctx, ctx.pull.head_sha),
-                title=followup.checking_title(),
-                summary=followup.checking_summary(ctx.record.test_path, ctx.config.evidence_runs),
+                title=title,
+                summary=summary,
             )
         )
 
@@ -121,7 +121,7 @@ async def complete_stale_check(ctx: PullRun, *, run_ended: bool = False) -> None
         )
         if there is None or there.status == "completed":
             return
-        title, summary = followup.incomplete_title(), followup.incomplete_summary()
+        title, summary = followup.describe_incomplete()
         await _write_check(ctx, "cancelled", title, summary, "", head=begun.head)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bot.comments import candidates, followup, pull_request, settings_file
+from bot.comments import candidates, pull_request, settings_file
 from bot.comments.failures import NO_FIX_REASONS
 from bot.comments.run_details import destinations_note
 from bot.data.github_facts import Identity
@@ -211,7 +211,7 @@ def messages(manners: CommitStyle) -> Sequence[str]:
             manners, "fix", pull_request.pull_title(CHOSEN, 7), pull_request.commit_body(CHOSEN)
         ),
         message(manners, "revert", pull_request.revert_title(Login("alice"))),
-        message(manners, "fix", followup.review_commit_title(), "I said why."),
+        message(manners, "fix", "Address review comments", "I said why."),
     ]
 
 

@@ -261,15 +261,14 @@ def check(found: Verification) -> str:
 
 
 CHECKS: Bodies = {
-    "running": f"{followup.checking_title()}\n\n"
-    f"{followup.checking_summary('tests/test_total.py', 3)}",
+    "running": "\n\n".join(followup.describe_checking("tests/test_total.py", 3)),
     "shown": check(FOUND),
     "flaky": check(replace(FOUND, after=(PASSES, BREAKS))),
     "passes without": check(replace(FOUND, before=(PASSES, PASSES))),
     "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "no verdict": check(replace(FOUND, after=(NOT_RUN, NOT_RUN))),
-    "clash": f"{followup.conflict_title()}\n\n{followup.conflict_summary('main')}",
-    "not run": f"{followup.incomplete_title()}\n\n{followup.incomplete_summary()}",
+    "clash": "\n\n".join(followup.describe_conflict("main")),
+    "not run": "\n\n".join(followup.describe_incomplete()),
     "settings: valid": f"{settings_file.check_title([0])}\n\n"
     + settings_file.check_summary({".github/capuchin.yml": []}),
     "settings: a mistake": f"{settings_file.check_title([1])}\n\n"
