@@ -57,8 +57,9 @@ def _check(args: argparse.Namespace) -> int:
         for name, each in problems.items():
             listed = [one.model_dump() for one in each]
             first = listed[0] if listed else None
-            report = {"file": name, "valid": not listed, "problem": first, "problems": listed}
-            reports.append(report)
+            reports.append(
+                {"file": name, "valid": not listed, "problem": first, "problems": listed}
+            )
         _print_json(reports[0] if len(reports) == 1 else reports)
     for name, each in problems.items():
         verdict = f"{name}: valid." if name else "No file: the defaults apply."

@@ -94,7 +94,11 @@ def register(subparsers: Subparsers) -> None:
         help="install packages as of this day, YYYY-MM-DD (default: the commit's day)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print report.json on standard output")
-    parser.set_defaults(run=lambda args: run_interruptible(run_command(args)))
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    return run_interruptible(run_command(args))
 
 
 def _parse_date(text: str) -> date:

@@ -36,7 +36,9 @@ class LiveDisplay(Display):
         self._console = console
         ascii_only = console.options.ascii_only
         marks = ("+", "x", "-", ", ") if ascii_only else ("✔", "✘", "·", " · ")
-        self._marks = dict(zip(("done", "failed", "later", "between"), marks, strict=True))
+        self._marks: dict[str, str] = dict(
+            zip(("done", "failed", "later", "between"), marks, strict=True)
+        )
         self._spinner = Spinner("line" if ascii_only else "dots")
         self._progress = Progress()
         self._budget = 0.0

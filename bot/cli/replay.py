@@ -49,7 +49,11 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="run.tar.zst")
     add_method_option(parser, "choose by this method instead")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
-    parser.set_defaults(run=lambda args: asyncio.run(run_command(args)))
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    return asyncio.run(run_command(args))
 
 
 async def run_command(args: argparse.Namespace) -> int:

@@ -96,7 +96,11 @@ def register(subparsers: Subparsers) -> None:
         help="where to write patch.diff, the reports and the bundle",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=lambda args: run_interruptible(run_command(args)))
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    return run_interruptible(run_command(args))
 
 
 async def run_command(args: argparse.Namespace, settings: Settings | None = None) -> int:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
-from pipeline.data.types import Account, Issue, NoFix, Selection
+from pipeline.data.types import Account, Issue, NoFix, Patch, Selection
 from pipeline.lab.bundles import read_run
 from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
@@ -315,7 +315,7 @@ class _Solving:
         await asyncio.to_thread(write_results, folder, files, facts=facts, issue=job.issue)
         run = await read_run(folder)
         chosen = result.candidate.patch.diff if isinstance(result, Selection) else ""
-        revisions = run.revisions if run else {}
+        revisions: Mapping[int, Sequence[Patch]] = run.revisions if run else {}
         told = await grades.grade([chosen, *(p.diff for some in revisions.values() for p in some)])
         if why := next((grade.cannot_tell for grade in told.values() if grade.cannot_tell), ""):
             return replace(found, cannot_tell=why)
