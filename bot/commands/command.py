@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from bot.comments import replies
 from bot.data.request import CommandRequest
@@ -20,9 +20,6 @@ from bot.queue.consumer import RetryLater, RunQueue
 from bot.repo_config.model import EffectiveConfig, LayerProblem, RepoConfig
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
-
-MAX_CLOCK_SKEW: Final = timedelta(hours=1)
-"""The largest difference between GitHub's clock and ours."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,8 @@ class CommandContext:
     @property
     def config(self) -> RepoConfig:
         """The settings, or the defaults if they are invalid."""
-        return (
-            self.loaded_config.config
-            if isinstance(self.loaded_config, EffectiveConfig)
-            else RepoConfig()
-        )
+        loaded = self.loaded_config
+        return loaded.config if isinstance(loaded, EffectiveConfig) else RepoConfig()
 
     async def reply(self, text: str) -> None:
         """Answer in a new comment, once for each command."""
@@ -54,7 +48,7 @@ class CommandContext:
             self.request.issue,
             marker,
             f"{text}\n\n{marker}\n",
-            since=self.request.at - MAX_CLOCK_SKEW,
+            since=self.request.at - timedelta(hours=1),  # the clocks may differ
         )
 
     async def react(self, content: Reaction) -> None:
@@ -67,7 +61,7 @@ class CommandContext:
 
     @property
     def _reactions(self) -> Reactions:
-        """GitHub has another endpoint for comments on lines."""
+        """GitHub has a separate endpoint for comments on lines."""
         if self.request.location is CommentLocation.REVIEW:
             return self.repo.pulls.reactions(self.request.comment, self.repo.issues.is_own)
         return self.repo.issues.reactions("comments", self.request.comment)
@@ -88,6 +82,5 @@ class Verb(NamedTuple):
     """What it does, as a sentence for `help`."""
     handler: CommandHandler
     words: str = ""
-    """What may follow it, for `help`."""
+    """Its arguments, for `help`."""
     places: frozenset[CommentLocation] = frozenset({CommentLocation.ISSUE})
-    """Where it can be given."""

@@ -78,7 +78,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "status": Verb("Show what I am doing.", show_status, places=CONVERSATIONS),
     "explain": Verb("Explain why the latest run ended as it did.", explain, places=CONVERSATIONS),
     "stats": Verb(
-        "Show what became of my work in this repository: merged, closed, reverted, and the cost.",
+        "Show the results of my work in this repository: merged, closed, reverted, and the cost.",
         show_stats,
         words="[days]",
         places=EVERYWHERE,
@@ -140,7 +140,7 @@ class CommandDispatcher:
                 async with self.github.open_repository(update.repo) as repo:
                     if await is_trusted(repo, update.by, WRITERS):
                         await acknowledge_comment(repo, update.comment)
-        except (RunFailed, TryLater):  # the run reacts, too
+        except (RunFailed, TryLater):  # the run also reacts
             return
 
     async def _start_run(
@@ -167,9 +167,14 @@ class CommandDispatcher:
         if not ctx.config.enabled:
             return None
         if not await is_trusted(repo, request.by, ctx.config.trust):
-            # What anybody can cause must not spend the writes of others.
+            # Strangers must not use up the writes for others.
             async with self.github.open_repository(request.repo, minor=True) as minor:
-                return await _refuse_stranger(replace(ctx, repo=minor))
+                ctx = replace(ctx, repo=minor)
+                refused, refusals = Stranger(ctx.config.trust), queue.storage.refusals
+                reply = refuse(
+                    refusals, minor, request.issue, request.by, refused, request_id=request.id
+                )
+                return await _reply_and_react(ctx, reply, "confused")
         with suppress(Forbidden, NotFound):  # the comment may be deleted, the issue locked
             await ctx.react("eyes")
         if verb is None:
@@ -179,19 +184,6 @@ class CommandDispatcher:
             reply = replies.wrong_place(command.verb)
             return await _reply_and_react(ctx, ctx.reply(reply), "confused")
         return await _reply_and_react(ctx, verb.handler(ctx), "+1")
-
-
-async def _refuse_stranger(ctx: CommandContext) -> RetryLater | None:
-    request = ctx.request
-    reply = refuse(
-        ctx.queue.storage.refusals,
-        ctx.repo,
-        request.issue,
-        request.by,
-        Stranger(ctx.config.trust),
-        request_id=request.id,
-    )
-    return await _reply_and_react(ctx, reply, "confused")
 
 
 async def _reply_and_react(

@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from bot.admission.repository_settings import read_config
 from bot.commands.command import CommandContext
@@ -25,14 +25,13 @@ from bot.storage.history import HISTORY_DAYS, History, RunHistoryEntry
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
 
-MAX_READ: Final = 20
-"""How many merged pull requests have their commits read: the latest."""
-
 
 async def show_stats(ctx: CommandContext) -> RetryLater | None:
     """Reply with merged, closed and reverted pull requests, the ends of runs, and the cost."""
-    days = _parse_days(ctx)
-    if days is None:
+    command, days = ctx.request.command, 90
+    if command.words:
+        days = command.numbers[0] if command.numbers else 0
+    if not 1 <= days <= HISTORY_DAYS:
         text = statistics.how_many_days(ctx.settings.app_name, HISTORY_DAYS)
     else:
         since = now() - timedelta(days=days)
@@ -46,14 +45,6 @@ async def show_stats(ctx: CommandContext) -> RetryLater | None:
     return None
 
 
-def _parse_days(ctx: CommandContext) -> int | None:
-    command = ctx.request.command
-    if not command.words:
-        return 90
-    days = command.numbers[0] if command.numbers else 0
-    return days if 1 <= days <= HISTORY_DAYS else None
-
-
 async def load_stats(
     repo: Repository,
     history: History,
@@ -61,7 +52,7 @@ async def load_stats(
     since: datetime,
     until: datetime | None = None,
 ) -> statistics.Stats:
-    """The results from `since` on and before `until`; `period` is their name in a sentence.
+    """The results from `since` until `until`; `period` names this time in a sentence.
 
     Raises GitHubError and redis-py's errors.
     """
@@ -90,7 +81,7 @@ async def _count_pulls(
     open_ = sum(one.state == "open" for one in ours)
     place = {one.pull: one.candidate for one in ended if one.pull and one.candidate}
     places = [place.get(one.number, 0) for one in merged]
-    read = merged[:MAX_READ]
+    read = merged[:20]  # the latest
     changed = await find_changed(repo, read)
     return statistics.PullCounts(
         open=open_,
@@ -115,7 +106,6 @@ class Month(NamedTuple):
 
     begins: datetime
     ends: datetime
-    """When the next one begins."""
 
     @property
     def name(self) -> str:
@@ -135,10 +125,10 @@ def last_month(at: datetime) -> Month:
 
 
 async def write_summaries(github: GitHubApp, storage: Storage) -> None:
-    """Write the summary of the last month wherever it is wanted and the bot worked in it.
+    """Write last month's summary in repositories with runs and `monthly_summary: true`.
 
-    A repository without runs in that month costs no call to GitHub; one that wants no summary is
-    asked again after a day. Raises redis-py's errors.
+    A repository without runs in that month costs no call to GitHub; the settings of the others are
+    read again after a day. Raises redis-py's errors.
 
     Raises:
         TryLater: GitHub does not answer.
@@ -155,7 +145,7 @@ async def write_summaries(github: GitHubApp, storage: Storage) -> None:
 
 
 async def _write_summary(github: GitHubApp, storage: Storage, ref: RepoRef, month: Month) -> bool:
-    """Whether the summary is there; False where it is not wanted or not possible."""
+    """Write the summary if possible and wanted; return whether it exists."""
     try:
         with translate_errors():
             async with github.open_repository(ref) as repo:

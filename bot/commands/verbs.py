@@ -5,13 +5,13 @@ Every effect is find-or-create, because the command may run again.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from bot.commands.command import CommandContext, CommandHandler
 from bot.comments import candidates as candidate_texts
 from bot.comments import replies, settings_file
 from bot.comments.settings_file import render_config
+from bot.comments.status import find_run
 from bot.data.github_facts import PullRequestFacts
 from bot.data.request import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
 from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason
@@ -23,7 +23,6 @@ from bot.queue.nudges import Nudges
 from bot.queue.position import load_queue
 from bot.repo_config.model import CONFIG_PATHS, LayerProblem
 from bot.settings import github_host
-from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
 from bot.storage.runs import Runs, latest_published
@@ -41,7 +40,7 @@ def start_command(mode: Mode) -> CommandHandler:
     async def begin(ctx: CommandContext) -> RetryLater | None:
         request, queue = ctx.request, ctx.queue
         at = await queue.runs.get_stop_time(request.repo, request.issue)
-        if at is not None and at > request.at:  # it arrives late: the stop was meant for it, too
+        if at is not None and at > request.at:  # a later stop applies to it, too
             return None
         return await wait_for_run(ctx, await start_run(request, mode, queue.runs, queue.nudges))
 
@@ -128,15 +127,11 @@ async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> 
     return at is not None and request.at is not None and at >= request.at
 
 
-MAX_PULLS: Final = 20
-_RUN_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
-
-
 async def judge(ctx: CommandContext) -> RetryLater | None:
     """Start a run that compares pull requests."""
     count = len(set(ctx.request.command.numbers))
-    if not 1 <= count <= MAX_PULLS:
-        await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, MAX_PULLS))
+    if not 1 <= count <= 20:
+        await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
         return None
     return await start_command(Mode.JUDGE)(ctx)
 
@@ -196,9 +191,9 @@ async def list_edits(ctx: CommandContext) -> str:
 async def _find_candidates(
     ctx: CommandContext,
 ) -> tuple[Run | None, candidate_texts.PullCandidates | None]:
-    """The run whose edits are to be used, and these; no edits where they have expired.
+    """The run whose edits `use` offers, and its edits unless they have expired.
 
-    A run that ended without a fix and kept no edit gives way to the one before it.
+    A run without a fix and without edits is skipped for the one before it.
     """
     source = await _find_source(ctx)
     while source is not None:
@@ -236,8 +231,7 @@ async def _find_source(ctx: CommandContext) -> Run | None:
     else:
         pull = await ctx.repo.pulls.get(request.issue)
         ours = pull is not None and pull.author == ctx.repo.identity.login
-        found = _RUN_MARKER.search(pull.body or "") if pull and ours else None
-        run_id = RunId(found[1]) if found else None
+        run_id = find_run(pull.body or "") if pull and ours else None
     run = await runs.get_readable(run_id) if run_id else None
     if run is None or run.repo.full_name.lower() != request.repo.full_name.lower():
         return None
@@ -249,7 +243,7 @@ BRANCH_PREFIX: Final = "capuchin/settings-"
 
 
 async def propose_config(ctx: CommandContext) -> None:
-    """Open the pull request and reply with its number, or with why there is none."""
+    """Open the pull request and reply with its number, or with the reason why not."""
     marker = settings_file.proposal_marker(ctx.request.id)
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
@@ -333,7 +327,7 @@ async def explain(ctx: CommandContext) -> RetryLater | None:
     if run is None:
         await ctx.reply(_no_run_reply(ctx))
         return None
-    solved = await _store(ctx, run).load(OUTCOME_KEY, SolveResult)
+    solved = await ctx.queue.storage.checkpoints(run.id).load(OUTCOME_KEY, SolveResult)
     result = solved.result if solved else None
     await ctx.reply(replies.run_explanation(run, result, await list_edits(ctx)))
     return None
@@ -379,10 +373,6 @@ def _no_run_reply(ctx: CommandContext) -> str:
 
 
 async def _with_spending(ctx: CommandContext, run: Run) -> Run:
-    """`run` with the dollars that it has spent by now."""
-    ledger = await _store(ctx, run).load(LEDGER_KEY, Ledger)
+    """`run` with its spending so far."""
+    ledger = await ctx.queue.storage.checkpoints(run.id).load(LEDGER_KEY, Ledger)
     return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))
-
-
-def _store(ctx: CommandContext, run: Run) -> RedisStore:
-    return ctx.queue.storage.checkpoints(run.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -124,6 +125,12 @@ def status_marker(run_id: RunId) -> str:
 def pull_marker(run_id: RunId) -> str:
     """Identifies a run's pull request; invisible on GitHub."""
     return f"<!-- capuchin:run={run_id} -->"
+
+
+def find_run(body: str) -> RunId | None:
+    """The run in the marker of a pull request."""
+    found = re.search(r"<!-- capuchin:run=([0-9a-f]{32}) -->", body)
+    return RunId(found[1]) if found else None
 
 
 def render_started(run: Run) -> str:

@@ -15,9 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pydantic import TypeAdapter
+
 from bot.cli import FAILED, USAGE
 from bot.cli.display import print_event, print_progress
 from bot.cli.lab.evaluate_grade import open_runner
+from bot.comments.status import find_run
 from bot.data.job import Job
 from bot.data.run import RunId, now
 from bot.errors import RunFailed, TryLater, translate_errors
@@ -78,18 +81,13 @@ if TYPE_CHECKING:
     from bot.cli import Subparsers
 
 
-_REPOSITORY: Final = re.compile(r"([\w.-]+)/([\w.-]+)", re.A)
-_MARKER: Final = re.compile(r"<!-- capuchin:run=([0-9a-f]{32}) -->")
-_MOST: Final = 1000
-
-
 def load_run_outcomes(repository: str, settings: Settings) -> dict[str, Outcome]:
-    """By run id, what became of its pull request; those of the last year.
+    """The outcomes of the last year's pull requests by run id.
 
     Raises:
-        BadData: it is no repository of the App, or GitHub cannot be asked.
+        BadData: the App is not installed there, or GitHub does not answer.
     """
-    place = _REPOSITORY.fullmatch(repository)
+    place = re.fullmatch(r"([\w.-]+)/([\w.-]+)", repository, re.A)
     if place is None:
         raise BadData(f"--outcomes {repository}: give OWNER/NAME.")
     if not settings.github_app_id:
@@ -108,17 +106,16 @@ async def _load(owner: str, name: str, settings: Settings) -> dict[str, Outcome]
         if ref is None:
             raise BadData(f"The App is not installed on {owner}/{name}.")
         async with app.open_repository(ref) as repo:
-            decided = await find_outcomes(repo, (), since, most=_MOST)
-    return {
-        run: one.outcome.value for one in decided for run in _MARKER.findall(one.facts.body or "")
-    }
+            decided = await find_outcomes(repo, (), since, most=1000)
+    runs = ((find_run(one.facts.body or ""), one.outcome.value) for one in decided)
+    return {run: outcome for run, outcome in runs if run}
 
 
 def run_collect(args: argparse.Namespace) -> None:
-    """Add what the options name to DATA, and say how much there is.
+    """Add the sources in the options to DATA, and print its size.
 
     Raises:
-        BadData: an option misses another, or a file cannot be read.
+        BadData: an option lacks another, or a file cannot be read.
         OtherFormat, OSError: see `read_attempts`, `write_data`.
     """
     _check_options(args)
@@ -166,20 +163,22 @@ def _add(data: LearningData, found: LearningData, report: CollectReport) -> Lear
     return data.merge(found)
 
 
-_MARKDOWN = "report.md"
-
-
 def run_filter(args: argparse.Namespace) -> None:
     """Filter DATA into --out, and print the report.
 
     Raises:
         BadData: DATA cannot be read or is empty, or training and test share something.
-        SandboxError, OSError: call again to go on.
+        SandboxError, OSError: call again to continue.
     """
     data = read_data(args.data)
     if not data.issues:
         raise BadData(f"{args.data} holds no issue: run `capuchin learn collect` first.")
-    easy = _read_easy(args.easy) if args.easy else frozenset[str]()
+    easy = frozenset[str]()
+    if args.easy:
+        try:
+            easy = TypeAdapter(frozenset[str]).validate_json(args.easy.read_bytes())
+        except (OSError, ValueError):
+            raise BadData(f"{args.easy} is not a JSON list of issues.") from None
     if args.trees:
         data = asyncio.run(_execute_all(data, args.trees, args.out, Settings.from_env()))
     found, report = filter_data(data, easy=easy, until=args.until)
@@ -189,24 +188,14 @@ def run_filter(args: argparse.Namespace) -> None:
         )
     write_filtered(args.out, found, report)
     text = render_filter_report(report)
-    (args.out / _MARKDOWN).write_text(text, encoding="utf-8")
+    (args.out / "report.md").write_text(text, encoding="utf-8")
     sys.stdout.write(printable(text))
-
-
-def _read_easy(path: Path) -> frozenset[str]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise BadData(f"{path} is not a JSON list of issues.") from None
-    if not isinstance(found, list):
-        raise BadData(f"{path} is not a JSON list of issues.")
-    return frozenset(map(str, found))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 async def _execute_all(
     data: LearningData, trees: Path, out: Path, settings: Settings
 ) -> LearningData:
-    """`data` with what executions tell, several issues at a time; results are saved in `out`."""
+    """`data` with the results of executions, several issues at a time; they are saved in `out`."""
     known = {one.id: one for one in data.issues}
     by_issue: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in data.attempts:
@@ -265,7 +254,6 @@ async def _execute_issue(
 
 
 _FILES: Final[dict[TrainedKind, str]] = {"policy": POLICY, "prm": PROCESS, "orm": OUTCOME}
-_LEVELS: Final[dict[str, tuple[Level, ...]]] = {"prm": ("files", "places"), "orm": ("edits",)}
 
 
 def run_train(args: argparse.Namespace) -> None:
@@ -273,7 +261,7 @@ def run_train(args: argparse.Namespace) -> None:
 
     Raises:
         BadData: the data or the interpreter cannot be used.
-        TrainerFailed, OSError: call again to go on.
+        TrainerFailed, OSError: call again to continue.
     """
     if args.epochs < 1 or args.max_tokens < 1 or not 0 <= args.learning_rate < 1:
         raise BadData("--epochs and --max-tokens are at least 1, --learning-rate is below 1.")
@@ -301,11 +289,11 @@ def run_train(args: argparse.Namespace) -> None:
 
 
 def run_judge(args: argparse.Namespace) -> None:
-    """Score the candidates kept apart, and print what the model gains.
+    """Score the held-out candidates, and print the model's gains.
 
     Raises:
         BadData: the data or the training cannot be used, or do not belong together.
-        TrainerFailed, OSError: call again to go on.
+        TrainerFailed, OSError: call again to continue.
     """
     training = read_training(args.trained)
     if training.kind == "policy":
@@ -320,7 +308,8 @@ def run_judge(args: argparse.Namespace) -> None:
     if not requests:
         raise BadData(f"{args.data} holds no held-out candidate.")
     scores = score_rows(find_interpreter(args.python), requests, args.trained)
-    gains = judge(data, scores, _LEVELS[training.kind])
+    levels: tuple[Level, ...] = ("files", "places") if training.kind == "prm" else ("edits",)
+    gains = judge(data, scores, levels)
     text = json.dumps([gain.model_dump(mode="json") for gain in gains], indent=1) + "\n"
     (args.trained / "judged.json").write_text(text, encoding="utf-8")
     table = render_gains(gains, f"the {training.kind.upper()}")
@@ -335,9 +324,6 @@ def _digest(path: Path) -> str:
         raise BadData(f"{path} cannot be read.") from None
 
 
-_EPOCHS, _TOKENS = 2, 16_384
-
-
 def register(subparsers: Subparsers) -> None:
     """Add the command and its actions to the parser."""
     parser = subparsers.add_parser(
@@ -347,24 +333,18 @@ def register(subparsers: Subparsers) -> None:
         "docs/learning.md. Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    _register_collect(actions)
-    _register_filter(actions)
-    _register_train(actions)
-    _register_judge(actions)
 
-
-def _register_collect(actions: Subparsers) -> None:
-    parser = actions.add_parser("collect", help="add solved issues and attempts at them to DATA")
+    parser = actions.add_parser("collect", help="add solved issues and attempts to DATA")
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="a new folder, or one of an earlier call"
     )
     parser.add_argument(
         "--runs", type=Path, metavar="DIR",
-        help="attempts of our own runs, each named after a collected issue",
+        help="attempts of Capuchin's runs, each named after a collected issue",
     )  # fmt: skip
     parser.add_argument(
         "--outcomes", metavar="OWNER/NAME", default="",
-        help="with --runs: ask GitHub what became of their pull requests in this repository",
+        help="with --runs: read the outcomes of their pull requests in this repository",
     )  # fmt: skip
     parser.add_argument(
         "--pulls", type=Path, metavar="FILE", help="JSON lines: merged pull requests with issues"
@@ -388,8 +368,6 @@ def _register_collect(actions: Subparsers) -> None:
     )  # fmt: skip
     parser.set_defaults(run=functools.partial(_run, run_collect))
 
-
-def _register_filter(actions: Subparsers) -> None:
     parser = actions.add_parser(
         "filter", help="keep what passes the four checks, split it, and write training rows"
     )
@@ -399,7 +377,7 @@ def _register_filter(actions: Subparsers) -> None:
     )
     parser.add_argument(
         "--trees", type=Path, metavar="DIR",
-        help="a folder of bare clones: run the scripts of our attempts, and the benchmark's tests, "
+        help="a folder of bare clones: run the attempts' scripts, and the benchmark's tests, "
         "in the sandbox",
     )  # fmt: skip
     parser.add_argument(
@@ -414,8 +392,6 @@ def _register_filter(actions: Subparsers) -> None:
     )  # fmt: skip
     parser.set_defaults(run=functools.partial(_run, run_filter))
 
-
-def _register_train(actions: Subparsers) -> None:
     parser = actions.add_parser("train", help="train a LoRA adapter; run it again to continue")
     parser.add_argument("kind", choices=("policy", "prm", "orm"))
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
@@ -426,17 +402,15 @@ def _register_train(actions: Subparsers) -> None:
         "--out", type=Path, metavar="DIR", required=True, help="where to write the adapter"
     )
     _add_python(parser)
-    parser.add_argument("--epochs", type=int, metavar="N", default=_EPOCHS)
+    parser.add_argument("--epochs", type=int, metavar="N", default=2)
     parser.add_argument("--learning-rate", type=float, metavar="RATE", default=0.0)
     parser.add_argument(
-        "--max-tokens", type=int, metavar="N", default=_TOKENS, help="longer rows are left out"
+        "--max-tokens", type=int, metavar="N", default=16_384, help="longer rows are left out"
     )
     parser.set_defaults(run=functools.partial(_run, run_train))
 
-
-def _register_judge(actions: Subparsers) -> None:
     parser = actions.add_parser(
-        "judge", help="compare a reward model with our confidence on held-out issues"
+        "judge", help="compare a reward model with Capuchin's confidence on held-out issues"
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder of `learn filter`")
     parser.add_argument("trained", type=Path, metavar="TRAINED", help="the --out of `learn train`")
@@ -461,6 +435,6 @@ def _run(action: Callable[[argparse.Namespace], None], args: argparse.Namespace)
         return USAGE
     except (TrainerFailed, OtherFormat, SandboxError, OSError) as error:
         sys.stderr.write(f"capuchin: {error}\n")
-        sys.stderr.write("Run it again with the same folder to go on.\n")
+        sys.stderr.write("Run it again with the same folder to continue.\n")
         return FAILED
     return 0

@@ -316,7 +316,7 @@ def test_the_rule_for_phones_notices() -> None:
 
 
 INNER = {
-    "status_marker", "pull_marker", "reply_marker", "refusal_marker", "note_marker",
+    "status_marker", "pull_marker", "find_run", "reply_marker", "refusal_marker", "note_marker",
     "answer_marker", "render_status", "failure_reason", "no_fix_reason", "list_candidates",
     "omissions_note", "waiting_sentence", "render_verdict",
     "explanation_sections", "evidence_sections", "models_note", "render_cost", "model_name",
