@@ -107,8 +107,11 @@ async def _load(owner: str, name: str, settings: Settings) -> dict[str, Outcome]
             raise BadData(f"The App is not installed on {owner}/{name}.")
         async with app.open_repository(ref) as repo:
             decided = await find_outcomes(repo, (), since, most=1000)
-    runs = ((find_run(one.facts.body or ""), one.outcome.value) for one in decided)
-    return {run: outcome for run, outcome in runs if run}
+    found: dict[str, Outcome] = {}
+    for one in decided:
+        if run := find_run(one.facts.body or ""):
+            found[run] = one.outcome.value
+    return found
 
 
 def run_collect(args: argparse.Namespace) -> None:
