@@ -181,7 +181,7 @@ def conflict_note(branch: str, marker: str) -> str:
 
 
 def no_checks_note(marker: str) -> str:
-    """A draft becomes ready although nothing checked it but our own evidence."""
+    """When a draft becomes ready although only our own evidence supports it."""
     return (
         "I marked this as ready for review because its reproduction test passes. No other check "
         f"ran on it: this repository has no CI that reports here.\n\n{marker}\n"

@@ -227,6 +227,7 @@ TENDED: Bodies = {
     "not managed": followup.failure_answer(MARKERS, "capuchin", spent=False),
     "out of money": followup.failure_answer(MARKERS, "capuchin", spent=True),
     "handed over": followup.handover_note(12),
+    "ready without other checks": followup.no_checks_note(followup.note_marker("ready", "x")),
     "rebased": followup.rebase_note(CommitSha("abc1234"), followup.note_marker("rebased", "x")),
     "conflict": followup.conflict_note("main", followup.note_marker("conflict", "x")),
     "closed for a new one": followup.replacement_note(12, 34),
