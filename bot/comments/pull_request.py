@@ -196,7 +196,7 @@ def _reproduction_section(selection: Selection, characters: int, *, commits: boo
                 _log("The test with this change", test.after, characters),
             ]
         )
-    alone = " The first commit contains only the test, so that you can see it fail."
+    alone = " The first commit holds only the test, so that you can see it fail."
     advised = advise_command(test)
     run_it = f"Run it with {code(advised, 500)}."
     if not commits and test.rung != "the edit's own tests":
