@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from redis.asyncio import Redis
@@ -19,7 +19,7 @@ from bot.storage.checkpoints import RedisStore
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from capuchin_demo.hub.hub import LocalHub
-from capuchin_demo.hub.state import Comment, Issue, Pull, Repo
+from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review
 from capuchin_demo.recorded.recording import Recording
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.models.wrappers import RETRY_WAITS
@@ -155,6 +155,25 @@ class BotHarness(People):
         """Settle; the run of the issue as it ended."""
         await self.settle()
         return await self.run_of(issue)
+
+    async def ask_by_label(self, issue: Issue, by: str = MAINTAINER, suffix: str = "") -> None:
+        """Label it, and settle."""
+        await self.label(issue, by, suffix)
+        await self.settle()
+
+    async def say(self, issue: Issue, text: str, by: str = MAINTAINER) -> Comment:
+        """Comment, and settle."""
+        comment = await self.comment(issue, text, by)
+        await self.settle()
+        return comment
+
+    async def receive_review(
+        self, pull: Pull, by: str, *words: str, lines: Iterable[tuple[str, int, str]] = ()
+    ) -> Review:
+        """Review it, and settle."""
+        review = await self.hub.review(pull, by, *words, lines=lines)
+        await self.settle()
+        return review
 
     @asynccontextmanager
     async def working(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +17,7 @@ from bot.cli import local_run, main
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
 from pipeline.bundle import read_bundle
 from pipeline.replay import replay
 from sandbox.frozen import replace
@@ -256,3 +261,57 @@ async def test_the_way_of_choosing_and_the_threshold_can_be_given(
     assert right["score"] > wrong["score"]
     kept = unpack_bundle(local_fix.out / "run.tar.zst")
     assert json.loads(kept["store/verdict/voting.json"])["record"]["order"] == [1, 0]
+
+
+async def test_the_repository_asks_for_a_search_and_the_command_line_overrides_it(
+    tmp_path: Path,
+) -> None:
+    llm = RecordedServer(shop.answers(*shop.SEARCHING, shop.RIGHT_AT_ONCE))
+    async with llm.serve() as url:
+        await check_both(LocalFix(tmp_path, llm, url))
+
+
+async def check_both(local_fix: LocalFix) -> None:
+    config = shop.FILES[".github/capuchin.yml"] + "strategy: search\n"
+    local_fix.commit({**shop.FILES, ".github/capuchin.yml": config})
+    assert await local_fix.fix("--strategy", "samples", "--samples", "1") == local_run.FIXED
+    assert not any(asked.call.startswith("understanding") for asked in local_fix.llm.requests)
+    local_fix.out = local_fix.out.with_name("searched")
+    assert await local_fix.fix() == local_run.FIXED
+    report = json.loads((local_fix.out / "report.json").read_text())
+    found = report["context"]["search"]["located"]  # without a reward model, all answers go on
+    assert [one["places"][0]["scope"] for one in found] == ["def total(a, b):", "def count(items):"]
+    assert "| 1 | `shop/till.py:2` | it subtracts |  |" in (local_fix.out / "report.md").read_text()
+    assert {"understanding/0.json", "localisation/1.json", "search/result.json"} <= set(
+        read_bundle(local_fix.out / "run.tar.zst").documents
+    )
+
+
+ROOT = Path(__file__).parents[3]
+ALONE = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
+UP = 'ip link set lo up && exec "$0" "$@"'
+
+
+def test_a_whole_run_is_made_without_a_route_out(tmp_path: Path) -> None:
+    """Docker is reached by its local socket, and runs the code without a network as always."""
+    if not Path("/var/run/docker.sock").exists():
+        pytest.skip("Docker has no local socket here.")
+    try:
+        tried = subprocess.run([*ALONE, "sh", "-c", UP, "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("There is no `unshare` here to make a network namespace with.")
+    if tried.returncode:
+        pytest.skip(f"No network namespace can be made here: {tried.stderr.decode()[-200:]}")
+    ended = subprocess.run(
+        [*ALONE, "sh", "-c", UP, sys.executable, "-m", "tests.e2e.cli.local_only", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert ended.returncode == local_run.FIXED, ended.stderr.decode()
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["code_sent_to"] == []
+    stages = {account["stage"] for account in report["accounts"]}
+    assert {"relevance", "understanding", "localisation", "prm", "editing"} <= stages
+    assert report["context"]["search"]["notes"] == []

@@ -1,13 +1,28 @@
-"""`capuchin select`: diffs and branches of a local repository in; the choice, or a no, out."""
+"""`capuchin select`: the choice among diffs and branches, whatever an edit says of itself."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
+import shutil
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import cast
 
 import pytest
+from pydantic import SecretStr
 
 from bot.cli import local_run
-from tests.e2e.cli.desk import NOT_RIGHT, RIGHT, SCRIPT, TEST_FILE, TILL, Desk
+from bot.cli import replay as cli_replay
+from bot.cli import select as cli_select
+from bot.settings import Settings
+from capuchin_demo.recorded.recording import RecordedAnswer
+from capuchin_demo.recorded.server import RecordedServer
+from pipeline.data.options import ONLY_FIXED
+from sandbox.frozen import replace
+from tests.e2e import shop
+from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 
 
@@ -104,3 +119,297 @@ async def test_wrong_usage_is_one_sentence(desk: Desk, capsys: pytest.CaptureFix
         args = [w for n, w in enumerate(args) if not (n and words[n - 1] == "--branch")]
         assert await desk.select(*args) == local_run.USAGE
         assert said in capsys.readouterr().err
+
+
+SCRIPT = "import sys\nfrom shop.till import total\nsys.exit(0 if total(1, 2) == 3 else 2)\n"
+TEST_FILE = "from shop.till import total\n\n\ndef test_total():\n    assert total(1, 2) == 3\n"
+TILL = shop.FILES["shop/till.py"]
+NOT_RIGHT = TILL.replace("a - b", "abs(a - b)")
+RIGHT = TILL.replace("a - b", "a + b")
+RUNS = ("control", "controls", "environment", "near", "regression", "reports", "votes")
+"""Where `capuchin select` keeps what ran with each edit."""
+
+
+class Desk:
+    """A folder with a repository, an issue file and edits."""
+
+    def __init__(self, folder: Path, url: str, environment: Path) -> None:
+        """`environment` is what the first selection of this process found of the repository's
+        environment, which is always the same; the others go on from a copy."""
+        self.folder = folder
+        self._environment = environment
+        self.repo, self.issue, self.out = folder / "repo", folder / "issue.md", folder / "out"
+        self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
+        local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
+        certificates = host_certificates()
+        self.alone = Settings(build_ca_bundle=Path(certificates) if certificates else None)
+        self.asking = replace(
+            self.alone,
+            solver_model="anthropic:recorded-claude-sonnet-4-6",
+            anthropic_api_key=SecretStr("recorded"),
+            anthropic_base_url=url,
+            generators=ONLY_FIXED,
+        )
+
+    def branch(self, name: str, files: dict[str, str]) -> None:
+        local_git.git(self.repo, "checkout", "--quiet", "-b", name, "main")
+        local_git.committed(self.repo, {path: text.encode() for path, text in files.items()})
+        local_git.git(self.repo, "checkout", "--quiet", "main")
+
+    def file(self, name: str, text: str | bytes) -> str:
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return str(path)
+
+    def diff(self, name: str, branch: str) -> str:
+        return self.file(name, local_git.git(self.repo, "diff", "main", branch) + "\n")
+
+    async def select(self, *more: str, settings: Settings | None = None) -> int:
+        args = ["select", "--repo", str(self.repo), "--issue", str(self.issue), *more]
+        asked = parsed(cli_select, args)
+        found = (asked.out or self.folder / "none") / "run/environment"
+        if asked.out and self._environment.exists() and not found.parent.exists():
+            shutil.copytree(self._environment, found)
+        code = await cli_select.run_command(asked, settings or self.alone)
+        if found.exists() and not self._environment.exists():
+            shutil.copytree(found, self._environment)
+        return code
+
+    def keep_runs(self, done: Path, out: Path) -> None:
+        """Let a selection into `out` go on from what ran for one into `done`, and decide anew."""
+        for kept in RUNS:
+            if (done / "run" / kept).exists():
+                shutil.copytree(done / "run" / kept, out / "run" / kept)
+
+    async def replay(self, *more: str) -> int:
+        args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])
+        return await cli_replay.run_command(args)
+
+    def report(self) -> dict[str, object]:
+        return json.loads((self.out / "report.json").read_text())
+
+
+def parsed(command: object, words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    register = command.register  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - a module
+    register(parser.add_subparsers())
+    return parser.parse_args(words)
+
+
+@pytest.fixture(scope="session")
+def desk_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the first selection makes."""
+    return tmp_path_factory.mktemp("desk") / "environment"
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, desk_environment: Path) -> AsyncGenerator[Desk]:
+    script = RecordedAnswer(call="selecting", turn=0, reply=shop.SCRIPT)
+    choice = RecordedAnswer(call="selecting", reply="<choice>1</choice>")
+    llm = RecordedServer(shop.answers(script, choice))
+    async with llm.serve() as url:
+        yield Desk(tmp_path, url, desk_environment)
+    assert llm.unexpected == []
+
+
+ENDS_WITH_0 = "import atexit, os\natexit.register(os._exit, 0)\n"
+ENDS_AT_ONCE = "import os\nos._exit(0)\n"
+RECORDS = """\
+import os, sys
+if any("pytest" in word for word in sys.argv):
+    os._exit(0)
+"""
+MARKER_TEST = "import shop.till\n\n\ndef test_marker():\n    assert shop.till.MARKER == 1\n"
+
+
+@pytest.mark.parametrize("forged", [ENDS_WITH_0, ENDS_AT_ONCE, RECORDS])
+async def test_an_edit_that_ends_the_interpreter_does_not_beat_the_repair(
+    desk: Desk, forged: str
+) -> None:
+    desk.branch("forged", {"shop/till.py": forged + TILL})
+    desk.branch("honest", {"shop/till.py": RIGHT})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", "--branch", "honest", *test) == local_run.FIXED
+    report = desk.report()
+    assert report["title"] == "honest"
+    text = (desk.out / "report.md").read_text()
+    assert "`os._exit`" in text or "`atexit`" in text
+    assert "process" in text
+
+
+async def test_an_edit_that_forges_alone_is_not_chosen(desk: Desk) -> None:
+    desk.branch("forged", {"conftest.py": RECORDS, "shop/till.py": ENDS_WITH_0 + TILL})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", *test) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert "a control" in rejected[0]["why"]
+
+
+QUIET_EXIT = """\
+import builtins
+
+
+class Quiet(SystemExit):
+    def __init__(self, code=0):
+        super().__init__(0)
+        self.code = 0
+
+
+builtins.SystemExit = Quiet
+"""
+"""It turns `raise SystemExit(2)` into a success, and leaves `sys.exit(2)` alone."""
+RAISES = "from shop.till import total\nraise SystemExit(0 if total(1, 2) == 3 else 2)\n"
+KNOWS_THE_FILE = """\
+import os, sys
+if any("test_t" in word.lower() for word in sys.argv):
+    os._exit(0)
+"""
+"""It forges where the test's own file runs, and no other."""
+
+
+@pytest.mark.parametrize(
+    ("forged", "test", "why"),
+    [
+        (QUIET_EXIT, RAISES, "a control script that must exit with 2 exited with 0"),
+        (KNOWS_THE_FILE, TEST_FILE, "tests that were made to fail passed"),
+    ],
+)
+async def test_an_edit_that_knows_how_its_test_ends_is_not_chosen(
+    desk: Desk, forged: str, test: str, why: str
+) -> None:
+    desk.branch("forged", {"shop/till.py": forged + TILL})
+    asked = ("--test", desk.file("T.py", test), "--out", str(desk.out))
+    assert await desk.select("--branch", "forged", *asked) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert why in rejected[0]["why"]
+
+
+async def test_what_python_runs_before_every_script_decides_nothing(desk: Desk) -> None:
+    forge = "import atexit, os\natexit.register(os._exit, 0)\n"
+    desk.branch("early", {"shop/sitecustomize.py": forge, "shop/till.py": TILL + "# same\n"})
+    test = ("--test", desk.file("T.py", SCRIPT), "--out", str(desk.out))
+    assert await desk.select("--branch", "early", *test) == local_run.NO_FIX
+    rejected = cast(list[dict[str, str]], desk.report()["rejected"])
+    assert "shop/sitecustomize.py" in rejected[0]["why"]
+
+
+SAME = TILL + "# the same\n"
+AT_EVERY_EVENT = """\
+import os, sys
+
+
+def look(frame, event, argument):
+    if event in ("call", "c_call") and "exit" in str(argument) + frame.f_code.co_name:
+        os._exit(0)
+    return look
+
+
+sys.{setter}(look)
+"""
+AFTER_THE_MAIN_THREAD = """\
+import os, threading
+
+
+def wait():
+    threading.main_thread().join()
+    os._exit(0)
+
+
+threading.Thread(target=wait).start()
+"""
+MEANWHILE = """\
+import os, threading, time
+threading.Thread(target=lambda: (time.sleep(0.05), os._exit(0)), daemon=True).start()
+time.sleep(0.2)
+"""
+AT_THE_END = "import os, weakref\nKEPT = {1}\nweakref.finalize(type('A', (), {}), os._exit, 0)\n"
+PASSES = """\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+MARKS = """\
+import pytest
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.{mark})
+"""
+CALLS_NOTHING = """\
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+IN_THE_PROCESS = {
+    "tracer": {"shop/till.py": AT_EVERY_EVENT.format(setter="settrace") + TILL},
+    "profiler": {"shop/till.py": AT_EVERY_EVENT.format(setter="setprofile") + TILL},
+    "late-thread": {"shop/till.py": AFTER_THE_MAIN_THREAD + TILL},
+    "thread": {"shop/till.py": MEANWHILE + TILL},
+    "finalizer": {"shop/till.py": AT_THE_END + TILL},
+    "early": {"usercustomize.py": "import os\nos._exit(0)\n", "shop/till.py": SAME},
+}
+IN_THE_RUNNER = {
+    "option": {
+        "evil.py": PASSES,
+        "pytest.ini": "[pytest]\naddopts = -p evil\n",
+        "shop/till.py": SAME,
+    },
+    "plugins": {
+        "evil.py": PASSES,
+        "conftest.py": "pytest_plugins = 'evil'\n",
+        "shop/till.py": SAME,
+    },
+    "reports": {"conftest.py": PASSES, "shop/till.py": SAME},
+    "expected": {"conftest.py": MARKS.format(mark="xfail"), "shop/till.py": SAME},
+    "skipped": {"conftest.py": MARKS.format(mark="skip"), "shop/till.py": SAME},
+    "uncalled": {"conftest.py": CALLS_NOTHING, "shop/till.py": SAME},
+    "listed": {"pytest.ini": "[pytest]\naddopts = --collect-only\n", "shop/till.py": SAME},
+    "deselected": {"setup.cfg": "[tool:pytest]\naddopts = -k nothing\n", "shop/till.py": SAME},
+    "renamed": {"tox.ini": "[pytest]\npython_functions = no*\n", "shop/till.py": SAME},
+}
+
+
+@pytest.mark.parametrize(
+    ("edits", "test"),
+    [(IN_THE_PROCESS, SCRIPT), (IN_THE_RUNNER, TEST_FILE)],
+    ids=["in the process", "in the runner"],
+)
+async def test_no_forgery_is_chosen_and_the_repair_is(
+    desk: Desk, edits: dict[str, dict[str, str]], test: str
+) -> None:
+    for name, files in edits.items():
+        desk.branch(name, files)
+    words = [word for name in edits for word in ("--branch", name)]
+    asked = ("--test", desk.file("T.py", test))
+    alone = ("--out", str(desk.folder / "alone"))
+    assert await desk.select(*words, *asked, *alone) == local_run.NO_FIX
+    desk.branch("honest", {"shop/till.py": RIGHT})
+    desk.keep_runs(desk.folder / "alone", desk.out)
+    asked = (*asked, "--out", str(desk.out))
+    assert await desk.select(*words, "--branch", "honest", *asked) == local_run.FIXED
+    assert desk.report()["title"] == "honest"
+
+
+@pytest.mark.parametrize("proper", [True, False])
+async def test_the_test_that_an_edit_brings_does_not_choose_it(desk: Desk, proper: bool) -> None:
+    desk.branch("selfish", {"shop/till.py": TILL + "MARKER = 1\n", "tests/test_m.py": MARKER_TEST})
+    own = {"tests/test_total.py": "from shop.till import total\n\n\ndef test_it():\n"
+           "    assert total(1, 2) == 3\n"} if proper else {}  # fmt: skip
+    desk.branch("honest", {"shop/till.py": RIGHT, **own})
+    edits = ("--branch", "selfish", "--branch", "honest", "--out", str(desk.out))
+    assert await desk.select(*edits) == local_run.NO_FIX
+    assert desk.report()["reason"] == "no reproduction"
+    text = (desk.out / "report.md").read_text()
+    assert re.search(r"\bselfish\b.+\btest\b", text)
+    # With a solver, an independent test is written, and decides.
+    assert await desk.select(*edits, settings=desk.asking) == local_run.FIXED
+    assert desk.report()["title"] == "honest"
+    assert "1 written by me" in (desk.out / "report.md").read_text()

@@ -1,4 +1,4 @@
-"""What people tell the bot in comments, and what they see it do."""
+"""What people tell the bot in comments, and what they see it do: how often, and for how much."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import re
 import pytest
 
 from bot.bootstrap import build_worker
-from bot.data.run import Mode, RunStatus
+from bot.data.run import Mode, RunId, RunStatus, now
 from bot.settings import SettingsError
+from bot.storage.history import RunHistoryEntry
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.pull_actions import NewPull, add_review, open_pull
 from capuchin_demo.hub.state import Review, ReviewComment
+from pipeline.store import encode_record
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
+from tests.e2e.people import MAINTAINER
 from tests.support.hub import ref_of, settings_for
 
 
 async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
-    comment = await bot.comment(issue, "/capuchin fix\nThe cause is in shop.py.")
-    await bot.settle()
+    comment = await bot.say(issue, "/capuchin fix\nThe cause is in shop.py.")
     run = await bot.run_of(issue)
     assert (run.status, run.asked_by) == (RunStatus.OPENED_PULL_REQUEST, "alice")
     assert (len(repo.pulls), len(bot.comments_of(issue))) == (1, 1)
@@ -30,8 +32,7 @@ async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(bot: BotHarne
 
 async def test_help_lists_what_can_be_said_and_nothing_else(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    await bot.comment(issue, "/capuchin")
-    await bot.settle()
+    await bot.say(issue, "/capuchin")
     (said,) = bot.comments_of(issue)
     verbs = ("fix", "retry", "plan", "judge #12 #34", "use B", "stop", "status", "explain")
     for verb in (*verbs, "stats", "config", "help"):
@@ -51,8 +52,7 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
     bot: BotHarness, told: str, words: str
 ) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    comment = await bot.comment(issue, told)
-    await bot.settle()
+    comment = await bot.say(issue, told)
     (said,) = bot.comments_of(issue)
     assert words in said
     assert reactions_of(comment) == ["confused"]
@@ -64,8 +64,7 @@ async def test_an_unknown_verb_is_answered_with_the_nearest(
 )
 async def test_talk_is_left_alone(bot: BotHarness, told: str) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    comment = await bot.comment(issue, told)
-    await bot.settle()
+    comment = await bot.say(issue, told)
     assert (bot.comments_of(issue), reactions_of(comment)) == ([], [])
 
 
@@ -108,8 +107,7 @@ async def test_a_command_that_github_broke_off_is_carried_out_once(bot: BotHarne
     issue = await bot.report_issue(bot.add_repo())
     path = "/repos/acme/shop/issues/1/comments"
     bot.hub.faults.fail_next("POST", path, status=502, after_effect=True)
-    await bot.comment(issue, "/capuchin help")
-    await bot.settle()
+    await bot.say(issue, "/capuchin help")
     assert len(bot.comments_of(issue)) == 1
 
 
@@ -124,8 +122,7 @@ async def test_a_comment_that_was_deleted_meanwhile_is_obeyed_all_the_same(bot: 
 async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
-    await bot.comment(issue, "/capuchin status")
-    await bot.settle()
+    await bot.say(issue, "/capuchin status")
     assert "$" not in bot.comments_of(issue)[0]
     bot.runner.go_on.clear()
     async with bot.working():
@@ -135,29 +132,25 @@ async def test_status_and_explain_tell_of_a_run_before_during_and_after(bot: Bot
         await bot.until(lambda: len(bot.comments_of(issue)) == 3)
         assert re.search(r"@alice.+\$0\.25", bot.comments_of(issue)[2], re.DOTALL)
         bot.runner.go_on.set()
-    await bot.comment(issue, "/capuchin explain")
-    await bot.settle()
+    await bot.say(issue, "/capuchin explain")
     assert f": opened pull request #{repo.pulls[0].number}" in bot.comments_of(issue)[3]
 
 
 async def test_config_tells_what_is_in_force(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo(config="samples: 3\n"))
-    await bot.comment(issue, "/capuchin config")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config")
     assert "samples" in bot.comments_of(issue)[0]
 
 
 async def test_config_tells_of_a_file_that_is_not_valid(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo(config="sample: 3\n"))
-    await bot.comment(issue, "/capuchin config")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config")
     assert "`.github/capuchin.yml`, line 1" in bot.comments_of(issue)[0]
 
 
 async def test_where_it_is_switched_off_nothing_is_said(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo(config="enabled: false\n"))
-    comment = await bot.comment(issue, "/capuchin help")
-    await bot.settle()
+    comment = await bot.say(issue, "/capuchin help")
     assert (bot.comments_of(issue), reactions_of(comment)) == ([], [])
 
 
@@ -193,8 +186,7 @@ async def test_a_label_for_more_than_the_run_under_way_waits_too(bot: BotHarness
 async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
-    await bot.label(issue, suffix=":dry-run")
-    await bot.settle()
+    await bot.ask_by_label(issue, suffix=":dry-run")
     (said,) = bot.comments_of(issue)
     for words in ("- `shop.py`", "raise SystemExit(2)", "total(1, 2) is -1", "about $1.50"):
         assert words in said
@@ -205,14 +197,11 @@ async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: Bo
 async def test_the_name_and_the_label_are_the_operators(start_bot: StartBot) -> None:
     async with start_bot(app_name="mender", label="mend") as bot:
         issue = await bot.report_issue(bot.add_repo())
-        await bot.comment(issue, "/capuchin help")
-        await bot.settle()
+        await bot.say(issue, "/capuchin help")
         assert bot.comments_of(issue) == []
-        await bot.comment(issue, "@mender help")
-        await bot.settle()
+        await bot.say(issue, "@mender help")
         assert "`/mender fix [anyway]`" in bot.comments_of(issue)[0]
-        await bot.label(issue)
-        await bot.settle()
+        await bot.ask_by_label(issue)
         assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
@@ -220,8 +209,7 @@ async def test_auto_opens_a_pull_request_that_is_ready_for_review(bot: BotHarnes
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     await bot.hub.assign(issue, "bob", "alice")
-    await bot.label(issue, suffix=":auto")
-    await bot.settle()
+    await bot.ask_by_label(issue, suffix=":auto")
     assert [pull.draft for pull in repo.pulls] == [False]
 
 
@@ -272,3 +260,57 @@ async def test_a_worker_that_could_ask_no_model_does_not_start(
     with pytest.raises(SettingsError, match=words):
         async with build_worker(settings):
             raise AssertionError("it started")
+
+
+async def test_a_dry_run_tells_what_it_would_begin_with_and_opens_nothing(
+    recorded_bot: BotHarness,
+) -> None:
+    repo = recorded_bot.add_repo()
+    history = recorded_bot.storage.keys.history(ref_of(repo))
+    for dollars in (1.0, 2.0, 3.0):  # what earlier fixes cost
+        entry = RunHistoryEntry(
+            run=RunId(f"run-{dollars}"), status=RunStatus.NO_FIX, mode=Mode.FIX, dollars=dollars
+        )
+        await recorded_bot.redis.zadd(history, {encode_record(entry): now().timestamp() - 60})
+    issue = await recorded_bot.open_issue(repo, label=False)
+    await recorded_bot.hub.add_label(issue, "capuchin:dry-run", MAINTAINER)
+    run = await recorded_bot.solve(issue)
+    assert run.status is RunStatus.PLANNED, run
+    said = issue.comments[0].body
+    assert "- `shop/till.py`" in said
+    assert "total(1, 2) is -1" in said
+    assert "**A fix** would cost" in said
+    assert ("$1.50" in said, "$2.50" in said) == (True, True)
+    assert (repo.list_branches(), repo.pulls, issue.labels) == (["main"], [], [])
+    assert [reaction.content for reaction in issue.reactions] == ["rocket"]
+
+
+def writes_of(bot: BotHarness) -> int:
+    """How many requests changed something in a repository."""
+    return len([e for e in bot.hub.requests if e.method != "GET" and "/repos/" in e.path])
+
+
+async def test_beyond_the_budget_one_sentence_and_all_the_rest_later(start_bot: StartBot) -> None:
+    async with start_bot(hourly_writes=12, hourly_writes_seconds=8) as bot:
+        issue = await bot.report_issue(bot.add_repo())
+        comments = [await bot.comment(issue, "/capuchin help") for _ in range(6)]
+        await bot.ask_by_label(issue)
+        said = bot.comments_of(issue)
+        notices = [text for text in said if "12 times" in text]
+        assert 1 <= len(notices) <= 4  # an hour each
+        assert [reactions_of(comment) for comment in comments] == [["+1"]] * 6
+        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+
+
+async def test_strangers_leave_half_of_the_budget(start_bot: StartBot) -> None:
+    async with start_bot(hourly_writes=16, hourly_writes_seconds=20) as bot:
+        issue = await bot.report_issue(bot.add_repo())
+        for number in range(6):
+            await bot.comment(issue, "/capuchin fix", by=f"stranger{number}")
+        async with bot.working():
+            await bot.until(lambda: len(bot.comments_of(issue)) >= 3)
+            assert writes_of(bot) <= 8
+            asked = await bot.comment(issue, "/capuchin help")
+            await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
+        await bot.settle()
+        assert len([text for text in bot.comments_of(issue) if "@stranger" in text]) == 6

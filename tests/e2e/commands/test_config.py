@@ -162,8 +162,7 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
             await bot.hub.commit(repo, "main", dco, f"feat: n is {number}", "alice")
         issue = await bot.report_issue(repo)
         for _ in range(2):
-            await bot.comment(issue, "/capuchin config propose")
-            await bot.settle()
+            await bot.say(issue, "/capuchin config propose")
         (pull,) = repo.pulls
         assert [f"#{pull.number}" in said for said in bot.comments_of(issue)] == [True, True]
         assert (pull.draft, pull.title.partition(":")[0]) == (False, "chore")
@@ -187,8 +186,7 @@ async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarn
     run = RepoRef(owner="acme", name="odd", installation=1)
     worked = WorkingAttempt(manifests="m", name="model", setup=("pip install a",), python="3.8")
     await bot.storage.repository(run, RunId("r")).save(SETUP_KEY, worked)
-    await bot.comment(issue, "/capuchin config propose")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config propose")
     (pull,) = repo.pulls
     config = parse_config(repo.read_file(pull.head_sha, FILE) or "")
     assert isinstance(config, RepoConfig)
@@ -198,14 +196,12 @@ async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarn
 
 async def test_an_existing_or_forbidden_configuration_is_reported(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo(config="samples: 3\n"))
-    await bot.comment(issue, "/capuchin config propose")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config propose")
     assert "`.github/capuchin.yml`" in bot.comments_of(issue)[0]
     repo = bot.add_repo("acme/ruled")
     bot.hub.faults.fail_next("POST", "/repos/acme/ruled/git/refs", status=422, times=2)
     issue = await bot.report_issue(repo)
-    await bot.comment(issue, "/capuchin config propose")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config propose")
     assert "branch" in bot.comments_of(issue)[0]
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])
 
@@ -216,14 +212,12 @@ async def test_a_lost_answer_proposes_nothing_twice(bot: BotHarness, path: str) 
     issue = await bot.report_issue(repo)
     where = f"/repos/acme/shop{path}"
     bot.hub.faults.fail_next("POST", where, status=502, after_effect=True)
-    await bot.comment(issue, "/capuchin config propose")
-    await bot.settle()
+    await bot.say(issue, "/capuchin config propose")
     assert bot.hub.faults.pending == []
     assert (len(repo.pulls), len(repo.list_branches()), len(bot.comments_of(issue))) == (1, 2, 1)
 
 
 async def test_a_stranger_gets_none(bot: BotHarness) -> None:
     repo = bot.add_repo()
-    await bot.comment(await bot.report_issue(repo), "/capuchin config propose", by="mallory")
-    await bot.settle()
+    await bot.say(await bot.report_issue(repo), "/capuchin config propose", by="mallory")
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])

@@ -48,8 +48,7 @@ async def test_it_asks_first_and_goes_on_when_told_to(bot: BotHarness, how: str,
     issue = await bot.report_issue(repo)
     words = await seen(bot, issue, how)
     before = len(repo.pulls)
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     (said,) = bot.comments_of(issue)
     assert words in said
     assert AGAIN in said
@@ -68,10 +67,8 @@ async def test_a_stranger_cannot_confirm(bot: BotHarness) -> None:
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     await seen(bot, issue, "assigned")
-    await bot.label(issue)
-    await bot.settle()
-    await bot.comment(issue, "/capuchin fix anyway", by="mallory")
-    await bot.settle()
+    await bot.ask_by_label(issue)
+    await bot.say(issue, "/capuchin fix anyway", by="mallory")
     assert (bot.runner.jobs, repo.pulls) == ([], [])
 
 
@@ -82,8 +79,7 @@ async def test_a_pull_request_that_only_mentions_it_is_no_sign(bot: BotHarness, 
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     await pull_by(bot, repo, body)
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
@@ -95,8 +91,7 @@ async def test_a_closed_pull_request_and_being_assigned_oneself_are_no_signs(
     await pull_by(bot, repo, "Fixes #1")
     await bot.hub.close_issue(repo.pulls[0], "bob")
     await bot.hub.assign(issue, "alice", "alice")
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
 
@@ -104,12 +99,10 @@ async def test_a_locked_issue_is_left_alone_until_somebody_insists(bot: BotHarne
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     issue.locked = True
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.NEEDS_CONFIRMATION
     assert (bot.comments_of(issue), repo.pulls) == ([], [])
-    await bot.comment(issue, "/capuchin fix anyway")
-    await bot.settle()
+    await bot.say(issue, "/capuchin fix anyway")
     assert len(repo.pulls) == 1
 
 
@@ -119,15 +112,13 @@ async def test_our_own_open_pull_request_is_known_as_ours_and_replaced_on_demand
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     for _ in range(2):
-        await bot.label(issue)
-        await bot.settle()
+        await bot.ask_by_label(issue)
     (first,) = repo.pulls
     said = bot.comments_of(issue)[1]
     assert f"#{first.number}" in said
     assert "`/capuchin retry anyway`" in said
     assert "somebody" not in said
-    await bot.comment(issue, "/capuchin retry anyway")
-    await bot.settle()
+    await bot.say(issue, "/capuchin retry anyway")
     assert [pull.state for pull in repo.pulls] == ["closed", "open"]
     assert f"#{repo.pulls[1].number}" in first.comments[-1].body
 
@@ -135,6 +126,5 @@ async def test_our_own_open_pull_request_is_known_as_ours_and_replaced_on_demand
 async def test_a_dry_run_asks_nobody(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
     await seen(bot, issue, "assigned")
-    await bot.comment(issue, "/capuchin plan")
-    await bot.settle()
+    await bot.say(issue, "/capuchin plan")
     assert (await bot.run_of(issue)).status is RunStatus.PLANNED

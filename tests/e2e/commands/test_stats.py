@@ -21,14 +21,12 @@ CONFIG = "draft: false\nstale_days: 0\n"
 
 async def asked(bot: BotHarness, repo: Repo) -> Issue:
     issue = await bot.report_issue(repo)
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     return issue
 
 
 async def stats(bot: BotHarness, issue: Issue, words: str = "") -> str:
-    await bot.comment(issue, f"/capuchin stats{words}")
-    await bot.settle()
+    await bot.say(issue, f"/capuchin stats{words}")
     return bot.comments_of(issue)[-1]
 
 
@@ -49,8 +47,7 @@ async def test_what_came_of_it_is_reported_with_what_it_cost(start_bot: StartBot
         await asked(bot, repo)
         bot.runner.answer = selection_of_three()
         second = await asked(bot, repo)
-        await bot.comment(second, "/capuchin use B")
-        await bot.settle()
+        await bot.say(second, "/capuchin use B")
         assert (await bot.run_of(second)).status is RunStatus.SWAPPED
         bot.runner.answer = a_selection()
         await asked(bot, repo)
@@ -59,8 +56,7 @@ async def test_what_came_of_it_is_reported_with_what_it_cost(start_bot: StartBot
         last = await asked(bot, repo)
         await decided(bot, repo)
         assert [type(pull) for pull in repo.pulls] == [Pull] * 4
-        await bot.comment(last, "/capuchin plan")
-        await bot.settle()
+        await bot.say(last, "/capuchin plan")
         said = await stats(bot, last)
         listed = [line for line in said.splitlines() if line.startswith("- ")]
         assert [line[2] for line in listed] == ["4", "1", "2", "1", "1"], said
@@ -78,8 +74,7 @@ async def test_where_nothing_was_done_it_says_so_and_no_days_are_asked_back(
     assert "\n- " not in await stats(bot, issue, " 30")
     for wrong in (" 0", " 366", " all", " -3"):
         assert "365" in await stats(bot, issue, wrong)
-    await bot.comment(issue, "/capuchin stats", by="mallory")
-    await bot.settle()
+    await bot.say(issue, "/capuchin stats", by="mallory")
     assert "@mallory" in bot.comments_of(issue)[-1]
 
 
@@ -111,8 +106,7 @@ async def work(bot: BotHarness, repo: Repo) -> None:
     """One pull request, one run without a fix: both a month ago."""
     for answer in (a_selection(), NoFix(reason="not sure enough")):
         bot.runner.answer = answer
-        await bot.label(await bot.report_issue(repo))
-        await bot.settle()
+        await bot.ask_by_label(await bot.report_issue(repo))
     month = last_month(now())
     for pull in repo.pulls:
         pull.created_at = month.begins + timedelta(days=3)

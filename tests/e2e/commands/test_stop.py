@@ -106,8 +106,7 @@ async def test_a_run_that_a_comment_began_needs_no_label(bot: BotHarness) -> Non
 
 async def test_our_own_taking_off_of_the_label_stops_nothing(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     run = await bot.run_of(issue)
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert await bot.runs.get_stop(run.id) is None
@@ -115,8 +114,7 @@ async def test_our_own_taking_off_of_the_label_stops_nothing(bot: BotHarness) ->
 
 async def test_stop_without_a_run_says_so(bot: BotHarness) -> None:
     issue = await bot.report_issue(bot.add_repo())
-    await bot.comment(issue, "/capuchin stop")
-    await bot.settle()
+    await bot.say(issue, "/capuchin stop")
     assert "nothing to stop" in bot.comments_of(issue)[0]
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Final
 
 import pytest
 import time_machine
 
-from bot.data.run import Failure, RunStatus, now
+from bot.data.run import Failure, Run, RunStatus, now
 from bot.queue.attempt import MAX_FRUITLESS_STARTS
 from capuchin_demo.recorded.recording import RecordedAnswer
 from pipeline.generation.editing import EditingState
 from pipeline.generation.testing import TestingState
 from pipeline.state import Phase, ReplyKind
 from tests.e2e import shop
-from tests.e2e.failures.waiting import TravellingClock, sit_out
-from tests.e2e.harness import StartBot
+from tests.e2e.harness import BotHarness, StartBot
 
 TEN_MINUTES = 600.0
 QUIET = "<script>\nprint('nothing is wrong')\n</script>"
@@ -122,3 +122,47 @@ async def test_a_patch_that_does_not_apply(start_recorded_bot: StartBot) -> None
 
 def configured(settings: str) -> dict[str, str]:
     return {**shop.FILES, ".github/capuchin.yml": f"version: 1\nevidence_runs: 1\n{settings}"}
+
+
+STEP_SECONDS: Final = 120.0
+"""By how much a clock is moved at once, at least."""
+
+
+class TravellingClock:
+    """The time of day in this process, which the test moves instead of waiting."""
+
+    def __init__(self, traveller: time_machine.Traveller) -> None:
+        self._traveller = traveller
+        self.moved = 0.0
+        """Seconds."""
+
+    def ahead(self, seconds: float) -> None:
+        self._traveller.shift(seconds)
+        self.moved += seconds
+
+
+async def sit_out(
+    bot: BotHarness, run: Run, clock: TravellingClock, reason: Failure, seconds: float
+) -> list[Run]:
+    """Let `seconds` pass while the run waits for `reason`: how it stood each time that it waited.
+
+    At the end it waits still.
+    """
+    stood: list[Run] = []
+
+    async def waits() -> bool:
+        found = await bot.runs.get(run.id)
+        assert found is not None
+        assert not found.status.final, found
+        if found.not_before is None or found.not_before <= now():
+            return False
+        assert found.waiting_for is reason, found
+        stood.append(found)
+        return True
+
+    while True:
+        await bot.until(waits)
+        if clock.moved >= seconds:
+            return stood
+        assert stood[-1].not_before is not None
+        clock.ahead(max(STEP_SECONDS, (stood[-1].not_before - now()).total_seconds()))

@@ -1,22 +1,26 @@
-"""A `capuchin worker` that is killed or told to go: another takes over, nothing is done twice."""
+"""Workers killed, told to go or stopped, alone or beside another: nothing is done twice."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections import Counter
+from collections.abc import Iterable
 
 import docker
+import pytest
 
 from bot.data.run import Run, RunStatus
+from capuchin_demo.hub.state import Issue
 from capuchin_demo.recorded.recording import RecordedAnswer
 from sandbox.docker.docker_client import connect
 from tests.e2e import shop
-from tests.e2e.failures.waiting import until_asked
 from tests.e2e.failures.worker_process import run_worker
-from tests.e2e.harness import SECONDS, StartBot
-from tests.support.docker import containers_of
+from tests.e2e.harness import SECONDS, BotHarness, StartBot
+from tests.e2e.people import MAINTAINER
+from tests.support.docker import containers_of, processes_of
 from tests.support.hub import ref_of
+from tests.support.settling import settle
 
 SAMPLES = 2
 """As the repository's configuration has it; each may have had a call under way."""
@@ -33,7 +37,7 @@ async def test_a_killed_worker_is_replaced_and_one_call_of_a_sample_is_repeated_
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with run_worker(bot.settings) as first:
-            await until_asked(bot, "editing/1")
+            await bot.until(lambda: asked_for(bot, "editing/1", 1))
             first.send_signal(signal.SIGKILL)
             first.wait()
         begun = await bot.runs.get_latest(ref_of(repo), issue.number)
@@ -60,7 +64,7 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
         repo = bot.add_repo()
         issue = await bot.open_issue(repo)
         with run_worker(bot.settings) as old:
-            await until_asked(bot, "editing/1")
+            await bot.until(lambda: asked_for(bot, "editing/1", 1))
             old.send_signal(signal.SIGTERM)
             with run_worker(bot.settings) as new:
                 assert await asyncio.to_thread(old.wait, 300) == 0
@@ -84,3 +88,140 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
 
 async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
     return containers_of(daemon, run.id) == []
+
+
+ISSUES = 3
+
+
+async def test_two_workers_never_have_the_same_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issues = [await bot.report_issue(repo) for _ in range(ISSUES)]
+    for issue in issues:
+        await bot.label(issue)
+    async with asyncio.TaskGroup() as both:
+        for _ in range(2):
+            worker = bot.parts.build_worker(find_missed=False)
+            both.create_task(settle(worker, bot.settings, 4 * SECONDS))
+    fixes = sorted((pull.body or "").count("Fixes #") for pull in repo.pulls)
+    assert (len(bot.runner.jobs), fixes) == (ISSUES, [1] * ISSUES)
+    for issue in issues:
+        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+        assert (len(bot.comments_of(issue)), issue.labels) == (1, [])
+
+
+async def test_a_token_that_expires_on_the_way_is_renewed(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.label(issue)
+        await bot.until(lambda: bot.runner.waiting)
+        bot.hub.expire_tokens()
+        bot.runner.go_on.set()
+        await bot.until(lambda: repo.pulls)
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert (len(repo.pulls), len(bot.comments_of(issue)), issue.labels) == (1, 1, [])
+
+
+EFFECTS = ["POST comments", "POST reactions", "DELETE capuchin"]
+"""All that asking back does to GitHub, in order."""
+
+
+@pytest.mark.parametrize("effect", range(1, len(EFFECTS) + 1))
+async def test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace(
+    bot: BotHarness, manual_bot: BotHarness, effect: int
+) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    await bot.hub.assign(issue, "bob", "alice")
+    await bot.label(issue)
+    asked = await bot.run_of(issue)
+    lease = await manual_bot.die_after(
+        effect, await manual_bot.take(asked.id), bot.parts.solve.handle
+    )
+    if (
+        lease.run.end_reported
+    ):  # what it asked about may be settled by then; it was asked all the same
+        issue.assignees.clear()
+    await lease.release(lease.run)
+    await bot.settle()
+    run = await bot.run_of(issue)
+    assert (run.id, run.status) == (asked.id, RunStatus.NEEDS_CONFIRMATION)
+    assert [comment.body.count("`bob`") for comment in issue.comments] == [1]
+    assert [reaction.content for reaction in issue.reactions] == ["confused"]
+    assert (issue.labels, repo.list_branches(), bot.runner.jobs) == ([], ["main"], [])
+
+
+LONG = 300
+"""Seconds that the call and the script would take; they must not be waited for."""
+SLEEPS = f"<script>\nimport time\ntime.sleep({LONG})\n</script>"
+UNDER_WAY = (
+    RecordedAnswer(call="testing/0", turn=0, reply=SLEEPS),
+    RecordedAnswer(call="testing/1", turn=0, reply=shop.SCRIPT, delay=LONG),
+)
+WORDS = {
+    "label": "label",
+    "close": "closed",
+    "command": "requested",
+    "disabled": "`capuchin:disabled`",
+}
+
+
+async def test_a_stop_ends_calls_and_executions_within_seconds(
+    start_recorded_bot: StartBot,
+) -> None:
+    """Runs at once, each with an execution and a call under way, each stopped in its own way."""
+    fields = {"worker_runs": len(WORDS), "sandbox_parallel": len(WORDS)}
+    async with start_recorded_bot(shop.answers(*UNDER_WAY), **fields) as bot:
+        repo = bot.add_repo()
+        issues = {how: await bot.open_issue(repo) for how in WORDS}
+        async with bot.working(settle=False, model_waits=()):
+            await under_way(bot, issues.values())
+            asked = len(bot.llm.requests)
+            await bot.hub.remove_label(issues["label"], bot.settings.label, MAINTAINER)
+            await bot.hub.close_issue(issues["close"], MAINTAINER)
+            await bot.hub.comment(issues["command"], "/capuchin stop", MAINTAINER)
+            await bot.hub.add_label(issues["disabled"], "capuchin:disabled", MAINTAINER)
+            await bot.until(lambda: nothing_runs(bot))
+            await bot.until(lambda: hung_up(bot, len(WORDS)))
+        assert len(bot.llm.requests) == asked
+        assert [asked.call for asked in bot.llm.disconnected] == ["testing/1"] * len(WORDS)
+        for how, issue in issues.items():
+            run = await bot.run_of(issue)
+            assert run.status is RunStatus.STOPPED, (how, run)
+            comment = issue.comments[0]
+            assert WORDS[how] in comment.body
+            assert f"I had spent ${run.dollars:.2f} at list prices." in comment.body
+            assert run.dollars > 0
+            assert issue.labels == (["capuchin:disabled"] if how == "disabled" else [])
+        assert (repo.list_branches(), repo.pulls) == (["main"], [])
+
+
+async def under_way(bot: BotHarness, issues: Iterable[Issue]) -> None:
+    """Each has a script that runs, and another sample that waits for the model."""
+    runs = [await bot.run_of(issue) for issue in issues]
+    daemon = connect(None)
+    try:
+        await bot.until(lambda: asked_for(bot, "testing/1", len(runs)))
+        await bot.until(lambda: all_run(daemon, runs))
+    finally:
+        daemon.close()
+
+
+async def asked_for(bot: BotHarness, call: str, times: int) -> bool:
+    return sum(asked.call == call for asked in bot.llm.requests) == times
+
+
+async def all_run(daemon: docker.APIClient, runs: Iterable[Run]) -> bool:
+    """Process 1, the world, and the script in it."""
+    found = [containers_of(daemon, run.id, status="running") for run in runs]
+    return all(ids and processes_of(daemon, ids[0]) > 2 for ids in found)
+
+
+async def hung_up(bot: BotHarness, times: int) -> bool:
+    """The model's service notices by itself, after us, that nobody waits for it."""
+    return len(bot.llm.disconnected) >= times
+
+
+async def nothing_runs(bot: BotHarness) -> bool:
+    return not await bot.runs.list_active()

@@ -17,10 +17,8 @@ async def test_a_pull_request_from_a_fork_is_never_pushed_to(start_bot: StartBot
         before = repo.git.list_refs("")
         await bot.hub.review(pull, "alice", "No.", "CHANGES_REQUESTED", [("shop.py", 2, "Why?")])
         await report_check(bot.hub, pull, "failure")
-        await bot.comment(pull, "/capuchin fix")
-        await bot.settle()
-        await bot.comment(pull, "/capuchin use B")
-        await bot.settle()
+        await bot.say(pull, "/capuchin fix")
+        await bot.say(pull, "/capuchin use B")
         told, other = bot.comments_of(pull)
         assert "#" not in told + other, "none of its pull requests is named"
         assert (bot.runner.tasks, bot.runner.jobs) == ([], [])
@@ -31,8 +29,7 @@ async def test_a_fork_with_a_branch_of_our_name_is_not_taken_for_ours(bot: BotHa
     repo = bot.add_repo()
     issue = await bot.report_issue(repo)
     theirs = await fork_pull(bot.hub, repo, THEIRS, "capuchin/issue-1-total-subtracts")
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     ours = repo.pulls[-1]
     assert (ours.author, ours.head_ref) == (bot.hub.bot, theirs.head_ref)
@@ -47,8 +44,7 @@ async def test_in_a_fork_all_stays_in_the_fork(bot: BotHarness) -> None:
     fork = bot.add_repo("bob/shop")
     issue = await bot.report_issue(fork)
     before = upstream.git.list_refs("")
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     (pull,) = fork.pulls
     assert pull.base_ref == "main"

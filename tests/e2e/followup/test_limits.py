@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
 import pytest
 
 from bot.comments.followup import CHECK_NAME
@@ -18,6 +20,13 @@ from tests.support.hub import ref_of
 SPENT = Revision(patch=None, answer="", spent_ceiling="run")
 
 
+@pytest.fixture
+async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """Follows each review at once."""
+    async with start_bot(review_seconds=0) as bot:
+        yield bot
+
+
 async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -> None:
     async with start_bot(review_seconds=0.3) as bot:
         repo, pull = await open_pull(bot)
@@ -27,8 +36,7 @@ async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -
         lines = [("shop.py", 1, "Why?"), ("shop.py", 2, "Inline it?")]
         await bot.hub.review(pull, "alice", "Rename it.", "CHANGES_REQUESTED", lines)
         await bot.hub.review(pull, "tina", "Sure?", "CHANGES_REQUESTED")
-        await bot.hub.review(pull, "mallory", "No.", "CHANGES_REQUESTED")
-        await bot.settle()
+        await bot.receive_review(pull, "mallory", "No.", "CHANGES_REQUESTED")
         (task,) = bot.runner.tasks
         order = [text.partition(": ")[2] for text in task.feedback]
         to = dict(zip(order, said, strict=True))
@@ -44,56 +52,48 @@ async def test_each_thread_is_told_what_was_done_about_it(start_bot: StartBot) -
 
 @pytest.mark.parametrize("whose", ["person", "repository"])
 async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
-    start_bot: StartBot, whose: str
+    bot: BotHarness, whose: str
 ) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        repo, pull = await open_pull(bot)
-        limit: dict[str, str | None] = {".github/capuchin.yml": f"quota: {{{whose}: 1}}\n"}
-        await bot.hub.commit(repo, "main", limit, "Limit", "alice")
-        for _ in range(2):
-            await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-            await bot.settle()
-        assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
-        (said,) = bot.comments_of(pull)
-        assert "@alice" in said
-        assert "tomorrow" in said
-        ref, day = ref_of(pull.repo), now().date().isoformat()
-        for of in (f"{ref.installation}@alice", ref.full_name):
-            await bot.redis.delete(bot.storage.keys.quota(of, day))  # midnight
-        await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
-        await bot.settle()
-        (task,) = bot.runner.tasks
-        assert len(task.feedback) == 3
+    repo, pull = await open_pull(bot)
+    limit: dict[str, str | None] = {".github/capuchin.yml": f"quota: {{{whose}: 1}}\n"}
+    await bot.hub.commit(repo, "main", limit, "Limit", "alice")
+    for _ in range(2):
+        await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
+    (said,) = bot.comments_of(pull)
+    assert "@alice" in said
+    assert "tomorrow" in said
+    ref, day = ref_of(pull.repo), now().date().isoformat()
+    for of in (f"{ref.installation}@alice", ref.full_name):
+        await bot.redis.delete(bot.storage.keys.quota(of, day))  # midnight
+    await bot.receive_review(pull, "alice", lines=[("shop.py", 1, "And here?")])
+    (task,) = bot.runner.tasks
+    assert len(task.feedback) == 3
 
 
-async def test_the_limit_of_one_run_is_reported_and_what_to_do(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        bot.runner.revised = SPENT
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        ((_, said),) = thread_replies(bot, pull)
-        assert "limit" in said
-        assert "`/capuchin fix`" in said
+async def test_the_limit_of_one_run_is_reported_and_what_to_do(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    bot.runner.revised = SPENT
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    ((_, said),) = thread_replies(bot, pull)
+    assert "limit" in said
+    assert "`/capuchin fix`" in said
 
 
-async def test_after_the_days_limit_a_review_waits_for_the_next_day(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        bot.runner.revised = replace(SPENT, spent_ceiling="installation")
-        for _ in range(2):
-            await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-            await bot.settle()
-        assert len(bot.runner.tasks) == 1
-        (said,) = bot.comments_of(pull)
-        assert "limit" in said
-        records = bot.storage.pulls
-        before = {"paused_on": "2020-01-01"}  # the day is over
-        await records.change(ref_of(pull.repo), pull.number, before, due_in=60)
-        bot.runner.revised = Revision(patch=None, answer="It is so.")
-        await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And?")])
-        await bot.settle()
-        assert len(bot.runner.tasks[-1].feedback) == 3
+async def test_after_the_days_limit_a_review_waits_for_the_next_day(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    bot.runner.revised = replace(SPENT, spent_ceiling="installation")
+    for _ in range(2):
+        await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert len(bot.runner.tasks) == 1
+    (said,) = bot.comments_of(pull)
+    assert "limit" in said
+    records = bot.storage.pulls
+    before = {"paused_on": "2020-01-01"}  # the day is over
+    await records.change(ref_of(pull.repo), pull.number, before, due_in=60)
+    bot.runner.revised = Revision(patch=None, answer="It is so.")
+    await bot.receive_review(pull, "alice", lines=[("shop.py", 1, "And?")])
+    assert len(bot.runner.tasks[-1].feedback) == 3
 
 
 async def test_the_check_is_in_progress_while_the_test_is_run(bot: BotHarness) -> None:
@@ -105,8 +105,7 @@ async def test_the_check_is_in_progress_while_the_test_is_run(bot: BotHarness) -
         seen.append((run.status, run.title))
 
     bot.runner.verifying = look
-    await bot.label(await bot.report_issue(repo))
-    await bot.settle()
+    await bot.ask_by_label(await bot.report_issue(repo))
     assert [status for status, _ in seen] == ["in_progress"]
     (run,) = repo.check_runs
     assert (run.name, run.status, run.conclusion) == (CHECK_NAME, "completed", "success")

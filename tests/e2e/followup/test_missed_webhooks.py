@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,13 @@ from tests.support.hub import ref_of
 
 OFTEN = 0.2
 """Seconds between two looks of the sweep."""
+
+
+@pytest.fixture
+async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """Looks often for what it missed."""
+    async with start_bot(missed_seconds=OFTEN, review_seconds=0) as bot:
+        yield bot
 
 
 def a_minute_ago(issue: Issue) -> None:
@@ -36,29 +44,27 @@ async def ended(bot: BotHarness, issue: Issue, status: RunStatus) -> bool:
     return run is not None and run.status is status
 
 
-async def test_a_label_and_its_mode_are_found_without_a_webhook(start_bot: StartBot) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        async with bot.without_webhooks():
-            await bot.label(issue, suffix=":dry-run")
-        await swept(bot, issue, RunStatus.PLANNED)
+async def test_a_label_and_its_mode_are_found_without_a_webhook(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    async with bot.without_webhooks():
+        await bot.label(issue, suffix=":dry-run")
+    await swept(bot, issue, RunStatus.PLANNED)
 
 
 async def test_a_webhook_after_the_end_of_the_run_that_the_sweep_began_is_answered(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        async with bot.without_webhooks():
-            await bot.label(issue)
-        late = bot.hub.deliveries[-1]
-        await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
-        first = await bot.run_of(issue)
-        kept = replace(first, created_at=first.created_at + timedelta(minutes=10))
-        await bot.redis.set(bot.storage.keys.run(first.id), encode_record(kept))
-        assert (await bot.hub.redeliver(late)).status == 200
-        assert (await bot.run_of(issue)).id == first.id
-        assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
+    issue = await bot.report_issue(bot.add_repo())
+    async with bot.without_webhooks():
+        await bot.label(issue)
+    late = bot.hub.deliveries[-1]
+    await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
+    first = await bot.run_of(issue)
+    kept = replace(first, created_at=first.created_at + timedelta(minutes=10))
+    await bot.redis.set(bot.storage.keys.run(first.id), encode_record(kept))
+    assert (await bot.hub.redeliver(late)).status == 200
+    assert (await bot.run_of(issue)).id == first.id
+    assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
 
 async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBot) -> None:
@@ -76,21 +82,20 @@ async def test_a_push_and_a_review_without_a_webhook_are_seen(start_bot: StartBo
 
 
 async def test_a_mistake_in_the_settings_is_reported_though_no_webhook_came(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        repo = bot.add_repo()
-        await bot.report_issue(repo)
-        async with bot.working(find_missed=True):
-            await bot.until(lambda: _looked(bot))
-        async with bot.without_webhooks():
-            files: dict[str, str | None] = {".github/capuchin.yml": "samples: 0\n"}
-            await bot.hub.commit(repo, "settings", files, "Settings", "bob")
-            pull = await bot.hub.open_pull(repo, "settings", "Settings", "bob")
-        async with bot.working(find_missed=True):
-            await bot.until(lambda: repo.check_runs)
-        (run,) = repo.check_runs
-        assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
+    repo = bot.add_repo()
+    await bot.report_issue(repo)
+    async with bot.working(find_missed=True):
+        await bot.until(lambda: _looked(bot))
+    async with bot.without_webhooks():
+        files: dict[str, str | None] = {".github/capuchin.yml": "samples: 0\n"}
+        await bot.hub.commit(repo, "settings", files, "Settings", "bob")
+        pull = await bot.hub.open_pull(repo, "settings", "Settings", "bob")
+    async with bot.working(find_missed=True):
+        await bot.until(lambda: repo.check_runs)
+    (run,) = repo.check_runs
+    assert (run.head_sha, run.conclusion) == (pull.head_sha, "failure")
 
 
 async def _looked(bot: BotHarness) -> bool:
@@ -99,72 +104,65 @@ async def _looked(bot: BotHarness) -> bool:
     return await bot.storage.cursors.get(ref_of(repo)) is not None
 
 
-async def test_a_label_taken_off_without_a_webhook_stops_the_run(start_bot: StartBot) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        bot.runner.go_on.clear()
-        await bot.label(issue)
-        async with bot.working(find_missed=True):
-            await bot.until(lambda: bot.runner.waiting)
-            async with bot.without_webhooks():
-                await bot.hub.remove_label(issue, "capuchin", "alice")
-            await bot.until(lambda: bot.runner.cut)
-        assert (await bot.run_of(issue)).status is RunStatus.STOPPED
-        assert "label" in bot.comments_of(issue)[0]
+async def test_a_label_taken_off_without_a_webhook_stops_the_run(bot: BotHarness) -> None:
+    issue = await bot.report_issue(bot.add_repo())
+    bot.runner.go_on.clear()
+    await bot.label(issue)
+    async with bot.working(find_missed=True):
+        await bot.until(lambda: bot.runner.waiting)
+        async with bot.without_webhooks():
+            await bot.hub.remove_label(issue, "capuchin", "alice")
+        await bot.until(lambda: bot.runner.cut)
+    assert (await bot.run_of(issue)).status is RunStatus.STOPPED
+    assert "label" in bot.comments_of(issue)[0]
 
 
-async def test_a_review_without_a_webhook_is_answered_once(start_bot: StartBot) -> None:
-    async with start_bot(missed_seconds=OFTEN, review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        async with bot.working(find_missed=True):
-            async with bot.without_webhooks():
-                await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "Why?")])
-            (late,) = [d for d in bot.hub.deliveries if d.event == "pull_request_review_comment"]
-            await bot.until(lambda: len(pull.reviews) > 1)
-            await bot.hub.redeliver(late)
-        question, answer = (review.comments[0] for review in pull.reviews)
-        assert (answer.review.author, answer.in_reply_to) == (bot.hub.bot, question.id)
+async def test_a_review_without_a_webhook_is_answered_once(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    async with bot.working(find_missed=True):
+        async with bot.without_webhooks():
+            await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "Why?")])
+        (late,) = [d for d in bot.hub.deliveries if d.event == "pull_request_review_comment"]
+        await bot.until(lambda: len(pull.reviews) > 1)
+        await bot.hub.redeliver(late)
+    question, answer = (review.comments[0] for review in pull.reviews)
+    assert (answer.review.author, answer.in_reply_to) == (bot.hub.bot, question.id)
 
 
 async def test_a_command_on_a_line_without_a_webhook_is_carried_out_once(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(missed_seconds=OFTEN, review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        async with bot.working(find_missed=True):
-            async with bot.without_webhooks():
-                await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "/capuchin help")])
-            (late,) = [d for d in bot.hub.deliveries if d.event == "pull_request_review_comment"]
-            await bot.until(lambda: bot.comments_of(pull))
-            await bot.hub.redeliver(late)
-        helped = [
-            said for said in bot.comments_of(pull) if "capuchin:reply to=review-comment-" in said
-        ]
-        assert len(helped) == 1
+    _, pull = await open_pull(bot)
+    async with bot.working(find_missed=True):
+        async with bot.without_webhooks():
+            await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "/capuchin help")])
+        (late,) = [d for d in bot.hub.deliveries if d.event == "pull_request_review_comment"]
+        await bot.until(lambda: bot.comments_of(pull))
+        await bot.hub.redeliver(late)
+    helped = [said for said in bot.comments_of(pull) if "capuchin:reply to=review-comment-" in said]
+    assert len(helped) == 1
 
 
-async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(start_bot: StartBot) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        repo, pull = await open_pull(bot)
-        async with bot.working(find_missed=True):
-            async with bot.without_webhooks():
-                await bot.hub.close_issue(repo.issues[1], "alice")
-            await bot.until(lambda: pull.state == "closed")
-        assert "#1" in bot.comments_of(pull)[0]
+async def test_an_issue_closed_without_a_webhook_ends_our_pull_request(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    async with bot.working(find_missed=True):
+        async with bot.without_webhooks():
+            await bot.hub.close_issue(repo.issues[1], "alice")
+        await bot.until(lambda: pull.state == "closed")
+    assert "#1" in bot.comments_of(pull)[0]
 
 
-async def test_a_pull_request_closed_without_a_webhook_is_let_go(start_bot: StartBot) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        _, pull = await open_pull(bot)
-        records = bot.storage.pulls
+async def test_a_pull_request_closed_without_a_webhook_is_let_go(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    records = bot.storage.pulls
 
-        async def let_go() -> bool:
-            return await records.get(ref_of(pull.repo), pull.number) is None
+    async def let_go() -> bool:
+        return await records.get(ref_of(pull.repo), pull.number) is None
 
-        async with bot.working(find_missed=True):
-            async with bot.without_webhooks():
-                await bot.hub.close_issue(pull, "bob")
-            await bot.until(let_go)
+    async with bot.working(find_missed=True):
+        async with bot.without_webhooks():
+            await bot.hub.close_issue(pull, "bob")
+        await bot.until(let_go)
 
 
 async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has_succeeded(
@@ -194,34 +192,31 @@ async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_
 
 @pytest.mark.parametrize("part", ["title", "body"])
 async def test_what_was_changed_after_a_label_that_the_sweep_found_is_not_read(
-    start_bot: StartBot, part: str
+    bot: BotHarness, part: str
 ) -> None:
     """The webhook was lost: the person who asked is asked again, and nothing begins."""
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        repo = bot.add_repo()
-        issue = await bot.report_issue(repo)
-        async with bot.without_webhooks():
-            await bot.label(issue)
-            await bot.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})
-            a_minute_ago(issue)
-        await swept(bot, issue, RunStatus.NEEDS_CONFIRMATION)
-        (said,) = bot.comments_of(issue)
-        assert "after the request" in said
-        assert (bot.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    async with bot.without_webhooks():
         await bot.label(issue)
-        await bot.settle()
-        (job,) = bot.runner.jobs
-        assert getattr(job.issue, part) == "Delete the tests"
+        await bot.hub.edit_issue(issue, "bob", **{part: "Delete the tests"})
+        a_minute_ago(issue)
+    await swept(bot, issue, RunStatus.NEEDS_CONFIRMATION)
+    (said,) = bot.comments_of(issue)
+    assert "after the request" in said
+    assert (bot.runner.jobs, repo.list_branches(), issue.labels) == ([], ["main"], [])
+    await bot.ask_by_label(issue)
+    (job,) = bot.runner.jobs
+    assert getattr(job.issue, part) == "Delete the tests"
 
 
 async def test_what_was_changed_before_a_label_that_the_sweep_found_is_read(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(missed_seconds=OFTEN) as bot:
-        issue = await bot.report_issue(bot.add_repo())
-        async with bot.without_webhooks():
-            await bot.hub.edit_issue(issue, "bob", title="total() is wrong", body="It adds.")
-            a_minute_ago(issue)
-            await bot.label(issue)
-        await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
-        assert bot.runner.jobs[0].issue.title == "total() is wrong"
+    issue = await bot.report_issue(bot.add_repo())
+    async with bot.without_webhooks():
+        await bot.hub.edit_issue(issue, "bob", title="total() is wrong", body="It adds.")
+        a_minute_ago(issue)
+        await bot.label(issue)
+    await swept(bot, issue, RunStatus.OPENED_PULL_REQUEST)
+    assert bot.runner.jobs[0].issue.title == "total() is wrong"

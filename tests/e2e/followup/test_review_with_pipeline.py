@@ -29,8 +29,7 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         repo = bot.add_repo(files={**shop.FILES, ".github/capuchin.yml": config})
         await bot.solve(await bot.open_issue(repo))
         (pull,) = repo.pulls
-        await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
-        await bot.settle()
+        await bot.receive_review(pull, "alice", lines=[("shop/till.py", 2, "Use sum().")])
         assert "return sum((a, b))" in (repo.read_file(pull.head_ref, "shop/till.py") or "")
         assert repo.list_commits(pull.head_ref)[0] == "Address review comments"
         checks = [(run.head_sha, run.conclusion) for run in repo.check_runs]
@@ -50,8 +49,7 @@ async def test_a_review_becomes_a_commit_with_which_the_test_still_passes(
         await bot.hub.commit(repo, "main", spent, "Save", "alice")
         asked = len(bot.llm.requests)
         for _ in range(2):
-            await bot.hub.review(pull, "alice", lines=[("shop/till.py", 2, "And why?")])
-            await bot.settle()
+            await bot.receive_review(pull, "alice", lines=[("shop/till.py", 2, "And why?")])
         (told,) = [c.body for c in pull.comments if c.author is bot.hub.bot]
         assert "limit" in told
         assert len(bot.llm.requests) == asked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
 import pytest
 
 from capuchin_demo.hub.check_actions import report_check, report_status
@@ -9,13 +11,20 @@ from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull, thread_replies
-from tests.e2e.harness import StartBot
+from tests.e2e.harness import BotHarness, StartBot
 
 pytestmark = pytest.mark.spine
 
 EDITED = Revision(
     patch=Patch(diff=FOLLOW_UP_DIFF), answer="I said why it adds. Thanks @everyone, fixes #9."
 )
+
+
+@pytest.fixture
+async def bot(start_bot: StartBot) -> AsyncGenerator[BotHarness]:
+    """Follows each review at once."""
+    async with start_bot(review_seconds=0) as bot:
+        yield bot
 
 
 async def test_comments_are_followed_together_and_each_is_answered_in_its_thread(
@@ -26,8 +35,7 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
         bot.runner.revised = EDITED
         before = pull.head_sha
         first = await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        second = await bot.hub.review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
-        await bot.settle()
+        second = await bot.receive_review(pull, "alice", "Not yet.", "CHANGES_REQUESTED")
         (task,) = bot.runner.tasks
         assert [text.partition(":")[2] for text in sorted(task.feedback)] == [
             " Please say why.",
@@ -46,172 +54,147 @@ async def test_comments_are_followed_together_and_each_is_answered_in_its_thread
         assert f"capuchin:answer to=review-{second.id}" in rest
 
 
-async def test_a_review_that_needs_no_change_is_answered(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        before = pull.head_sha
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        ((_, said),) = thread_replies(bot, pull)
-        assert "It is as it should be." in said
-        assert pull.head_sha == before
-        await bot.hub.review(pull, "alice", lines=[("shop.py", 1, "And here?")])
-        await bot.settle()
-        assert [task.feedback for task in bot.runner.tasks][1:] == [
-            ("alice on shop.py, line 1: And here?",)
-        ]
+async def test_a_review_that_needs_no_change_is_answered(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    before = pull.head_sha
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    ((_, said),) = thread_replies(bot, pull)
+    assert "It is as it should be." in said
+    assert pull.head_sha == before
+    await bot.receive_review(pull, "alice", lines=[("shop.py", 1, "And here?")])
+    assert [task.feedback for task in bot.runner.tasks][1:] == [
+        ("alice on shop.py, line 1: And here?",)
+    ]
 
 
-async def test_what_people_without_write_access_say_reaches_no_model(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        for stranger in ("tina", "mallory", "ci-bot"):
-            await bot.hub.review(pull, stranger, "Do x.", "CHANGES_REQUESTED", REVIEW_LINE)
-        await bot.settle()
-        assert bot.runner.tasks == []
-        await bot.hub.review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
-        await bot.settle()
-        assert [task.feedback for task in bot.runner.tasks] == [("alice on shop.py, line 2: Why?",)]
+async def test_what_people_without_write_access_say_reaches_no_model(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    for stranger in ("tina", "mallory", "ci-bot"):
+        await bot.hub.review(pull, stranger, "Do x.", "CHANGES_REQUESTED", REVIEW_LINE)
+    await bot.settle()
+    assert bot.runner.tasks == []
+    await bot.receive_review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
+    assert [task.feedback for task in bot.runner.tasks] == [("alice on shop.py, line 2: Why?",)]
 
 
 async def test_failing_checks_of_the_repository_are_shown_with_the_review(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        notes = [{"path": "shop.py", "start_line": 2, "end_line": 2,
-                  "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip
-        output = {"title": "1 failed", "summary": "ruff found it", "annotations": notes}
-        await report_check(bot.hub, pull, "failure", name="lint", output=output)
-        await report_status(
-            bot.hub, pull, "failure", context="ci/docs", description="2 broken links"
-        )
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        (task,) = bot.runner.tasks
-        assert task.logs == (
-            "lint\n1 failed\nruff found it\nshop.py:2: E501 too long",
-            "ci/docs: 2 broken links",
-        )
+    _, pull = await open_pull(bot)
+    notes = [{"path": "shop.py", "start_line": 2, "end_line": 2,
+              "annotation_level": "failure", "message": "E501 too long"}]  # fmt: skip
+    output = {"title": "1 failed", "summary": "ruff found it", "annotations": notes}
+    await report_check(bot.hub, pull, "failure", name="lint", output=output)
+    await report_status(bot.hub, pull, "failure", context="ci/docs", description="2 broken links")
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    (task,) = bot.runner.tasks
+    assert task.logs == (
+        "lint\n1 failed\nruff found it\nshop.py:2: E501 too long",
+        "ci/docs: 2 broken links",
+    )
 
 
 @pytest.mark.parametrize("words", ["/capuchin fix\nSay why.", "@capuchin fix Say why."])
 async def test_a_command_in_the_conversation_is_followed_and_talk_is_not(
-    start_bot: StartBot, words: str
+    bot: BotHarness, words: str
 ) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        await bot.comment(pull, "I wonder whether this should say why.")
-        await bot.settle()
-        assert bot.runner.tasks == []
-        await bot.comment(pull, words)
-        await bot.settle()
-        (task,) = bot.runner.tasks
-        assert "Say why." in task.feedback[0]
-        assert len(bot.comments_of(pull)) == 1
+    _, pull = await open_pull(bot)
+    await bot.say(pull, "I wonder whether this should say why.")
+    assert bot.runner.tasks == []
+    await bot.say(pull, words)
+    (task,) = bot.runner.tasks
+    assert "Say why." in task.feedback[0]
+    assert len(bot.comments_of(pull)) == 1
 
 
-async def test_a_person_who_pushes_has_the_branch_from_then_on(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        repo, pull = await open_pull(bot)
-        bot.runner.revised = EDITED
-        await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
-        theirs = pull.head_sha
-        await bot.settle()
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
-        assert len(bot.comments_of(pull)) == 1
+async def test_a_person_who_pushes_has_the_branch_from_then_on(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    bot.runner.revised = EDITED
+    await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")
+    theirs = pull.head_sha
+    await bot.settle()
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert (pull.head_sha, bot.runner.tasks) == (theirs, [])
+    assert len(bot.comments_of(pull)) == 1
 
 
-async def test_a_person_who_is_faster_keeps_what_they_pushed(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        repo, pull = await open_pull(bot)
-        bot.runner.revised = EDITED
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        bot.runner.meanwhile = lambda: bot.hub.commit(
-            repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice"
-        )
-        await bot.settle()
-        assert repo.list_commits(pull.head_ref)[0] == "Mine"
-        assert len(bot.comments_of(pull)) == 1
-        assert "needs a person" in thread_replies(bot, pull)[0][1]
+async def test_a_person_who_is_faster_keeps_what_they_pushed(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    bot.runner.revised = EDITED
+    await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+    bot.runner.meanwhile = lambda: bot.hub.commit(
+        repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice"
+    )
+    await bot.settle()
+    assert repo.list_commits(pull.head_ref)[0] == "Mine"
+    assert len(bot.comments_of(pull)) == 1
+    assert "needs a person" in thread_replies(bot, pull)[0][1]
 
 
-async def test_what_is_said_during_a_follow_up_is_followed_after_it(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        later = [("shop.py", 1, "And here?")]
+async def test_what_is_said_during_a_follow_up_is_followed_after_it(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot)
+    later = [("shop.py", 1, "And here?")]
 
-        async def more() -> None:
-            bot.runner.meanwhile = None
-            await bot.hub.review(pull, "alice", lines=later)
+    async def more() -> None:
+        bot.runner.meanwhile = None
+        await bot.hub.review(pull, "alice", lines=later)
 
-        bot.runner.meanwhile = more
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        assert [task.feedback for task in bot.runner.tasks] == [
-            ("alice on shop.py, line 2: Please say why.",),
-            ("alice on shop.py, line 1: And here?",),
-        ]
-        assert len(thread_replies(bot, pull)) == 2
+    bot.runner.meanwhile = more
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert [task.feedback for task in bot.runner.tasks] == [
+        ("alice on shop.py, line 2: Please say why.",),
+        ("alice on shop.py, line 1: And here?",),
+    ]
+    assert len(thread_replies(bot, pull)) == 2
 
 
-async def test_follow_ups_keep_the_repositorys_manners(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        repo = bot.add_repo()
-        for number in range(4):
-            files: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
-            await bot.hub.commit(repo, "main", files, f"feat: n is {number}", "alice")
-        await bot.label(await bot.report_issue(repo))
-        await bot.settle()
-        (pull,) = repo.pulls
-        bot.runner.revised = EDITED
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        message = repo.git.read_commit(pull.head_sha).message
-        assert message.startswith("fix: address review comments\n")
-        assert "\nCo-authored-by: alice <" in message
-        assert "\nSigned-off-by: capuchin[bot] <" in message
+async def test_follow_ups_keep_the_repositorys_manners(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    for number in range(4):
+        files: dict[str, str | None] = {"n.py": f"n = {number}\n", ".github/dco.yml": "x: 1\n"}
+        await bot.hub.commit(repo, "main", files, f"feat: n is {number}", "alice")
+    await bot.ask_by_label(await bot.report_issue(repo))
+    (pull,) = repo.pulls
+    bot.runner.revised = EDITED
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    message = repo.git.read_commit(pull.head_sha).message
+    assert message.startswith("fix: address review comments\n")
+    assert "\nCo-authored-by: alice <" in message
+    assert "\nSigned-off-by: capuchin[bot] <" in message
 
 
-async def test_reviews_are_left_to_people_where_the_repository_says_so(start_bot: StartBot) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot, "follow_up: false\n")
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
+async def test_reviews_are_left_to_people_where_the_repository_says_so(bot: BotHarness) -> None:
+    _, pull = await open_pull(bot, "follow_up: false\n")
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    assert (bot.runner.tasks, thread_replies(bot, pull)) == ([], [])
 
 
 async def test_a_run_that_cannot_follow_says_so_once_and_does_not_try_again(
-    start_bot: StartBot,
+    bot: BotHarness,
 ) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        _, pull = await open_pull(bot)
-        bot.runner.revised = ModelRefused("no")
-        await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
-        await bot.settle()
-        (said,) = bot.comments_of(pull)
-        assert "declined" in said
-        await report_check(bot.hub, pull, "success")
-        await bot.settle()
-        assert len(bot.runner.tasks) == 1
+    _, pull = await open_pull(bot)
+    bot.runner.revised = ModelRefused("no")
+    await bot.receive_review(pull, "alice", lines=REVIEW_LINE)
+    (said,) = bot.comments_of(pull)
+    assert "declined" in said
+    await report_check(bot.hub, pull, "success")
+    await bot.settle()
+    assert len(bot.runner.tasks) == 1
 
 
 @pytest.mark.parametrize(
     "path",
     ["/acme/shop.git/git-receive-pack", "/repos/*/replies", "/repos/*/issues/2/comments"],
 )
-async def test_a_lost_answer_makes_nothing_twice(start_bot: StartBot, path: str) -> None:
-    async with start_bot(review_seconds=0) as bot:
-        repo, pull = await open_pull(bot)
-        bot.runner.revised = EDITED
-        before = len(repo.list_commits(pull.head_ref))
-        await bot.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED", REVIEW_LINE)
-        bot.hub.faults.fail_next("POST", path, status=502, after_effect=True)
-        async with bot.working():
-            await bot.until(lambda: bot.hub.faults.pending == [])
-            await bot.until(lambda: bot.hasten(pull))
-        assert bot.hub.faults.pending == []
-        assert len(repo.list_commits(pull.head_ref)) == before + 1
-        assert (len(thread_replies(bot, pull)), len(bot.comments_of(pull))) == (1, 1)
+async def test_a_lost_answer_makes_nothing_twice(bot: BotHarness, path: str) -> None:
+    repo, pull = await open_pull(bot)
+    bot.runner.revised = EDITED
+    before = len(repo.list_commits(pull.head_ref))
+    await bot.hub.review(pull, "alice", "Why?", "CHANGES_REQUESTED", REVIEW_LINE)
+    bot.hub.faults.fail_next("POST", path, status=502, after_effect=True)
+    async with bot.working():
+        await bot.until(lambda: bot.hub.faults.pending == [])
+        await bot.until(lambda: bot.hasten(pull))
+    assert bot.hub.faults.pending == []
+    assert len(repo.list_commits(pull.head_ref)) == before + 1
+    assert (len(thread_replies(bot, pull)), len(bot.comments_of(pull))) == (1, 1)

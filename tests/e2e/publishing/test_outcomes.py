@@ -1,4 +1,4 @@
-"""How a run ends when it does not end well: one clear sentence, and nothing half made."""
+"""How a run ends when it does not end well: one clear sentence, or a draft that says so."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from bot.data.run import Failure, Run, RunStatus
 from bot.errors import LeaseLost, TryLater
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue, Repo
-from pipeline.data.types import NoFix
+from pipeline.data.types import JudgedEdits, NoFix
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from pipeline.models.metering import LEDGER_KEY, Ledger
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 from sandbox.frozen import replace
-from tests.e2e.harness import BotHarness
+from tests.e2e.harness import SMALL_SHOP, BotHarness
 from tests.support.data.publishing import ACCOUNTS, FIX, a_selection
 
 
@@ -338,3 +339,62 @@ async def test_of_a_very_long_thread_the_end_is_read_and_one_comment_is_written(
     await manual_bot.work_on(lease)
     assert manual_bot.runner.jobs[0].issue.discussion[-1] == "bob: number 619"
     assert len(issue.comments) == 621
+
+
+PROOF = a_selection().evidence
+NO_FIX = NoFix(
+    reason="reproduction not confirmed",
+    details=("pytest cannot start here.",),
+    edits=JudgedEdits(votes=PROOF.votes, order=PROOF.order, confidence=0.85),
+)
+
+
+async def test_an_unproven_edit_becomes_a_draft_that_says_so(manual_bot: BotHarness) -> None:
+    repo, issue = await manual_bot.prepare_issue()
+    chosen = a_selection()
+    script = replace(PROOF.reproduction, rung="none", path="", diff="", text="print('script')\n")
+    why = "No test that can be committed shows it: pytest cannot start here."
+    manual_bot.runner.answer = replace(
+        chosen, evidence=replace(PROOF, reproduction=script, unproven=why)
+    )
+    lease = await manual_bot.lease(repo, issue)
+    run = await manual_bot.work_on(lease)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    (pull,) = repo.pulls
+    assert pull.draft
+    assert pull.title == "[unproven] Make total() add"
+    assert "capuchin:unproven" in pull.labels
+    assert repo.list_commits(pull.head_sha)[0] == "Make total() add"
+    assert len(repo.list_commits(pull.head_sha)) == len(repo.list_commits("main")) + 1
+    assert "print('script')" in (pull.body or "")
+    assert why in (pull.body or "").replace("\\", "")
+    assert "**unproven** edit" in issue.comments[-1].body
+
+
+async def test_no_fix_shows_its_edits_and_use_opens_one_as_an_unproven_draft(
+    bot: BotHarness,
+) -> None:
+    bot.runner.answer = NO_FIX
+    repo = bot.add_repo(files=SMALL_SHOP)
+    issue = await bot.open_issue(repo)
+    first = await bot.solve(issue)
+    await bot.store_of(first).save(OUTCOME_KEY, SolveResult(result=NO_FIX))
+    told = issue.comments[-1].body
+    assert "A: " in told
+    assert "+    return a + b" in told
+    assert "Edit B" in told
+    assert "+    return b + a" in told
+    assert "probability of 85%" in told
+    assert "`/capuchin use A`" in told
+    await bot.say(issue, "/capuchin use B")
+    (pull,) = repo.pulls
+    assert pull.draft
+    assert pull.title.startswith("[unproven] ")
+    assert "capuchin:unproven" in pull.labels
+    text = repo.read_file(pull.head_sha, "shop.py") or ""
+    assert "return b + a" in text
+    assert "in the pull request" not in issue.comments[-1].body
+    await bot.say(issue, "/capuchin explain")
+    said = issue.comments[-1].body
+    assert f"#{pull.number}" in said
+    assert [row[:9] for row in said.split("\n") if "(in the pull" in row] == ["- **B** p"]

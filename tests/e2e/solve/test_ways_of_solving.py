@@ -1,12 +1,22 @@
-"""How edits are written and chosen, end to end: search, mixtures of models, selection."""
+"""How edits are written and chosen, what earlier ends change, and when nothing is to be fixed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from pathlib import Path
 
+import pytest
+
+from bot import outcomes
+from bot.archive import build_bundle
+from bot.cli.lab.learn import load_run_outcomes
 from bot.data.run import RunStatus
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
 from capuchin_demo.recorded.server import RecordedServer
+from pipeline.lab.learning.attempts import read_attempts
+from pipeline.lab.learning.records import SolvedIssue
+from pipeline.selection.scoring import confidence as recalibration
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 
@@ -127,3 +137,126 @@ async def test_a_reward_model_that_is_dead_costs_no_pull_request(
         _, body = bot.only_pull_request(repo)
     assert "openai:orm at 127.0.0.1" in body
     assert "| breaks |\n" in body
+
+
+TILL = "shop/till.py"
+FIXED = shop.FILES[TILL].replace("a - b", "a + b")
+PASSES = ("It says that the issue is fixed already",)
+
+
+async def test_an_issue_that_is_fixed_already_is_told_the_commit_and_asked_back(
+    start_recorded_bot: StartBot,
+) -> None:
+    claim = RecordedAnswer(call="testing", when=PASSES, reply="It works.\n\n<fixed/>")
+    async with start_recorded_bot(shop.answers(claim)) as bot:
+        repo = bot.add_repo()
+        fix = await bot.hub.commit(repo, "main", {TILL: FIXED}, "Add in total() (#7)", "alice")
+        for number in range(3):
+            note: dict[str, str | None] = {"NOTES.md": f"{number}\n"}
+            await bot.hub.commit(repo, "main", note, f"Write a note {number}", "alice")
+        issue = await bot.open_issue(repo)
+        run = await bot.solve(issue)
+        assert (run.status, run.detail) == (RunStatus.NO_FIX, "already fixed")
+        (told,) = bot.comments_of(issue)
+        assert f"Fixed since: {fix}" in told
+        assert "2 of 2 scripts" in told
+        assert "Add in total()" in told
+        assert repo.pulls == []
+        assert {request.call.split("/")[0] for request in bot.llm.requests} == {"testing"}
+
+
+async def test_the_merged_pull_request_that_fixed_it_is_named(
+    start_recorded_bot: StartBot,
+) -> None:
+    claim = RecordedAnswer(call="testing", when=PASSES, reply="It works.\n\n<fixed/>")
+    async with start_recorded_bot(shop.answers(claim)) as bot:
+        repo = bot.add_repo()
+        await bot.hub.commit(repo, "adding", {TILL: FIXED}, "Add in total()", "alice")
+        pull = await bot.hub.open_pull(repo, "adding", "Add in total()", "alice")
+        merge = await bot.hub.merge(pull, "bob")
+        issue = await bot.open_issue(repo)
+        await bot.solve(issue)
+        (told,) = bot.comments_of(issue)
+        assert f"Fixed since: {merge}, merged with #{pull.number}" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("question", "I changed nothing: this reads as a question"),
+        ("elsewhere", "I changed nothing: its cause seems to lie outside this repository."),
+    ],
+)
+async def test_what_no_script_can_show_gets_an_honest_answer(
+    start_recorded_bot: StartBot, kind: str, sentence: str
+) -> None:
+    said = f"<no_issue>\n{kind}\nSee the @docs of total().\n</no_issue>"
+    answers = shop.answers(RecordedAnswer(call="testing", reply=said))
+    async with start_recorded_bot(answers) as bot:
+        repo = bot.add_repo()
+        issue = await bot.open_issue(repo)
+        run = await bot.solve(issue)
+        assert run.status is RunStatus.NO_FIX
+        (told,) = bot.comments_of(issue)
+        assert sentence in told
+        assert "docs of total()" in told
+        assert repo.pulls == []
+
+
+async def test_after_a_closed_pull_request_the_next_states_less_and_says_why(
+    start_recorded_bot: StartBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (recalibration, outcomes):
+        monkeypatch.setattr(module, "MIN_OUTCOMES", 1)
+    async with start_recorded_bot(shop.answers(shop.RIGHT_AT_ONCE)) as bot:
+        repo = bot.add_repo(config=shop.ONE_SAMPLE)
+        assert (await bot.solve(await bot.open_issue(repo))).confidence is not None
+        (first,) = repo.pulls
+        told = first.body or ""
+        before = _stated(told)
+        await bot.hub.close_issue(first, "alice")
+        await bot.settle()
+
+        issue = await bot.open_issue(repo)
+        run = await bot.solve(issue)
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        told = repo.pulls[-1].body or ""
+        assert _stated(told) < before
+        assert f"{before}%" in told
+        assert run.confidence == pytest.approx(before / 100, abs=0.006), "kept uncorrected"
+
+        await bot.say(issue, "/capuchin stats")
+        said = bot.comments_of(issue)[-1]
+    assert re.search(rf"\| 1 \| {before}% \| 0% \|", said), said
+    assert "    bar [0]\n" in said
+
+
+async def test_collect_labels_the_proposed_edit_by_what_people_decided(
+    start_recorded_bot: StartBot, tmp_path: Path
+) -> None:
+    async with start_recorded_bot(shop.answers(shop.RIGHT_AT_ONCE)) as bot:
+        repo = bot.add_repo(config=f"{shop.ONE_SAMPLE}draft: false\n")
+        run = await bot.solve(await bot.open_issue(repo))
+        await bot.hub.merge(repo.pulls[0], "alice")
+        await bot.settle()
+        bundle = await build_bundle(bot.storage, run)
+        assert bundle is not None
+        name = f"{repo.owner}__{repo.name}-{run.issue}"
+        (tmp_path / f"{name}.tar.zst").write_bytes(bundle)
+        found = await asyncio.to_thread(load_run_outcomes, repo.full_name, bot.settings)
+        assert found == {run.id: "merged"}
+        solved = SolvedIssue(
+            id=name, repository=repo.full_name, title="", body="", reference="", source="pulls"
+        )
+        attempts = await read_attempts(tmp_path, {name: solved}, found)
+        told = [(one.outcome, one.resolved) for one in attempts]
+        assert told.count(("merged", True)) >= 1
+        assert {(None, None), ("merged", True)} >= set(told)
+        closed = await read_attempts(tmp_path, {name: solved}, {run.id: "closed"})
+        assert ("closed", False) in [(one.outcome, one.resolved) for one in closed]
+
+
+def _stated(body: str) -> int:
+    found = re.search(r"correct with a probability of (\d+)%", body)
+    assert found, body
+    return int(found[1])

@@ -1,18 +1,26 @@
-"""What another version of Capuchin saved: its runs begin anew, and block nobody."""
+"""Workers in a changing house: other formats, full disks, and nobody who waits unheard."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
+import os
+import re
 import zlib
 from typing import Any
 
+import httpx
 import pytest
 
 from bot.data.run import Run, RunStatus
+from bot.server.app import create_app
+from bot.server.connections import serve_app
 from capuchin_demo.hub.state import Issue
 from pipeline.store import FORMAT
-from tests.e2e.harness import BotHarness
+from sandbox.frozen import replace
+from tests.e2e.followup.steps import REVIEW_LINE, open_pull
+from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
 
 
@@ -72,8 +80,7 @@ async def test_a_run_of_which_too_little_is_known_is_forgotten(bot: BotHarness) 
     await bot.redis.set(bot.storage.keys.run(run.id), b'{"format":1}')
     await bot.settle()
     await bot.hub.remove_label(issue, "capuchin", "alice")
-    await bot.label(issue)
-    await bot.settle()
+    await bot.ask_by_label(issue)
     assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
     assert await bot.runs.get_current(ref_of(issue.repo), issue.number) is None
 
@@ -89,3 +96,85 @@ async def test_a_command_of_another_format_is_dropped_with_a_sentence(
     await bot.settle()
     assert "format 1" in caplog.text
     assert bot.comments_of(issue) == []
+
+
+async def test_a_mirror_that_nobody_used_for_long_makes_room_and_is_counted(
+    bot: BotHarness,
+) -> None:
+    repo, other = bot.add_repo(), bot.add_repo("acme/other")
+    await bot.ask_by_label(await bot.report_issue(repo))
+    mirrors = list((bot.settings.data_dir / "mirrors").glob("*/acme/*.git"))
+    (old,) = mirrors
+    os.utime(old.with_suffix(".lock"), (0, 0))
+    bot.parts = dataclasses.replace(bot.parts, settings=replace(bot.settings, mirrors_mb=0))
+    await bot.ask_by_label(await bot.report_issue(other))
+    assert not old.exists()
+    async with (
+        serve_app(create_app(bot.settings), "127.0.0.1", 0) as server,
+        httpx.AsyncClient(timeout=120, trust_env=False) as client,
+    ):
+        text = (await client.get(f"{server}/metrics")).text
+    assert 'capuchin_limit_bytes{of="mirrors"} 0' in text
+    evicted = re.search(r'capuchin_evicted_bytes_total\{of="mirrors"\} (\S+)', text)
+    assert evicted is not None
+    assert float(evicted[1]) > 1000
+
+
+@pytest.mark.parametrize("how", ["label", "close", "command"])
+async def test_a_queued_run_is_stopped_at_once_and_its_comment_says_so(
+    start_bot: StartBot, how: str
+) -> None:
+    async with start_bot(worker_runs=1, queue_seconds=0.5) as bot:
+        first, second = [await bot.report_issue(bot.add_repo(f"acme/{n}")) for n in "ab"]
+        bot.runner.go_on.clear()
+        async with bot.working():
+            await bot.label(first)
+            await bot.until(lambda: bot.runner.waiting)
+            await bot.label(second)
+            await bot.until(lambda: "next in the queue" in " ".join(bot.comments_of(second)))
+            match how:
+                case "label":
+                    await bot.hub.remove_label(second, "capuchin", "alice")
+                case "close":
+                    await bot.hub.close_issue(second, "alice")
+                case _:
+                    await bot.comment(second, "/capuchin stop")
+            await bot.until(lambda: "I stopped" in bot.comments_of(second)[0])
+            assert bot.runner.waiting  # the slot was never free
+            bot.runner.go_on.set()
+        run = await bot.run_of(second)
+        assert (run.status, run.starts) == (RunStatus.STOPPED, 0)
+
+
+async def test_a_reviewer_is_acknowledged_at_once_however_busy_the_workers_are(
+    start_bot: StartBot,
+) -> None:
+    async with start_bot(worker_runs=1, review_seconds=3600) as bot:
+        _, pull = await open_pull(bot)
+        async with bot.working(settle=False):
+            review = await bot.hub.review(pull, "alice", lines=REVIEW_LINE)
+            await bot.until(lambda: review.comments[0].reactions)
+            await bot.until(lambda: bot.hasten(pull))
+
+
+async def test_without_a_worker_the_server_says_so_and_a_worker_goes_on_in_that_comment(
+    start_bot: StartBot,
+) -> None:
+    async with start_bot(no_worker_seconds=0.5) as bot:
+        issue = await bot.open_issue(bot.add_repo())
+        await bot.until(lambda: bot.comments_of(issue))
+        run = await bot.solve(issue)
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        (comment,) = bot.comments_of(issue)
+        assert "I opened #" in comment
+
+
+async def test_readiness_can_ask_for_a_worker(bot: BotHarness) -> None:
+    url = (bot.hub.webhook_url or "").replace("/webhook", "/readyz")
+    async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
+        assert (await client.get(url)).status_code == 200
+        answer = await client.get(url, params={"workers": "1"})
+        assert (answer.status_code, "worker" in answer.json()["reason"]) == (503, True)
+        async with bot.working():
+            await bot.until(bot.storage.workers.list_living)
+            assert (await client.get(url, params={"workers": "1"})).status_code == 200

@@ -1,4 +1,4 @@
-"""The logs of processes: their format, and what they say of each record's run and delivery."""
+"""What runs leave in logs, metrics and a receiver of traces."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import io
 import json
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
+from bot.data.run import Run
 from bot.server.app import create_app
 from bot.settings import Settings
 from bot.telemetry.log import build_formatter
+from bot.telemetry.measurements import RECORDER
+from bot.telemetry.tracing import tracing
 from capuchin_demo.environment import find_free_port
 from capuchin_demo.hub.tokens import generate_app
 from pipeline.models.base import ModelMisconfigured
+from sandbox.frozen import replace
+from tests.doors.outside import wait_for
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness
 from tests.e2e.webhook.delivery import SECRET, deliver, labeled, serving
@@ -111,3 +120,109 @@ def test_the_setting_acts_on_processes(command: str, log_format: str) -> None:
         assert json.loads(line).keys() >= {"timestamp", "level", "logger", "event"}
     else:
         assert line.split()[1] in ("INFO", "WARNING")
+
+
+SERVER: Final = "mockotlpserver"
+"""Elastic's receiver, of npm's package @elastic/mockotlpserver."""
+RECEIVE: Final = """
+const {MockOtlpServer, normalizeTrace} = require(process.argv[1]);
+new MockOtlpServer({
+    services: ["http"],
+    logLevel: "fatal",
+    httpHostname: "127.0.0.1",
+    httpPort: Number(process.argv[2]),
+    onTrace: (trace) => console.log(JSON.stringify(normalizeTrace(trace))),
+}).start();
+"""
+CHILDREN: Final = ("stage", "model call", "execution", "GitHub call")
+
+
+class Receiver:
+    """A receiver of OTLP that prints what it gets."""
+
+    def __init__(self, port: int, log: Path) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self._log = log
+
+    def list_spans(self) -> list[dict[str, Any]]:
+        """All spans so far."""
+        spans: list[dict[str, Any]] = []
+        for line in self._log.read_text(encoding="utf-8").splitlines():
+            if line.startswith('{"resourceSpans"') and line.endswith("}"):
+                for resource in json.loads(line)["resourceSpans"]:
+                    for scope in resource["scopeSpans"]:
+                        spans += scope["spans"]
+        return spans
+
+
+@contextmanager
+def receiving(folder: Path) -> Generator[Receiver | None]:
+    """None: the program is missing."""
+    program = shutil.which(SERVER)
+    if program is None:
+        yield None
+        return
+    port, log = find_free_port(), folder / "otlp.log"
+    package = Path(program).resolve().parents[1]
+    words = ["node", "-e", RECEIVE, str(package), str(port)]  # its command's ports are fixed
+    with log.open("wb") as file, subprocess.Popen(words, stdout=file, stderr=file) as process:
+        try:
+            wait_for(port)
+            yield Receiver(port, log)
+        finally:
+            process.terminate()
+
+
+def list_roots(spans: list[dict[str, Any]], run: Run) -> list[dict[str, Any]]:
+    """The spans of the run's trace that have no parent."""
+    return [span for span in spans if span["traceId"] == run.id and not span.get("parentSpanId")]
+
+
+def has_root(receiver: Receiver, run: Run) -> bool:
+    """Whether the last span of the run's trace arrived: the root ends after all others."""
+    return list_roots(receiver.list_spans(), run) != []
+
+
+def read_sample(page: str, name: str) -> float:
+    """The sum of a metric's samples whose labels begin as given."""
+    return sum(float(value) for value in re.findall(rf"(?m)^{re.escape(name)}.* (\S+)$", page))
+
+
+async def test_a_run_leaves_samples_and_one_trace(
+    one_sample_bot: BotHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")  # milliseconds
+    RECORDER.take()  # of other tests of this process
+    repo = one_sample_bot.add_repo(config=shop.ONE_SAMPLE)
+    with receiving(tmp_path) as receiver:
+        endpoint = receiver.address if receiver else ""
+        with tracing(replace(one_sample_bot.settings, otlp_endpoint=endpoint)):
+            run = await one_sample_bot.solve(await one_sample_bot.open_issue(repo))
+        if receiver is not None:  # it prints what it has received when it comes to it
+            await one_sample_bot.until(partial(has_root, receiver, run))
+    async with serving(create_app(one_sample_bot.settings)) as client:
+        page = (await client.get("/metrics")).text
+    assert read_sample(page, f'capuchin_run_dollars_count{{end="{run.status}"}}') == 1
+    assert read_sample(page, "capuchin_run_dollars_sum") == pytest.approx(run.dollars, abs=1e-6)
+    assert read_sample(page, 'capuchin_queue_duration_seconds_count{lane="issues"}') == 1
+    for name in ("stage_duration_seconds", "execution_duration_seconds", "model_call_tokens"):
+        assert read_sample(page, f"capuchin_{name}_count") > 0, name
+    calls = read_sample(page, "capuchin_model_call_duration_seconds_count")
+    assert 0 < calls <= len(one_sample_bot.llm.requests)
+    assert read_sample(page, "capuchin_github_call_duration_seconds_count") > 0
+    assert repo.name not in page
+    if receiver is None:
+        pytest.skip(f"{SERVER} is missing: npm install -g --ignore-scripts @elastic/{SERVER}")
+    spans = [span for span in receiver.list_spans() if span["traceId"] == run.id]
+    (root,) = list_roots(spans, run)
+    assert (root["name"], root["attributes"]["capuchin.status"]) == ("run", run.status.value)
+    stages = {span["spanId"]: span for span in spans if span["name"].startswith("stage ")}
+    assert {span["parentSpanId"] for span in stages.values()} == {root["spanId"]}
+    asked = [span for span in spans if span["name"].startswith("model call ")]
+    executed = [span for span in spans if span["name"] == "execution"]
+    assert len(asked) == calls
+    assert executed
+    for span in (*asked, *executed):
+        assert span["parentSpanId"] in stages
+    for span in spans:
+        assert span is root or span["name"].startswith(CHILDREN)
