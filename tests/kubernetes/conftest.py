@@ -16,10 +16,10 @@ from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.kubernetes_engine import KubernetesEngine
 from tests.kubernetes.cluster import DEPLOY, RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE, make_engine
-from tests.support.docker import ca_bundle, prepare_package_image, run_id
+from tests.support.docker import ca_bundle, execute, prepare_package_image, run_id
 from tests.support.image_registry import local_registry
 
-__all__ = ["ca_bundle", "run_id"]
+__all__ = ["ca_bundle", "execute", "run_id"]
 
 CONTRACTS = ("command", "execution", "isolation", "limits")
 

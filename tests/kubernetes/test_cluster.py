@@ -15,7 +15,6 @@ import pytest
 
 from sandbox.engine import EnvironmentRequest
 from sandbox.errors import SandboxUnavailable
-from sandbox.execution.session import SandboxSession
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.kubernetes_engine import REQUIRED_PERMISSIONS, KubernetesEngine
 from sandbox.kubernetes.pod import PodOptions, warm_pod_manifest
@@ -23,7 +22,7 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.program import Limits, python_script
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import CREATED, NAMESPACE
-from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, build_environment, make_tree
+from tests.support.docker import OWNER, PACKAGE, PACKAGE_FIX, Execute, build_environment, make_tree
 
 WORKER = "--as=system:serviceaccount:capuchin:capuchin-worker"
 SECONDS = 120
@@ -180,9 +179,9 @@ def test_a_node_without_our_filter_is_reported(cluster: RealCluster, account: Pa
 
 
 async def test_the_pod_is_what_we_asked_for_but_for_what_this_version_does_not_know(
-    sandbox: SandboxSession, cluster: RealCluster
+    execute: Execute, cluster: RealCluster
 ) -> None:
-    await sandbox.run(python_script("pass"))
+    await execute("pass")
     (pod,) = pods_of(cluster)
     spec, container = pod["spec"], pod["spec"]["containers"][0]
     asked = lane()["spec"]
@@ -223,37 +222,34 @@ async def test_a_tree_is_built_pushed_pulled_and_run_before_and_after_an_edit(
 
 
 async def test_two_executions_run_in_two_pods_side_by_side(
-    sandbox: SandboxSession, cluster: RealCluster
+    execute: Execute, cluster: RealCluster
 ) -> None:
     going = [
-        asyncio.create_task(sandbox.run(python_script(f"import time; time.sleep(3); print({n})")))
-        for n in range(2)
+        asyncio.create_task(execute(f"import time; time.sleep(3); print({n})")) for n in range(2)
     ]
     await wait_until(lambda: len(pods_of(cluster)) == 2)
     assert [(await one).output for one in going] == ["0\n", "1\n"]
 
 
 async def test_cancelling_ends_the_execution_and_the_pod_goes_on(
-    sandbox: SandboxSession, cluster: RealCluster
+    execute: Execute, cluster: RealCluster
 ) -> None:
-    await sandbox.run(python_script("pass"))
+    await execute("pass")
     before = [pod["metadata"]["name"] for pod in pods_of(cluster)]
-    going = asyncio.create_task(sandbox.run(python_script(SPEND_TIME)))
+    going = asyncio.create_task(execute(SPEND_TIME))
     await asyncio.sleep(1)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
-    assert (await sandbox.run(python_script("print(1)"))).output == "1\n"
+    assert (await execute("print(1)")).output == "1\n"
     assert [pod["metadata"]["name"] for pod in pods_of(cluster)] == before
 
 
 async def test_an_execution_whose_pod_is_deleted_runs_in_another(
-    sandbox: SandboxSession, cluster: RealCluster
+    execute: Execute, cluster: RealCluster
 ) -> None:
-    await sandbox.run(python_script("pass"))
-    going = asyncio.create_task(
-        sandbox.run(python_script("import time; time.sleep(3); print('done')"))
-    )
+    await execute("pass")
+    going = asyncio.create_task(execute("import time; time.sleep(3); print('done')"))
     await asyncio.sleep(1)
     for pod in pods_of(cluster):
         cluster.kubectl("-n", NAMESPACE, "delete", "pod", pod["metadata"]["name"], "--now")

@@ -16,6 +16,7 @@ from tests.contracts.sandbox.isolation_contract import *  # noqa: F403
 from tests.contracts.sandbox.limits_contract import *  # noqa: F403
 from tests.kubernetes.cluster import RealCluster
 from tests.kubernetes.engine import NAMESPACE
+from tests.support.docker import Execute
 
 
 async def test_an_image_that_is_gone_is_a_failure_of_the_sandbox(
@@ -36,10 +37,9 @@ async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSessi
     assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
-async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -> None:
+async def test_a_pod_sees_no_network_and_no_privilege(execute: Execute) -> None:
     """The pod has a network here; nothing that runs in it can see that."""
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os, socket
 print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line])
 print(os.getuid(), os.listdir("/sys/class/net"), end=" ")
@@ -55,6 +55,5 @@ for port in (80, 443):
         print("unreachable")
 print(open("/proc/net/route").read().count("\\n"))
 """)
-    )
     expected = "['lo']\n10001 [] False\n[]\n0000000000000000\n1\nunreachable\nunreachable\n1\n"
     assert run.output == expected

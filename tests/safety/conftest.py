@@ -22,6 +22,7 @@ from tests.support.docker import (
     OpenSandbox,
     ca_bundle,
     containers_of,
+    execute,
     mode,
     open_sandbox,
     prepare_package_image,
@@ -30,7 +31,7 @@ from tests.support.docker import (
 )
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
-__all__ = ["ca_bundle", "mode", "open_sandbox", "run_id"]
+__all__ = ["ca_bundle", "execute", "mode", "open_sandbox", "run_id"]
 
 RUNSC = shutil.which("runsc")
 # The platform that needs neither KVM nor a recent kernel.

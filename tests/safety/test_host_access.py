@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.execution.session import SandboxSession
-from sandbox.program import python_script
+from tests.support.docker import Execute
 from tests.support.own_docker_daemon import OwnDaemon
 
 
-async def test_proc_and_sys_tell_nothing_of_the_host(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_proc_and_sys_tell_nothing_of_the_host(execute: Execute) -> None:
+    run = await execute("""
 import os
 for path in ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kmsg",
              "/proc/sysrq-trigger", "/proc/1/environ", "/dev/mem", "/dev/kmsg",
@@ -28,15 +26,13 @@ for path in ("/sys/firmware", "/proc/acpi", "/proc/scsi"):
 for pid in filter(str.isdigit, os.listdir("/proc")):
     if int(pid) not in (1, os.getpid()): print("SEES", pid)
 """)
-    )
     assert run.output == ""
 
 
 async def test_no_host_path_socket_or_device_is_there(
-    sandbox: SandboxSession, gvisor: OwnDaemon | None
+    execute: Execute, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import glob, os, stat
 found = [p for pattern in ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd", "/host",
                            "/root/*", "/home/*/*", "/run/secrets", "/var/lib/docker")
@@ -48,30 +44,26 @@ for folder, _, names in os.walk("/dev"):
 characters = {n for n in os.listdir("/dev") if stat.S_ISCHR(os.lstat("/dev/" + n).st_mode)}
 print(found, characters - {"null", "zero", "full", "random", "urandom", "tty", "console"})
 """)
-    )
     assert run.output == ("[] {'fuse'}\n" if gvisor else "[] set()\n")  # its own, of nothing
 
 
 async def test_the_hosts_environment_stays_there(
-    sandbox: SandboxSession, monkeypatch: pytest.MonkeyPatch
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPUCHIN_CANARY", "should-not-leak")
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os
 print(*sorted(os.environ))
 try: print(open("/proc/1/environ").read().replace("\\0", ""), end="")
 except OSError: pass
 """)
-    )
     ours = "HOME LANG PATH PYTHONHASHSEED PYTHONUNBUFFERED TZ VIRTUAL_ENV\n"
     assert run.output == ours
 
 
 @pytest.mark.spine
-async def test_no_network_answers(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_no_network_answers(execute: Execute) -> None:
+    run = await execute("""
 import socket
 for family, address in (
     (socket.AF_INET, ("169.254.169.254", 80)), (socket.AF_INET, ("172.17.0.1", 2375)),
@@ -84,13 +76,11 @@ for family, address in (
             except OSError: pass
 print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line])
 """)
-    )
     assert run.output == "['lo']\n"
 
 
-async def test_only_the_plain_families_of_sockets_open(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_only_the_plain_families_of_sockets_open(execute: Execute) -> None:
+    run = await execute("""
 import socket
 opened = set()
 for family in range(1, 64):
@@ -99,5 +89,4 @@ for family in range(1, 64):
         except OSError: pass
 print(sorted(opened))
 """)
-    )
     assert run.output == "[1, 2, 10]\n"

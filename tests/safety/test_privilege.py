@@ -7,9 +7,9 @@ import platform
 
 import pytest
 
-from sandbox.execution.session import SandboxSession
 from sandbox.guest.supervisor.seccomp import FORBIDDEN
-from sandbox.program import Ending, python_script
+from sandbox.program import Ending
+from tests.support.docker import Execute
 from tests.support.own_docker_daemon import OwnDaemon
 
 ATTEMPT = """
@@ -25,33 +25,30 @@ print("done")
 """
 
 
-async def test_no_dangerous_system_call_gets_through(sandbox: SandboxSession) -> None:
+async def test_no_dangerous_system_call_gets_through(execute: Execute) -> None:
     """Without pointers: a call that the filter does not refuse answers EINVAL or EFAULT."""
     column = ["x86_64", "aarch64"].index(platform.machine())
     calls = {name: both[column] for name, both in FORBIDDEN.items() if both[column] is not None}
-    run = await sandbox.run(python_script(ATTEMPT.format(calls=json.dumps(calls))))
+    run = await execute(ATTEMPT.format(calls=json.dumps(calls)))
     assert run.output == "done\n"
 
 
-async def test_it_has_no_right_that_it_could_use_or_get_back(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_it_has_no_right_that_it_could_use_or_get_back(execute: Execute) -> None:
+    run = await execute("""
 import os
 print(os.getresuid(), os.getresgid(), os.getgroups())
 names = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
 fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(*(f"{name} {int(fields[name], 16)}" for name in names))
 """)
-    )
     assert run.output == (
         "(10001, 10001, 10001) (10001, 10001, 10001) [10001]\n"
         "CapInh 0 CapPrm 0 CapEff 0 CapBnd 0 CapAmb 0 NoNewPrivs 1 Seccomp 2\n"
     )
 
 
-async def test_no_new_namespace_of_any_kind(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_no_new_namespace_of_any_kind(execute: Execute) -> None:
+    run = await execute("""
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
 clone, unshare = {"x86_64": (56, 272), "aarch64": (220, 97)}[platform.machine()]
@@ -66,15 +63,13 @@ try: os.mkdir("/tmp/m")
 except OSError: pass
 print(libc.mount(b"tmpfs", b"/tmp/m", b"tmpfs", 0, None), libc.umount2(b"/tmp", 2))
 """)
-    )
     assert run.output == "-1 -1\n"
 
 
 async def test_protections_cannot_be_removed_from_inside(
-    sandbox: SandboxSession, gvisor: OwnDaemon | None
+    execute: Execute, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import ctypes, os, resource
 libc = ctypes.CDLL(None, use_errno=True)
 print(libc.prctl(38, 0, 0, 0, 0))  # no_new_privs off
@@ -90,29 +85,25 @@ except OSError: pass
 try: os.nice(-5); print("NICE")
 except OSError: pass
 """)
-    )
     # gVisor's scheduler ignores the nice value.
     assert run.output == ("-1\nNICE\n" if gvisor else "-1\n")
 
 
-async def test_a_set_user_id_program_gives_nothing(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_a_set_user_id_program_gives_nothing(execute: Execute) -> None:
+    run = await execute("""
 import os, shutil, subprocess
 shutil.copy("/bin/sh", "/tmp/sh"); os.chmod("/tmp/sh", 0o6755)
 print(subprocess.run(["/tmp/sh", "-pc", "id -u; id -ru"], capture_output=True, text=True).stdout)
 print(subprocess.run("find / -xdev -perm /6000 -type f 2>/dev/null", shell=True,
                      capture_output=True, text=True).stdout)
 """)
-    )
     assert run.output.split() == ["10001", "10001"]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 has 32-bit system calls")
-async def test_32_bit_system_calls_are_refused(sandbox: SandboxSession) -> None:
+async def test_32_bit_system_calls_are_refused(execute: Execute) -> None:
     """`int 0x80` has other numbers of system calls, which a filter must not forget."""
-    run = await sandbox.run(
-        python_script(r"""
+    run = await execute(r"""
 import ctypes, mmap
 page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 page.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
@@ -120,18 +111,15 @@ address = ctypes.addressof(ctypes.c_char.from_buffer(page))
 print("before", flush=True)
 print("got", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
 """)
-    )
     assert (run.ending, run.output) == (Ending.KILLED, "before\n")
 
 
-async def test_devices_cannot_be_made(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_devices_cannot_be_made(execute: Execute) -> None:
+    run = await execute("""
 import os
 for kind, name in ((0o60666, "block"), (0o20666, "character")):
     for place in ("/tmp", "/testbed", "/dev/shm"):
         try: os.mknod(f"{place}/{name}", kind, os.makedev(1, 3)); print("MADE", place, name)
         except OSError: pass
 """)
-    )
     assert run.output == ""

@@ -13,35 +13,33 @@ from sandbox.docker.cold_execution import END_SECONDS
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
-from sandbox.program import Ending, Program, python_script
+from sandbox.program import Ending, Program
 from tests.support.attack_scripts import MANY_PROCESSES
+from tests.support.docker import Execute
 from tests.support.own_docker_daemon import OwnDaemon
 
 
-async def test_a_fork_bomb_ends_with_its_time(
-    sandbox: SandboxSession, gvisor: OwnDaemon | None
-) -> None:
+async def test_a_fork_bomb_ends_with_its_time(execute: Execute, gvisor: OwnDaemon | None) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
-    run = await sandbox.run(python_script(bomb, seconds=1))
+    run = await execute(bomb, seconds=1)
     # In gVisor's kernel so many processes may be too much for the memory first.
     assert run.ending in ({Ending.TIMEOUT, Ending.MEMORY} if gvisor else {Ending.TIMEOUT})
 
 
 async def test_the_number_of_processes_has_an_end(
-    sandbox: SandboxSession, gvisor: OwnDaemon | None
+    execute: Execute, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run(python_script(MANY_PROCESSES))
+    run = await execute(MANY_PROCESSES)
     # In gVisor's kernel so many may be too much for the memory first.
     assert run.output == "11 True\n" or (gvisor and run.ending is Ending.MEMORY)
 
 
 async def test_daemons_that_hold_the_output_die_with_their_parent(
-    sandbox: SandboxSession, monkeypatch: pytest.MonkeyPatch
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.program.WALL_MARGIN", 60)  # if they live, not for ten minutes
-    run = await sandbox.run(
-        python_script(
-            """
+    run = await execute(
+        """
 import os, signal, time
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(number, signal.SIG_IGN)
@@ -53,16 +51,14 @@ if os.fork() == 0:
     os._exit(0)
 print("parent done")
 """,
-            seconds=10,
-        )
+        seconds=10,
     )
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
 
-async def test_ignoring_every_signal_buys_no_time(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script(
-            """
+async def test_ignoring_every_signal_buys_no_time(execute: Execute) -> None:
+    run = await execute(
+        """
 import signal, time
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
@@ -70,15 +66,14 @@ for number in range(1, 65):
 print("ready", flush=True)
 while True: time.sleep(1000)
 """,
-            seconds=3,
-        )
+        seconds=3,
     )
     # It never ends by itself: that there is an end, and by this limit, is what is shown.
     assert (run.ending, run.limit, run.output) == (Ending.TIMEOUT, "idle", "ready\n")
 
 
-async def test_no_program_gets_more_processor_time_than_its_limit(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("while True: pass", seconds=1))
+async def test_no_program_gets_more_processor_time_than_its_limit(execute: Execute) -> None:
+    run = await execute("while True: pass", seconds=1)
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "processor time")
     assert run.cpu_seconds is not None
     # The kernel's two accounts of it differ by some milliseconds.
@@ -86,14 +81,14 @@ async def test_no_program_gets_more_processor_time_than_its_limit(sandbox: Sandb
 
 
 async def test_the_host_ends_what_the_container_does_not(
-    sandbox: SandboxSession, mode: ConfiguredMode, monkeypatch: pytest.MonkeyPatch
+    execute: Execute, mode: ConfiguredMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its clock is the last one: here it strikes before those in the container, which say so."""
     if mode == "warm":
         pytest.skip("the clock of a warm container is its supervisor's")
     monkeypatch.setattr("sandbox.program.WALL_FACTOR", 0)
     monkeypatch.setattr("sandbox.program.WALL_MARGIN", 2 - END_SECONDS)
-    run = await sandbox.run(python_script("while True: pass", seconds=20))
+    run = await execute("while True: pass", seconds=20)
     assert (run.ending, run.limit) == (Ending.TIMEOUT, "")
 
 
@@ -122,21 +117,21 @@ os._exit(9)
 """
 
 
-async def test_the_supervising_processes_cannot_be_reached(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script(REACH))
+async def test_the_supervising_processes_cannot_be_reached(execute: Execute) -> None:
+    run = await execute(REACH)
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_no_signal_ends_the_supervising_processes(sandbox: SandboxSession) -> None:
+async def test_no_signal_ends_the_supervising_processes(execute: Execute) -> None:
     try:
-        run = await sandbox.run(python_script(SIGNALS))
+        run = await execute(SIGNALS)
     except SandboxUnavailable as error:
         pytest.fail(f"process 1 was brought down: {error}")
     assert (run.exit_code, run.output) == (9, "")
 
 
-async def test_the_memory_layout_of_process_1_is_hidden(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("open('/proc/1/maps').read(1)"))
+async def test_the_memory_layout_of_process_1_is_hidden(execute: Execute) -> None:
+    run = await execute("open('/proc/1/maps').read(1)")
     assert run.exit_code == 1
     assert "PermissionError" in run.output
 
@@ -149,14 +144,14 @@ async def test_the_memory_layout_of_process_1_is_hidden(sandbox: SandboxSession)
         '{"exit": 2, "seconds": 0, "oom": 0}',
     ],
 )
-async def test_an_end_cannot_be_forged_by_printing_one(sandbox: SandboxSession, text: str) -> None:
+async def test_an_end_cannot_be_forged_by_printing_one(execute: Execute, text: str) -> None:
     code = f"import os\nfor fd in (1, 2): os.write(fd, {(text + chr(10)).encode()!r})\nos._exit(2)"
-    run = await sandbox.run(python_script(code))
+    run = await execute(code)
     assert (run.exit_code, run.output) == (2, f"{text}\n{text}\n")
 
 
 async def test_what_one_execution_leaves_in_the_kernel_is_not_there_for_the_next(
-    sandbox: SandboxSession,
+    execute: Execute,
 ) -> None:
     leave = """
 import ctypes, socket
@@ -176,8 +171,8 @@ print(libc.shmget(4711, 4096, 0), libc.semget(4711, 1, 0), libc.mq_open(b"/left"
 plain = socket.socket()
 plain.bind(("127.0.0.1", 8000))
 """
-    assert (await sandbox.run(python_script(leave))).passed
-    run = await sandbox.run(python_script(look))
+    assert (await execute(leave)).passed
+    run = await execute(look)
     assert (run.exit_code, run.output) == (0, "-1 -1 -1\n")
 
 

@@ -10,18 +10,17 @@ import docker
 import pytest
 
 from sandbox.docker.docker_engine import DockerEngine
-from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.frozen import replace
 from sandbox.program import Ending, python_script
 from tests.support.attack_scripts import MEMORY_BOMBS
-from tests.support.docker import wait_until_started
+from tests.support.docker import Execute, wait_until_started
 from tests.support.own_docker_daemon import OwnDaemon
 
 
 @pytest.mark.parametrize("name", MEMORY_BOMBS)
-async def test_too_much_memory_is_called_that(sandbox: SandboxSession, name: str) -> None:
-    run = await sandbox.run(python_script(MEMORY_BOMBS[name]))
+async def test_too_much_memory_is_called_that(execute: Execute, name: str) -> None:
+    run = await execute(MEMORY_BOMBS[name])
     if name == "a file without a name" and run.ending is Ending.KILLED:
         assert run.exit_code is None  # by the limit of a file's size
     elif name == "a file without a name" and run.ending is Ending.EXIT:
@@ -32,20 +31,19 @@ async def test_too_much_memory_is_called_that(sandbox: SandboxSession, name: str
 
 @pytest.mark.parametrize("stream", [1, 2])
 async def test_endless_output_is_cut(
-    sandbox: SandboxSession, mode: ConfiguredMode, stream: int, monkeypatch: pytest.MonkeyPatch
+    execute: Execute, mode: ConfiguredMode, stream: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without the limit of output, the host's clock would end it before its processor time does.
     monkeypatch.setattr("sandbox.program.WALL_FACTOR", 0)
     monkeypatch.setattr("sandbox.program.WALL_MARGIN", 60)
     flood = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
-    run = await sandbox.run(python_script(flood, seconds=300 if mode == "cold" else 10))
+    run = await execute(flood, seconds=300 if mode == "cold" else 10)
     assert (run.ending, run.exit_code) == (Ending.OUTPUT, None)
     assert len(run.output) < 70_000
 
 
-async def test_disks_have_an_end(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_disks_have_an_end(execute: Execute) -> None:
+    run = await execute("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
     try:
@@ -55,13 +53,11 @@ for place in (".", "/tmp", "/dev/shm"):
         print(error.errno, os.path.getsize(place + "/big") <= 64 << 20)
     os.unlink(place + "/big")
 """)
-    )
     assert run.output == "28 True\n" * 3
 
 
-async def test_inodes_have_an_end(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_inodes_have_an_end(execute: Execute) -> None:
+    run = await execute("""
 count = 0
 try:
     while True:
@@ -69,13 +65,11 @@ try:
 except OSError as error:
     print(error.errno, count < 10_001)
 """)
-    )
     assert run.output == "28 True\n"
 
 
-async def test_a_sparse_file_fools_nobody(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_a_sparse_file_fools_nobody(execute: Execute) -> None:
+    run = await execute("""
 import os
 with open("/tmp/sparse", "wb") as file:
     file.truncate(32 << 20)
@@ -85,15 +79,13 @@ with open("/tmp/full", "wb", buffering=0) as file:
         while True: file.write(bytes(1 << 20))
     except OSError as error: print(error.errno)
 """)
-    )
     assert run.output == "0\n28\n"
 
 
 async def test_an_archive_that_unpacks_without_end_fills_only_its_own_disk(
-    sandbox: SandboxSession,
+    execute: Execute,
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import zipfile
 with zipfile.ZipFile("/tmp/bomb.zip", "w", zipfile.ZIP_DEFLATED) as bomb:
     with bomb.open("big", "w") as file:
@@ -103,21 +95,18 @@ try:
 except OSError as error:
     print(error.errno)
 """)
-    )
     assert run.output == "28\n"
 
 
-async def test_a_file_has_a_largest_size(sandbox: SandboxSession, mode: ConfiguredMode) -> None:
+async def test_a_file_has_a_largest_size(execute: Execute, mode: ConfiguredMode) -> None:
     if mode == "cold":
         pytest.skip("in a container of its own the disk alone is the limit")
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os
 with open("/tmp/sparse", "wb") as file:
     try: file.truncate(1 << 40); print("MADE")
     except OSError as error: print(error.errno)
 """)
-    )
     assert run.output == "27\n"
 
 
@@ -164,9 +153,8 @@ while True: pass
     assert (last[1] - first[1]) / (last[0] - first[0]).total_seconds() < 0.75
 
 
-async def test_handles_and_core_dumps_are_limited(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_handles_and_core_dumps_are_limited(execute: Execute) -> None:
+    run = await execute("""
 import os, resource
 print(resource.getrlimit(resource.RLIMIT_CORE))
 try:
@@ -174,5 +162,4 @@ try:
 except OSError as error: print(error.errno)
 print(len(os.listdir("/proc/self/fd")) <= 4096 if os.close(3) is None else None)
 """)
-    )
     assert run.output == "(0, 0)\n24\nTrue\n"

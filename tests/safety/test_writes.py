@@ -6,8 +6,8 @@ import pytest
 
 from sandbox.errors import PatchRejected
 from sandbox.execution.session import SandboxSession
-from sandbox.program import Program, python_script
-from tests.support.docker import PACKAGE_FIX
+from sandbox.program import Program
+from tests.support.docker import PACKAGE_FIX, Execute
 from tests.support.own_docker_daemon import OwnDaemon
 
 SHOW = "import shop; print(shop.total(3, 1))"
@@ -15,10 +15,9 @@ OTHER = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+OTHER = 1\n"
 
 
 async def test_no_path_takes_a_write_but_the_three_that_are_its_own(
-    sandbox: SandboxSession, gvisor: OwnDaemon | None
+    execute: Execute, gvisor: OwnDaemon | None
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os
 def try_folder(folder):
     path = os.path.join(folder, ".probe")
@@ -39,17 +38,15 @@ for folder, folders, names in os.walk("/"):
         try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print("FILE", path)
         except OSError: pass
 """)
-    )
     own = {"FILE /dev/net/tun"} if gvisor else set[str]()  # of its kernel, as the network is
     assert set(run.output.splitlines()) == own
 
 
-async def test_other_edits_and_other_tests_are_out_of_reach(sandbox: SandboxSession) -> None:
+async def test_other_edits_and_other_tests_are_out_of_reach(execute: Execute) -> None:
     """Process 1 and the program have one uid: only the covered folder separates them."""
-    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
-    run = await sandbox.run(
-        python_script(
-            """
+    assert (await execute(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
+    run = await execute(
+        """
 import ctypes, glob, os
 libc = ctypes.CDLL(None, use_errno=True)
 libc.umount2(b"/sbx", 2)
@@ -63,12 +60,11 @@ for path in glob.glob("/proc/*/root/sbx/*") + glob.glob("/proc/*/cwd/../sbx/*"):
 open("src/shop/total.py", "w").write("def total(a, b): return 'planted'")
 open("other.py", "w").write("OTHER = 'planted'")
 """,
-            diffs=[OTHER],
-        )
+        diffs=[OTHER],
     )
     assert run.output == "[]\n"
-    assert (await sandbox.run(python_script(SHOW + " ", diffs=[PACKAGE_FIX]))).output == "4\n"
-    kept = await sandbox.run(python_script("import other; print(other.OTHER)", diffs=[OTHER]))
+    assert (await execute(SHOW + " ", diffs=[PACKAGE_FIX])).output == "4\n"
+    kept = await execute("import other; print(other.OTHER)", diffs=[OTHER])
     assert kept.output == "1\n"
 
 
@@ -98,11 +94,10 @@ new file mode 120000
         await sandbox.run(Program(["true"], diffs=[link, through]))
 
 
-async def test_links_lead_nowhere(sandbox: SandboxSession) -> None:
+async def test_links_lead_nowhere(execute: Execute) -> None:
     """Neither to a file that it must not read, nor to one that others see too."""
-    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
-    run = await sandbox.run(
-        python_script("""
+    assert (await execute(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
+    run = await execute("""
 import os
 outside = ("/etc/shadow", "/proc/1/root/etc/hostname", "/proc/1/cwd/etc/hostname",
            "/sbx/deltas/1/u/src/shop/total.py")
@@ -120,7 +115,6 @@ for source in shared:
         try: os.link(source, target); print("LINKED", source, target); os.unlink(target)
         except OSError: pass
 """)
-    )
     assert run.output == ""
 
 

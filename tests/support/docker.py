@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -27,7 +27,7 @@ from sandbox.environment.recipe import Attempt
 from sandbox.execution.session import SandboxSession
 from sandbox.execution.warm_pool import ConfiguredMode
 from sandbox.layout import LABEL_RUN
-from sandbox.program import Limits
+from sandbox.program import Execution, Limits, python_script
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 
@@ -36,6 +36,7 @@ __all__ = [
     "ca_bundle",
     "daemon",
     "engine",
+    "execute",
     "mode",
     "open_sandbox",
     "own_sandbox",
@@ -43,6 +44,8 @@ __all__ = [
     "run_id",
     "sandbox",
 ]
+
+Execute = Callable[..., Awaitable[Execution]]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
 """No other installation on this daemon removes our containers, nor we theirs."""
@@ -277,6 +280,12 @@ async def sandbox(
     yield session
     await session.close()
     assert mode == "warm" or containers_of(daemon, open_sandbox.run_id) == []
+
+
+@pytest.fixture
+def execute(sandbox: SandboxSession) -> Execute:
+    """Runs a script in `sandbox`."""
+    return lambda script, **options: sandbox.run(python_script(script, **options))
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ GROUPS: Final[Mapping[str, str]] = {
     "tests/e2e/cli/test_doctor.py": "images",
     "tests/e2e/solve/test_python_versions.py": "images",
     "tests/e2e/worker/test_image_cleanup.py": "images",
-    "tests/contracts/sandbox/test_base_image.py": "images",
     "tests/contracts/sandbox/test_images.py": "images",
     # Each starts a Docker daemon of its own.
     "tests/e2e/failures/test_docker.py": "own daemon",

@@ -10,13 +10,13 @@ from pipeline.concurrency import gather_all
 from sandbox.base import Sandbox
 from sandbox.execution.session import SandboxSession
 from sandbox.program import NO_ENV, Ending, Program, python_script, repeat_environment
-from tests.support.docker import PACKAGE, PACKAGE_FIX
+from tests.support.docker import PACKAGE, PACKAGE_FIX, Execute
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 137])
-async def test_the_exit_code_of_a_script_is_reported(sandbox: SandboxSession, code: int) -> None:
+async def test_the_exit_code_of_a_script_is_reported(execute: Execute, code: int) -> None:
     begun = time.monotonic()
-    run = await sandbox.run(python_script(f"import sys; print('ran'); sys.exit({code})"))
+    run = await execute(f"import sys; print('ran'); sys.exit({code})")
     assert (run.exit_code, run.ending, run.output) == (code, Ending.EXIT, "ran\n")
     assert run.passed == (code == 0)
     assert 0 < run.seconds <= time.monotonic() - begun, "the clock of the host"
@@ -27,29 +27,23 @@ async def test_it_is_a_sandbox(sandbox: Sandbox) -> None:
 
 
 async def test_a_script_runs_in_the_root_of_the_checkout_and_finds_the_package(
-    sandbox: SandboxSession,
+    execute: Execute,
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os, shop, tests.test_total
 print(os.getcwd(), shop.__file__, os.path.isfile("src/shop/run.sh"))
 print(os.readlink("src/shop/link.py"), os.access("src/shop/run.sh", os.X_OK))
 """)
-    )
     expected = "/testbed /testbed/src/shop/__init__.py True\ntotal.py True\n"
     assert run.output == expected
 
 
-async def test_standard_output_and_error_come_in_the_order_of_writing(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_standard_output_and_error_come_in_the_order_of_writing(execute: Execute) -> None:
+    run = await execute("""
 import sys
 for n in range(3):
     print("out", n); print("err", n, file=sys.stderr)
 """)
-    )
     assert run.output == "out 0\nerr 0\nout 1\nerr 1\nout 2\nerr 2\n"
 
 
@@ -75,23 +69,19 @@ async def test_no_program_at_all_is_the_callers_mistake(sandbox: SandboxSession)
         await sandbox.run(Program([]))
 
 
-async def test_nothing_of_one_run_is_seen_by_the_next(sandbox: SandboxSession) -> None:
-    await sandbox.run(
-        python_script("""
+async def test_nothing_of_one_run_is_seen_by_the_next(execute: Execute) -> None:
+    await execute("""
 open("/tmp/left", "w").close(); open("left", "w").close(); open("/dev/shm/left", "w").close()
 open("src/shop/total.py", "w").write("broken")
 """)
-    )
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os, shop
 print([p for p in ("/tmp/left", "left", "/dev/shm/left") if os.path.exists(p)], shop.total(3, 1))
 """)
-    )
     assert run.output == "[] 2\n"
 
 
-async def test_the_base_stays_bit_identical_whatever_is_done_to_it(sandbox: SandboxSession) -> None:
+async def test_the_base_stays_bit_identical_whatever_is_done_to_it(execute: Execute) -> None:
     digest = """
 import hashlib, os
 found = hashlib.sha256()
@@ -104,9 +94,8 @@ for folder, folders, names in os.walk("."):
         found.update(repr((path, facts.st_mode, facts.st_mtime_ns, data)).encode())
 print(found.hexdigest(), "")
 """
-    before = await sandbox.run(python_script(digest))
-    ruin = await sandbox.run(
-        python_script("""
+    before = await execute(digest)
+    ruin = await execute("""
 import os, shutil
 for name in os.listdir("."):
     if os.path.isdir(name): shutil.rmtree(name)
@@ -114,9 +103,8 @@ for name in os.listdir("."):
 open("new", "w").write("x")
 print(sorted(os.listdir(".")))
 """)
-    )
     assert "'new'" in ruin.output
-    after = await sandbox.run(python_script(digest + "# once more\n"))
+    after = await execute(digest + "# once more\n")
     assert before.passed
     assert after.output == before.output
 
@@ -127,19 +115,19 @@ async def test_compiled_files_of_the_image_are_still_valid(sandbox: SandboxSessi
     assert "wrote '/testbed" not in run.output
 
 
-async def test_pytest_imports_nothing_that_is_not_compiled(sandbox: SandboxSession) -> None:
+async def test_pytest_imports_nothing_that_is_not_compiled(execute: Execute) -> None:
     look = (
         "import os, sys, pytest; pytest.main(['--version'])\n"
         "specs = [getattr(module, '__spec__', None) for module in list(sys.modules.values())]\n"
         "files = [(spec.origin, spec.cached) for spec in specs if spec and spec.cached]\n"
         "print([origin for origin, cached in files if not os.path.exists(cached)])\n"
     )
-    run = await sandbox.run(python_script(look))
+    run = await execute(look)
     assert run.output.splitlines()[-1] == "[]"
 
 
-async def test_output_that_is_not_text_is_replaced(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script(r"import os; os.write(1, b'a\xff\xfeb\x00\xc3')"))
+async def test_output_that_is_not_text_is_replaced(execute: Execute) -> None:
+    run = await execute(r"import os; os.write(1, b'a\xff\xfeb\x00\xc3')")
     assert run.output == "a��b\0�"
 
 
@@ -152,34 +140,30 @@ async def test_the_middle_of_long_output_is_cut_with_a_sentence(sandbox: Sandbox
     assert "[... 8809 bytes of output left out here ...]" in run.output
 
 
-async def test_processor_time_and_memory_of_all_processes_are_reported(
-    sandbox: SandboxSession,
-) -> None:
+async def test_processor_time_and_memory_of_all_processes_are_reported(execute: Execute) -> None:
     """Those that the program did not wait for, too."""
     burn = "import time; held = b'x' * 60_000_000\nwhile time.process_time() < 0.4: pass\n"
-    run = await sandbox.run(
-        python_script(f"""
+    run = await execute(f"""
 import subprocess, sys, time
 left = subprocess.Popen([sys.executable, "-c", {burn!r} +
     "print(1, flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
 left.stdout.readline()
 """)
-    )
     assert run.exit_code == 0
     assert run.cpu_seconds is not None
     assert run.peak_memory_mb is not None
     assert 0.35 < run.cpu_seconds < 30, "in seconds"
     assert 57 < run.peak_memory_mb < 200
-    idle = await sandbox.run(python_script("pass"))
+    idle = await execute("pass")
     assert idle.cpu_seconds is not None
     assert idle.cpu_seconds < run.cpu_seconds
 
 
-async def test_the_same_script_on_the_same_diffs_runs_once(sandbox: SandboxSession) -> None:
+async def test_the_same_script_on_the_same_diffs_runs_once(execute: Execute) -> None:
     script = "import time; print(time.time_ns())"
-    first, second = await gather_all(sandbox.run(python_script(script)) for _ in range(2))
-    third = await sandbox.run(python_script(script))
-    other = await sandbox.run(python_script(script + " "))
+    first, second = await gather_all(execute(script) for _ in range(2))
+    third = await execute(script)
+    other = await execute(script + " ")
     assert first.output == second.output == third.output != other.output
 
 
@@ -209,40 +193,36 @@ async def test_commands_run_every_time(sandbox: SandboxSession) -> None:
     assert first.output != second.output
 
 
-async def test_a_limit_of_nothing_is_refused(sandbox: SandboxSession) -> None:
+async def test_a_limit_of_nothing_is_refused(execute: Execute) -> None:
     with pytest.raises(ValueError, match="greater than 0"):
-        await sandbox.run(python_script("print()", seconds=0))
+        await execute("print()", seconds=0)
 
 
-async def test_a_checked_out_folder_can_be_renamed(sandbox: SandboxSession) -> None:
+async def test_a_checked_out_folder_can_be_renamed(execute: Execute) -> None:
     """In a warm sandbox the checkout is an overlay, whose own folders rename(2) refuses to move
     (EXDEV); who fails over that runs again, on a copy."""
-    run = await sandbox.run(python_script("""
+    run = await execute("""
 import os, shop
 os.rename("src/shop", "src/moved")
 print(shop.total(3, 1), os.path.exists("src/shop"), "total.py" in os.listdir("src/moved"))
 open("src/moved/total.py", "w").write("changed")
-""", diffs=[PACKAGE_FIX]))  # fmt: skip
+""", diffs=[PACKAGE_FIX])  # fmt: skip
     assert (run.exit_code, run.output) == (0, "4 False True\n")
-    assert (await sandbox.run(python_script("print(open('src/shop/total.py').read())"))).output == (
+    assert (await execute("print(open('src/shop/total.py').read())")).output == (
         PACKAGE["src/shop/total.py"] + "\n"
     )
 
 
-async def test_a_checked_out_folder_can_be_moved_as_between_devices(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_a_checked_out_folder_can_be_moved_as_between_devices(execute: Execute) -> None:
+    run = await execute("""
 import os, shutil
 shutil.move("src/shop", "src/moved")
 print(os.path.exists("src/shop"), "total.py" in os.listdir("src/moved"))
 """)
-    )
     assert run.output == "False True\n"
 
 
-async def test_a_copy_does_not_mend_what_is_on_two_disks_indeed(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("import os; os.rename('src/shop', '/tmp/shop')"))
+async def test_a_copy_does_not_mend_what_is_on_two_disks_indeed(execute: Execute) -> None:
+    run = await execute("import os; os.rename('src/shop', '/tmp/shop')")
     assert run.exit_code == 1
     assert "cross-device link" in run.output

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from sandbox.execution.session import SandboxSession
-from sandbox.program import Ending, python_script
+from sandbox.program import Ending
+from tests.support.docker import Execute
 
 
-async def test_there_is_no_network(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_there_is_no_network(execute: Execute) -> None:
+    run = await execute("""
 import socket
 for family, address in (
     (socket.AF_INET, ("169.254.169.254", 80)), (socket.AF_INET, ("172.17.0.1", 22)),
@@ -29,15 +28,11 @@ except OSError:
 server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(server.getsockname()); print("loopback works")
 """)
-    )
     assert run.output == "True\nTrue\nTrue\nTrue\nno names\nloopback works\n"
 
 
-async def test_servers_can_be_started_under_the_names_of_this_machine(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_servers_can_be_started_under_the_names_of_this_machine(execute: Execute) -> None:
+    run = await execute("""
 import socket
 for name in ("localhost", socket.gethostname()):
     server = socket.socket()
@@ -46,14 +41,13 @@ for name in ("localhost", socket.gethostname()):
     socket.create_connection((name, server.getsockname()[1]), timeout=10)
     print("connected")
 """)
-    )
     assert run.output == "connected\nconnected\n"
-    run = await sandbox.run(python_script("print(open('/etc/resolv.conf').read())"))
+    run = await execute("print(open('/etc/resolv.conf').read())")
     assert run.output.split() in ([], ["nameserver", "127.0.0.1"])  # nothing of the host's
 
 
-async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("import os, json; print(json.dumps(dict(os.environ)))"))
+async def test_the_environment_holds_only_ours(execute: Execute) -> None:
+    run = await execute("import os, json; print(json.dumps(dict(os.environ)))")
     assert json.loads(run.output) == {
         "PATH": "/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
         "VIRTUAL_ENV": "/opt/env",
@@ -65,7 +59,7 @@ async def test_the_environment_holds_only_ours(sandbox: SandboxSession) -> None:
     }
 
 
-async def test_home_is_an_empty_folder_of_its_own(sandbox: SandboxSession) -> None:
+async def test_home_is_an_empty_folder_of_its_own(execute: Execute) -> None:
     """Where it was the folder of temporary files, a test that removes its data at home failed."""
     script = """
 import pathlib, tempfile
@@ -74,12 +68,11 @@ print([*home.iterdir()], str(home) != temporary)
 (home / "data").write_text("kept")
 print((home / "data").read_text())
 """
-    assert (await sandbox.run(python_script(script))).output == "[] True\nkept\n"
+    assert (await execute(script)).output == "[] True\nkept\n"
 
 
-async def test_it_is_nobody_and_can_become_nobody_else(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_it_is_nobody_and_can_become_nobody_else(execute: Execute) -> None:
+    run = await execute("""
 import os
 print(os.getuid(), os.getgid(), os.getgroups())
 for line in open("/proc/self/status"):
@@ -94,7 +87,6 @@ for change in (os.setuid, os.setgid):
 print(os.popen("find / -xdev -perm /6000 -type f 2>/dev/null").read())
 print(open("/proc/self/oom_score_adj").read())
 """)
-    )
     nothing = "0" * 16
     assert run.output.split() == [
         *("10001", "10001", "[10001]"),
@@ -103,9 +95,8 @@ print(open("/proc/self/oom_score_adj").read())
     ]
 
 
-async def test_threads_processes_and_their_locks_work(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_threads_processes_and_their_locks_work(execute: Execute) -> None:
+    run = await execute("""
 import multiprocessing, concurrent.futures as futures, subprocess, tempfile, sqlite3
 def double(n): return n * 2
 if __name__ == "__main__":
@@ -119,13 +110,11 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         sqlite3.connect(name + "/db").execute("create table t (x)").close()
 """)
-    )
     assert run.output == "[2, 4]\n[2, 4]\n[6]\nb'child\\n'\n"
 
 
-async def test_nothing_of_the_host_can_be_seen(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_nothing_of_the_host_can_be_seen(execute: Execute) -> None:
+    run = await execute("""
 import os, glob
 for path in ("/var/run/docker.sock", "/run/docker.sock", "/dev/vda", "/dev/sda", "/dev/kvm",
              "/dev/mem", "/home/*/*", "/root/*", "/sys/class/net/*", "/sys/devices/virtual/net/*"):
@@ -141,15 +130,13 @@ for path in ("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/proc/1/enviro
         pass
 print(os.uname().nodename)
 """)
-    )
     assert run.output == "sandbox\n"
 
 
 async def test_nothing_can_be_written_but_the_checkout_and_the_temporary_folders(
-    sandbox: SandboxSession,
+    execute: Execute,
 ) -> None:
-    run = await sandbox.run(
-        python_script("""
+    run = await execute("""
 import os
 for folder in ("/", "/etc", "/opt/env", "/opt/tree", "/opt/incoming", "/opt/capuchin", "/usr/bin",
                "/var/tmp", "/run", "/home", "/proc/sys/kernel", "/sys"):
@@ -164,13 +151,11 @@ try:
 except OSError as error:
     print(error.errno)
 """)
-    )
     assert run.output == "1\n"
 
 
-async def test_dangerous_system_calls_are_refused(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_dangerous_system_calls_are_refused(execute: Execute) -> None:
+    run = await execute("""
 import ctypes, os, platform, socket
 libc = ctypes.CDLL(None, use_errno=True)
 for name, family in (("vsock", 40), ("netlink", 16), ("packet", 17), ("alg", 38), ("xdp", 44)):
@@ -197,13 +182,11 @@ for name, arguments in calls.items() if platform.machine() == "x86_64" else ():
         print("ALLOWED", name, result, ctypes.get_errno())
 print("done")
 """)
-    )
     assert run.output == "done\n"
 
 
-async def test_process_1_cannot_be_killed_read_or_spoken_for(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_process_1_cannot_be_killed_read_or_spoken_for(execute: Execute) -> None:
+    run = await execute("""
 import glob, os, signal, sys
 for number in range(1, 65):
     try:
@@ -223,7 +206,6 @@ except OSError:
     pass
 sys.exit(2)
 """)
-    )
     assert run.ending is Ending.EXIT
     assert run.exit_code == 2
     assert run.output.count("\n") == 2
@@ -241,16 +223,14 @@ FORGES = """\
 
 
 async def test_a_module_in_the_checkout_does_not_come_before_the_scripts_wrapper(
-    sandbox: SandboxSession,
+    execute: Execute,
 ) -> None:
-    run = await sandbox.run(python_script("import sys; sys.exit(2)", diffs=(FORGES,)))
+    run = await execute("import sys; sys.exit(2)", diffs=(FORGES,))
     assert (run.ending, run.exit_code) == (Ending.EXIT, 2)
 
 
-async def test_a_script_that_kills_its_parent_ends_only_itself(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script(
-            "import os\nfor pid in (os.getppid(), -os.getpid()): os.kill(pid, 9)\nprint('alive')"
-        )
+async def test_a_script_that_kills_its_parent_ends_only_itself(execute: Execute) -> None:
+    run = await execute(
+        "import os\nfor pid in (os.getppid(), -os.getpid()): os.kill(pid, 9)\nprint('alive')"
     )
     assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "")

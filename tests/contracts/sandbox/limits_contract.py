@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.execution.session import SandboxSession
 from sandbox.program import Ending, Program, python_script
+from tests.support.docker import Execute
 
 STUBBORN = """
 import os, signal
@@ -26,10 +27,8 @@ while True:
 """Nothing but being killed ends it, or its children."""
 
 
-async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(python_script(STUBBORN, seconds=3))
+async def test_a_tree_of_processes_that_ignores_signals_is_killed_in_time(execute: Execute) -> None:
+    run = await execute(STUBBORN, seconds=3)
     assert (run.ending, run.exit_code, run.output) == (Ending.TIMEOUT, None, "started\n")
     assert run.limit == "idle"
     assert run.seconds >= 3
@@ -64,31 +63,26 @@ print("done")
 """
 
 
-async def test_processor_time_of_all_processes_is_limited(sandbox: SandboxSession) -> None:
+async def test_processor_time_of_all_processes_is_limited(execute: Execute) -> None:
     script = BUSY.format(burn=0.5, sleep=0, begun="time.monotonic()")
-    run = await sandbox.run(python_script(script, seconds=1))
+    run = await execute(script, seconds=1)
     assert (run.ending, run.limit, run.exit_code) == (Ending.TIMEOUT, "processor time", None)
     assert run.cpu_seconds is not None
     assert 0.75 <= run.cpu_seconds < 25, "of the 50 seconds that its children want"
 
 
-async def test_a_program_that_is_slow_because_of_others_is_not_killed(
-    sandbox: SandboxSession,
-) -> None:
+async def test_a_program_that_is_slow_because_of_others_is_not_killed(execute: Execute) -> None:
     """It waits four fifths of the time, as on a busy host, and takes twice its limit."""
     script = "import time\nbegun = time.monotonic()\n" + BUSY.format(
         burn=0.05, sleep=0.2, begun="begun"
     )
-    run = await sandbox.run(python_script(script, seconds=2))
+    run = await execute(script, seconds=2)
     assert (run.ending, run.exit_code) == (Ending.EXIT, 0)
     assert run.seconds > 4
 
 
-async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_a_daemon_that_holds_the_output_does_not_delay_the_end(execute: Execute) -> None:
+    run = await execute("""
 import os, time
 if os.fork() == 0:
     os.setsid()
@@ -97,7 +91,6 @@ if os.fork() == 0:
     os._exit(0)
 print("parent done")
 """)
-    )
     # Who waits for the daemon, waits until that is killed: by the limit for doing nothing.
     assert (run.ending, run.exit_code, run.output) == (Ending.EXIT, 0, "parent done\n")
 
@@ -121,21 +114,20 @@ async def test_endless_output_is_stopped_and_both_ends_kept(sandbox: SandboxSess
     ],
     ids=["one process", "a child", "files count"],
 )
-async def test_too_much_memory_is_called_that(sandbox: SandboxSession, script: str) -> None:
-    run = await sandbox.run(python_script(script))
+async def test_too_much_memory_is_called_that(execute: Execute, script: str) -> None:
+    run = await execute(script)
     assert (run.ending, run.exit_code) == (Ending.MEMORY, None)
 
 
-async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(sandbox: SandboxSession) -> None:
+async def test_a_fork_bomb_is_contained_and_the_next_run_is_well(execute: Execute) -> None:
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass\n"
-    run = await sandbox.run(python_script(bomb, seconds=1))
+    run = await execute(bomb, seconds=1)
     assert run.ending is Ending.TIMEOUT
-    assert (await sandbox.run(python_script("print('well')"))).output == "well\n"
+    assert (await execute("print('well')")).output == "well\n"
 
 
-async def test_files_are_limited_in_size_and_number(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_files_are_limited_in_size_and_number(execute: Execute) -> None:
+    run = await execute("""
 import os
 for place in (".", "/tmp", "/dev/shm"):
     path, size = os.path.join(place, "big"), 0
@@ -149,14 +141,11 @@ for place in (".", "/tmp", "/dev/shm"):
 status = os.statvfs("/tmp")
 print(status.f_files)
 """)
-    )
     assert run.output == ". 28 True\n/tmp 28 True\n/dev/shm 28 True\n200000\n"
 
 
-async def test_a_program_killed_by_its_own_signal_has_no_exit_code(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
-    )
+async def test_a_program_killed_by_its_own_signal_has_no_exit_code(execute: Execute) -> None:
+    run = await execute("import os; print('x', flush=True); os.kill(os.getpid(), 9)")
     assert (run.ending, run.exit_code, run.output) == (Ending.KILLED, None, "x\n")
-    crash = await sandbox.run(python_script("import os; os.abort()"))
+    crash = await execute("import os; os.abort()")
     assert crash.ending is Ending.KILLED

@@ -31,6 +31,7 @@ from tests.support.docker import (
 
 __all__ = ["any_engine"]
 
+
 SUBNET = "10.213.77"
 KNOCK = (
     "import socket, sys; link = socket.create_connection(('127.0.0.1', 3142)); "
@@ -363,3 +364,21 @@ async def test_a_dockerfile_that_fails_is_reported_with_its_instruction_and_log(
         )
     assert failed.value.command == "RUN echo words && exit 7"
     assert "words" in failed.value.log
+
+
+REPLACE = """\
+RUN for path in /usr/bin/python3* /usr/local/bin/python3*; do \\
+  test ! -f $path || printf '#!/bin/sh\\n{}\\n' > $path; done
+"""
+
+
+@pytest.mark.parametrize("says", ["exit 1", "exit 0"], ids=["no python", "one that says yes"])
+async def test_a_python_that_is_none_is_told_in_a_sentence(
+    engine: DockerEngine, tmp_path: Path, run_id: str, says: str
+) -> None:
+    text = "FROM capuchin/base\nUSER root\n" + REPLACE.format(says)
+    tree = make_tree(tmp_path, {"a.py": "", "Dockerfile": text})
+    with pytest.raises(EnvironmentFailed, match="must provide python3"):
+        await build_environment(
+            engine, EnvironmentRequest(tree, dockerfile="Dockerfile", run_id=run_id)
+        )

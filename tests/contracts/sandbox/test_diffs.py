@@ -10,8 +10,8 @@ import pytest
 
 from sandbox.errors import PatchRejected
 from sandbox.execution.session import SandboxSession
-from sandbox.program import Program, python_script
-from tests.support.docker import PACKAGE, PACKAGE_FIX
+from sandbox.program import Program
+from tests.support.docker import PACKAGE, PACKAGE_FIX, Execute
 
 ADD_ONE = PACKAGE_FIX.replace("a - b", "a + b").replace(
     "+    return a + b", "+    return a + b + 1"
@@ -43,24 +43,20 @@ def made_by_git(tmp_path: Path) -> Callable[[Callable[[Path], object]], str]:
 
 
 @pytest.mark.spine
-async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(sandbox: SandboxSession) -> None:
-    assert (await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX]))).output == "4\n"
-    assert (await sandbox.run(python_script(SHOW))).output == "2\n"
+async def test_a_diff_is_applied_and_the_next_run_sees_none_of_it(execute: Execute) -> None:
+    assert (await execute(SHOW, diffs=[PACKAGE_FIX])).output == "4\n"
+    assert (await execute(SHOW)).output == "2\n"
 
 
-async def test_diffs_are_applied_in_order(sandbox: SandboxSession) -> None:
-    assert (
-        await sandbox.run(python_script(SHOW, diffs=[PACKAGE_FIX, "", ADD_ONE]))
-    ).output == "5\n"
+async def test_diffs_are_applied_in_order(execute: Execute) -> None:
+    assert (await execute(SHOW, diffs=[PACKAGE_FIX, "", ADD_ONE])).output == "5\n"
 
 
-async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(
-    sandbox: SandboxSession,
-) -> None:
+async def test_a_diff_that_does_not_apply_is_rejected_in_gits_words(execute: Execute) -> None:
     with pytest.raises(
         PatchRejected, match=r"Diff 2 of 2: error: patch failed: src/shop/total.py:1"
     ):
-        await sandbox.run(python_script("print('never')", diffs=[PACKAGE_FIX, PACKAGE_FIX]))
+        await execute("print('never')", diffs=[PACKAGE_FIX, PACKAGE_FIX])
 
 
 @pytest.mark.parametrize(
@@ -131,14 +127,12 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_every_kind_of_change_that_git_knows_arrives(
-    sandbox: SandboxSession,
+    execute: Execute,
     made_by_git: Callable[[Callable[[Path], object]], str],
     name: str,
 ) -> None:
     change, holds = CHANGES[name]
-    run = await sandbox.run(
-        python_script(f"import os\nprint({holds})", diffs=[made_by_git(change)])
-    )
+    run = await execute(f"import os\nprint({holds})", diffs=[made_by_git(change)])
     assert run.output == "True\n"
 
 

@@ -13,10 +13,10 @@ from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.session import SandboxSession
-from sandbox.program import Ending, Limits, python_script
+from sandbox.program import Ending, Limits
 from tests.contracts.sandbox.execution_contract import *  # noqa: F403 - the same tests again
 from tests.support.attack_scripts import MANY_PROCESSES, MEMORY_BOMBS
-from tests.support.docker import OWNER, any_engine
+from tests.support.docker import OWNER, Execute, any_engine
 from tests.support.own_docker_daemon import OwnDaemon, can_run_own_daemon
 
 __all__ = ["any_engine"]
@@ -52,8 +52,8 @@ async def sandbox(
         yield opened
 
 
-async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(python_script("import platform; print(platform.release())"))
+async def test_what_runs_sees_the_kernel_of_gvisor(execute: Execute) -> None:
+    run = await execute("import platform; print(platform.release())")
     assert run.output == "4.4.0\n"
 
 
@@ -67,28 +67,23 @@ async def test_what_runs_sees_the_kernel_of_gvisor(sandbox: SandboxSession) -> N
     ids=["a signal", "the last signal", "a forged end"],
 )
 async def test_a_program_that_brings_its_container_down_is_reported_as_killed(
-    sandbox: SandboxSession, attack: str
+    execute: Execute, attack: str
 ) -> None:
-    run = await sandbox.run(python_script(f"import os, time; {attack}"))
+    run = await execute(f"import os, time; {attack}")
     assert run.ending is Ending.KILLED
-    assert (await sandbox.run(python_script("print(1)"))).output == "1\n"
+    assert (await execute("print(1)")).output == "1\n"
 
 
-async def test_memory_is_reported_and_processes_are_counted_as_anywhere(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(python_script(MEMORY_BOMBS["many children"]))
+async def test_memory_is_reported_and_processes_are_counted_as_anywhere(execute: Execute) -> None:
+    run = await execute(MEMORY_BOMBS["many children"])
     assert run.ending is Ending.MEMORY
-    run = await sandbox.run(python_script(MANY_PROCESSES))
+    run = await execute(MANY_PROCESSES)
     # In its kernel so many may be too much for the memory first.
     assert run.output == "11 True\n" or run.ending is Ending.MEMORY
 
 
-async def test_process_1_shows_no_environment_and_nothing_is_reached(
-    sandbox: SandboxSession,
-) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_process_1_shows_no_environment_and_nothing_is_reached(execute: Execute) -> None:
+    run = await execute("""
 import socket
 print(open("/proc/1/environ").read().strip("\\0"))
 try: open("/proc/1/mem", "rb"); print("OPENED")
@@ -98,7 +93,6 @@ except OSError: pass
 try: open("/opt/tree/planted", "w"); print("WROTE")
 except OSError: pass
 """)
-    )
     assert run.output == "\n"
 
 

@@ -1,18 +1,21 @@
-"""Images are kept while they fit, the least recently used going first."""
+"""The base image is made once; other images are kept while they fit, the latest used longest."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 import uuid
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import docker
 import pytest
 
-from sandbox.docker.base_image import image_exists
-from sandbox.docker.docker_client import LABEL_MAKER
+from sandbox.docker.base_image import ensure_base_image, image_exists
+from sandbox.docker.docker_client import LABEL_MAKER, connect
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.docker.images import collect_base_images, list_images
 from sandbox.engine import EnvironmentRequest
@@ -107,3 +110,46 @@ async def test_a_base_of_another_version_goes_when_nobody_uses_it(
     assert left(3600) == {f"{repository}:old", keep}
     assert left(0) == {keep}
     daemon.remove_image(keep)
+
+
+def test_the_base_image_is_made_once_however_many_ask(daemon: docker.APIClient) -> None:
+    said: list[str] = []
+
+    def ask(_: int) -> str:
+        client = connect(None)
+        try:
+            return ensure_base_image(client, on_progress=said.append)
+        finally:
+            client.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        references = set(pool.map(ask, range(3)))
+    assert len(references) == 1
+    assert len([line for line in said if "is missing" in line]) <= 1
+    assert (
+        ensure_base_image(daemon, on_progress=lambda line: said.append(f"again: {line}"))
+        in references
+    )
+    assert not [line for line in said if line.startswith("again")]
+
+
+def test_the_command_says_ready_and_nothing_else_when_it_is() -> None:
+    argv = [sys.executable, "-m", "sandbox.docker.base_image"]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("sandbox base image capuchin/base:")
+    assert done.stdout.endswith(": ready\n")
+    assert done.stderr == ""
+
+
+def test_the_command_fails_with_a_sentence_when_docker_is_down(tmp_path: Path) -> None:
+    argv = [
+        sys.executable,
+        "-m",
+        "sandbox.docker.base_image",
+        "--docker-url",
+        f"unix://{tmp_path}/no",
+    ]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Install and start Docker" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""One small repository for each package manager, installed as its lock file says."""
+"""One small repository for each package manager and build backend, installed as it says."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.support.data import lock_files
 from tests.support.docker import OWNER, any_engine, build_environment, make_tree
 
 __all__ = ["any_engine"]
+
 
 VERSIONS = "import six, colorama, pytest; print(six.__version__, colorama.__version__)"
 EDIT = """\
@@ -114,3 +115,183 @@ async def test_packages_of_node_are_asked_of_the_operators_registry(
     assert failed.value.command.startswith("npm ")
     assert "ECONNREFUSED" in failed.value.log
     assert f"{registry}/" in failed.value.log
+
+
+ASK = "import pad, importlib.metadata as m; print(m.version('pad'), pad.one(), pad.__file__)"
+PURE = {"pad.py": "def one():\n    return 1\n"}
+PROJECT = '\n[project]\nname = "pad"\ndescription = "One."\n'
+SETUP = "from setuptools import setup\nsetup()\n"
+CONFIG = "[metadata]\nname = pad\nversion = 1.2\n\n[options]\npy_modules = pad\n"
+MODULE = """\
+#include <Python.h>
+static PyObject *one(PyObject *self, PyObject *none) { return PyLong_FromLong(1); }
+static PyMethodDef methods[] = {{"one", one, METH_NOARGS, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_c", "", -1, methods};
+PyMODINIT_FUNC PyInit__c(void) { return PyModule_Create(&module); }
+"""
+COMPILED = {"src/pad/__init__.py": "from pad._c import one\n", "src/pad/_c.c": MODULE}
+MESON = """\
+project('pad', 'c', version: '1.2')
+py = import('python').find_installation(pure: false)
+py.install_sources('src/pad/__init__.py', subdir: 'pad')
+py.extension_module('_c', 'src/pad/_c.c', subdir: 'pad', install: true)
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.15)
+project(pad LANGUAGES C)
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+python_add_library(_c MODULE src/pad/_c.c WITH_SOABI)
+install(TARGETS _c DESTINATION pad)
+"""
+CRATE = """\
+[package]
+name = "pad"
+version = "1.2.0"
+
+[lib]
+crate-type = ["cdylib"]
+"""
+WORKFLOW = """\
+jobs:
+  test:
+    steps:
+      - run: sudo apt-get install NAME
+      - run: pytest
+"""
+VERSION_FILE = """\
+def get_keywords():
+    git_refnames = "$Format:%d$"
+    git_full = "$Format:%H$"
+    git_date = "$Format:%ci$"
+    return {"refnames": git_refnames, "full": git_full, "date": git_date}
+"""
+VERSIONEER = """
+[tool.versioneer]
+VCS = "git"
+style = "pep440"
+versionfile_source = "src/pad/_version.py"
+tag_prefix = ""
+"""
+
+
+def project(requires: str, backend: str, *, version: str = 'version = "1.2"\n') -> str:
+    build = f'[build-system]\nrequires = ["{requires}"]\nbuild-backend = "{backend}"\n'
+    return f"{build}{PROJECT}{version}"
+
+
+MESONPY = {
+    **COMPILED,
+    "pyproject.toml": project("meson-python", "mesonpy"),
+    "meson.build": MESON,
+}
+SCIKIT = {
+    **COMPILED,
+    "pyproject.toml": project("scikit-build-core", "scikit_build_core.build"),
+    "CMakeLists.txt": CMAKE,
+}
+# As msgpack's: `make cython` comes before the build.
+CYTHON = {
+    "src/pad/__init__.py": "from pad._c import one\n",
+    "src/pad/_c.pyx": "def one():\n    return 1\n",
+    "setup.py": (
+        "from setuptools import Extension, setup\n"
+        "setup(name='pad', version='1.2', packages=['pad'], package_dir={'': 'src'},\n"
+        "      ext_modules=[Extension('pad._c', sources=['src/pad/_c.c'])])\n"
+    ),
+}
+MATURIN = {
+    "pyproject.toml": project("maturin>=1", "maturin") + '\n[tool.maturin]\nbindings = "cffi"\n',
+    "pad/__init__.py": "",
+    "Cargo.toml": CRATE,
+    "src/lib.rs": "",
+}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            **PURE,
+            "setup.py": SETUP.replace("()", "(name='pad', version='1.2', py_modules=['pad'])"),
+        },
+        {**PURE, "setup.py": SETUP, "setup.cfg": CONFIG},
+        {**PURE, "pyproject.toml": project("poetry-core>=2", "poetry.core.masonry.api")},
+        {**PURE, "pyproject.toml": project("pdm-backend", "pdm.backend")},
+        {**PURE, "pyproject.toml": project("hatchling", "hatchling.build")},
+        {**PURE, "pyproject.toml": project("flit_core>=3.4", "flit_core.buildapi")},
+    ],
+    ids=["setup.py", "setup.cfg", "poetry", "pdm", "hatch", "flit"],
+)
+async def test_a_package_of_each_backend_is_installed_and_linked_to_the_checkout(
+    engine: DockerEngine, tmp_path: Path, run_id: str, files: dict[str, str]
+) -> None:
+    image = await build_environment(
+        engine, EnvironmentRequest(make_tree(tmp_path, files), run_id=run_id)
+    )
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(python_script(ASK))
+    assert run.output == "1.2 1 /testbed/pad.py\n"
+
+
+async def test_extensions_are_compiled_and_the_checkouts_own_modules_run(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    said: list[str] = []
+    for name, files in {"meson": MESONPY, "scikit": SCIKIT, "cython": CYTHON}.items():
+        # They share the compiler.
+        request = EnvironmentRequest(make_tree(tmp_path / name, files), run_id=run_id)
+        image = await build_environment(engine, request)
+        async with engine.open(image, run_id=run_id) as sandbox:
+            said.append((await sandbox.run(python_script(ASK))).output)
+    assert said == ["1.2 1 /testbed/src/pad/__init__.py\n"] * 3
+
+
+@pytest.mark.parametrize(
+    ("files", "lacks"),
+    [
+        (MESONPY, "building it needs the program cc, which the sandbox lacks"),
+        (SCIKIT, "building it needs a C compiler (build-essential), which the sandbox lacks"),
+        (MATURIN, "building it needs Rust (cargo), which the sandbox lacks"),
+    ],
+    ids=["meson-python", "scikit-build-core", "maturin"],
+)
+async def test_without_debians_mirror_a_build_says_which_compiler_it_lacks(
+    engine: DockerEngine,
+    tmp_path: Path,
+    run_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    lacks: str,
+) -> None:
+    def answer_nothing(*_: object, **__: object) -> bool:
+        return False
+
+    monkeypatch.setattr("sandbox.docker.build_image.build_package_image", answer_nothing)
+    # A package of its own: an earlier run may have left an image with the compiler.
+    other = {**files, ".github/workflows/test.yml": WORKFLOW.replace("NAME", run_id)}
+    with pytest.raises(EnvironmentFailed) as failed:
+        await build_environment(
+            engine, EnvironmentRequest(make_tree(tmp_path, other), run_id=run_id)
+        )
+    assert lacks in str(failed.value)
+
+
+async def test_versioneer_tells_the_version_after_the_tag(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    script = "import setuptools, versioneer\nsetuptools.setup(version=versioneer.get_version())\n"
+    requires = 'setuptools", "versioneer[toml]'
+    dynamic = project(requires, "setuptools.build_meta", version='dynamic = ["version"]\n')
+    files = {
+        "setup.py": script,
+        "pyproject.toml": dynamic + VERSIONEER,
+        "src/pad/__init__.py": "def one():\n    return 1\n",
+        "src/pad/_version.py": VERSION_FILE,
+    }
+    tree = make_tree(tmp_path, files)
+    image = await build_environment(
+        engine, EnvironmentRequest(tree, run_id=run_id, described="1.2.3-5-gabc1")
+    )
+    async with engine.open(image, run_id=run_id) as sandbox:
+        run = await sandbox.run(python_script(ASK))
+    assert run.output == "1.2.4.dev5 1 /testbed/src/pad/__init__.py\n"

@@ -27,6 +27,7 @@ from tests.support.docker import (
     OWNER,
     PACKAGE,
     PACKAGE_FIX,
+    Execute,
     OpenSandbox,
     any_engine,
     build_environment,
@@ -140,9 +141,8 @@ async def test_a_large_edit_and_a_large_output_get_through(sandbox: SandboxSessi
     assert run.output == "".join(f"{number}\n" for number in range(40_000))
 
 
-async def test_a_pod_sees_no_network_and_no_privilege(sandbox: SandboxSession) -> None:
-    run = await sandbox.run(
-        python_script("""
+async def test_a_pod_sees_no_network_and_no_privilege(execute: Execute) -> None:
+    run = await execute("""
 import os, socket
 print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line])
 print(os.getuid(), os.listdir("/sys/class/net"), end=" ")
@@ -155,7 +155,6 @@ try:
 except OSError as error:
     print("unreachable")
 """)
-    )
     assert run.output == "['lo']\n10001 [] False\n0000000000000000\n1\nunreachable\n"
 
 

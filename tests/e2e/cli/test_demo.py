@@ -82,7 +82,6 @@ def wait_for(url: str, words: str, seconds: float = 1200) -> None:
         time.sleep(1)
 
 
-@pytest.mark.spine
 def test_a_real_bug_becomes_a_pull_request_whose_visitor_reviews_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with demo_that_stays(tmp_path, log) as process:

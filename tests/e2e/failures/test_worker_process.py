@@ -20,7 +20,6 @@ from tests.e2e.harness import SECONDS, BotHarness, StartBot
 from tests.e2e.people import MAINTAINER
 from tests.support.docker import containers_of, processes_of
 from tests.support.hub import ref_of
-from tests.support.settling import settle
 
 SAMPLES = 2
 """As the repository's configuration has it; each may have had a call under way."""
@@ -88,25 +87,6 @@ async def test_a_worker_told_to_go_loses_nothing_and_the_next_repeats_nothing(
 
 async def nothing_left(daemon: docker.APIClient, run: Run) -> bool:
     return containers_of(daemon, run.id) == []
-
-
-ISSUES = 3
-
-
-async def test_two_workers_never_have_the_same_run(bot: BotHarness) -> None:
-    repo = bot.add_repo()
-    issues = [await bot.report_issue(repo) for _ in range(ISSUES)]
-    for issue in issues:
-        await bot.label(issue)
-    async with asyncio.TaskGroup() as both:
-        for _ in range(2):
-            worker = bot.parts.build_worker(find_missed=False)
-            both.create_task(settle(worker, bot.settings, 4 * SECONDS))
-    fixes = sorted((pull.body or "").count("Fixes #") for pull in repo.pulls)
-    assert (len(bot.runner.jobs), fixes) == (ISSUES, [1] * ISSUES)
-    for issue in issues:
-        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
-        assert (len(bot.comments_of(issue)), issue.labels) == (1, [])
 
 
 async def test_a_token_that_expires_on_the_way_is_renewed(bot: BotHarness) -> None:

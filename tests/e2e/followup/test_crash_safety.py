@@ -13,8 +13,6 @@ from tests.e2e.followup.steps import FOLLOW_UP_DIFF
 from tests.e2e.harness import BotHarness
 from tests.support.hub import ref_of
 
-pytestmark = pytest.mark.spine
-
 
 async def opened(manual_bot: BotHarness) -> tuple[Repo, Pull]:
     """A pull request of ours that was looked after once."""

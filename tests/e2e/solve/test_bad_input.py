@@ -10,7 +10,6 @@ from capuchin_demo.recorded.recording import RecordedAnswer
 from tests.e2e import shop
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.data.bombs import commit_bomb, git
-from tests.support.hub import ref_of
 
 
 def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
@@ -22,53 +21,22 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
     assert issue.labels == []
 
 
-async def test_an_issue_closed_before_the_run(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo)
-    await recorded_bot.hub.close_issue(issue, "alice")
-    run = await recorded_bot.solve(issue)
+async def test_an_issue_closed_before_the_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.close_issue(issue, "alice")
+    run = await bot.solve(issue)
     assert run.status is RunStatus.STOPPED
     assert (repo.list_branches(), repo.pulls) == (["main"], [])
 
 
-async def test_an_issue_deleted_before_the_run(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    issue = await recorded_bot.open_issue(repo)
-    await recorded_bot.hub.delete_issue(issue, "alice")
-    run = await recorded_bot.solve(issue)
+async def test_an_issue_deleted_before_the_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.delete_issue(issue, "alice")
+    run = await bot.solve(issue)
     assert run.status is RunStatus.STOPPED
     assert (repo.list_branches(), repo.pulls, issue.comments) == (["main"], [], [])
-
-
-async def test_a_label_by_someone_who_may_not_write(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    repo.grant("tina", "triage")
-    issue = await recorded_bot.open_issue(repo, label=False)
-    for _ in range(2):
-        await recorded_bot.label(issue, by="tina")
-        run = await recorded_bot.solve(issue)
-        assert run.status is RunStatus.REFUSED
-    assert [comment.body.partition(".")[0] for comment in issue.comments] == ["Thank you, @tina"]
-    assert (repo.list_branches(), issue.reactions, issue.labels) == (["main"], [], [])
-
-
-async def test_a_repository_that_is_gone(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo()
-    ref = ref_of(repo)
-    issue = await recorded_bot.open_issue(repo)
-    await recorded_bot.hub.delete_repo(repo)
-    await recorded_bot.settle()
-    run = await recorded_bot.run_at(ref, issue.number)
-    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.REPOSITORY_GONE)
-    assert issue.comments == []
-
-
-async def test_an_empty_repository(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo(files={})
-    issue = await recorded_bot.open_issue(repo)
-    run = await recorded_bot.solve(issue)
-    assert run.failure is Failure.REPOSITORY_EMPTY
-    assert_told(repo, issue, run)
 
 
 async def test_a_repository_that_unpacks_without_end(recorded_bot: BotHarness) -> None:
@@ -120,16 +88,6 @@ async def test_a_model_that_cannot_be_reached(start_recorded_bot: StartBot) -> N
         assert_told(repo, issue, run)
 
 
-async def test_a_model_that_answers_nonsense_to_the_end(start_recorded_bot: StartBot) -> None:
-    nonsense = RecordedAnswer(call="testing", reply="Colourless green ideas sleep furiously.")
-    async with start_recorded_bot(shop.answers(nonsense)) as bot:
-        repo = bot.add_repo()
-        issue = await bot.open_issue(repo)
-        run = await bot.solve(issue)
-        assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
-        assert_told(repo, issue, run)
-
-
 async def test_docker_is_down(start_recorded_bot: StartBot) -> None:
     async with start_recorded_bot(docker_url="tcp://127.0.0.1:9", patience_seconds=0) as bot:
         repo = bot.add_repo()
@@ -152,23 +110,13 @@ async def test_an_edit_that_leaves_the_repository(start_recorded_bot: StartBot, 
         assert_told(repo, issue, run)
 
 
-async def test_a_configuration_with_a_mistake(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo(
-        files={**shop.FILES, ".github/capuchin.yml": "version: 1\nsample: 2\n"}
-    )
-    issue = await recorded_bot.open_issue(repo)
-    run = await recorded_bot.solve(issue)
-    assert run.failure is Failure.CONFIG_INVALID
-    assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
-
-
-async def test_the_same_label_delivered_twice_makes_one_run(one_sample_bot: BotHarness) -> None:
-    repo = one_sample_bot.add_repo(config=shop.ONE_SAMPLE)
-    issue = await one_sample_bot.open_issue(repo)
-    await one_sample_bot.hub.redeliver(one_sample_bot.hub.deliveries[-1])
-    await one_sample_bot.settle()
-    await one_sample_bot.hub.redeliver(one_sample_bot.hub.deliveries[1])
-    await one_sample_bot.settle()
+async def test_the_same_label_delivered_twice_makes_one_run(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.hub.redeliver(bot.hub.deliveries[-1])
+    await bot.settle()
+    await bot.hub.redeliver(bot.hub.deliveries[1])
+    await bot.settle()
     assert len(repo.pulls) == 1
     assert len(issue.comments) == 1
 

@@ -25,7 +25,6 @@ from sandbox.program import Program
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
 from tests.e2e.harness import StartBot
-from tests.support.data import lock_files
 from tests.support.data.repositories import make_codebase
 from tests.support.docker import ca_bundle
 
@@ -37,23 +36,6 @@ DOCKERFILE = {
     "ci/Dockerfile": "FROM capuchin/base\nRUN echo what went wrong && exit 7\nRUN true\n",
     ".github/capuchin.yml": "dockerfile: ci/Dockerfile\n",
 }
-SCRIPTS = {
-    "package.json": lock_files.PACKAGE_JSON,
-    "package-lock.json": lock_files.NPM_LOCK,
-    "pad.js": 'module.exports = text => require("left-pad")(text, 3, "-");\n',
-    "test.js": 'require("./pad")("7");\n',
-}
-
-
-async def test_a_dockerfile_that_fails_is_reported_with_its_line_and_the_logs_end(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
-) -> None:
-    local_fix.commit(DOCKERFILE)
-    assert await local_fix.fix() == local_run.FAILED
-    said = capsys.readouterr().err
-    assert "RUN echo what went wrong && exit 7\n" in said
-    assert "\nwhat went wrong\n" in said
-    assert local_fix.llm.requests == []
 
 
 async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBot) -> None:
@@ -65,16 +47,6 @@ async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBo
         assert "RUN echo what went wrong && exit 7" in comment.body
         assert "\nwhat went wrong\n" in comment.body
         assert bot.llm.requests == []
-
-
-async def test_a_repository_of_javascript_alone_is_an_honest_no(
-    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
-) -> None:
-    local_fix.commit(SCRIPTS)
-    assert await local_fix.fix("--json") == local_run.NO_FIX
-    assert json.loads(capsys.readouterr().out)["reason"] == "no source files"
-    assert "Python" in (local_fix.out / "report.md").read_text()
-    assert local_fix.llm.requests == []
 
 
 UNDECLARED = {**shop.FILES, "shop/__init__.py": "import six\n"}

@@ -9,7 +9,6 @@ import docker
 import pytest
 
 from bot.cli import local_run
-from bot.data.run import Failure
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
 from sandbox.engine import EnvironmentRequest
@@ -17,7 +16,6 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.e2e.cli.local_fix import LocalFix
-from tests.e2e.harness import StartBot
 from tests.support.certificates import host_certificates
 from tests.support.docker import build_environment, make_tree
 from tests.support.second_python import build_root_image
@@ -52,17 +50,6 @@ async def test_one_that_is_nowhere_is_reported_before_any_money_is_spent(
     said = capsys.readouterr().err
     assert ("<3.8" in said, "3.7" in said) == (True, True)
     assert local_fix.llm.requests == []
-
-
-async def test_on_github_it_is_reported_on_the_issue(start_recorded_bot: StartBot) -> None:
-    async with start_recorded_bot(build_python_mirror=NOWHERE) as bot:
-        repo = bot.add_repo(files=asks_for("<3.8"))
-        issue = await bot.open_issue(repo)
-        run = await bot.solve(issue)
-        assert run.failure is Failure.ENVIRONMENT
-        (comment,) = issue.comments
-        assert "<3.8" in comment.body
-        assert bot.llm.requests == []
 
 
 async def test_a_base_that_is_nowhere_is_reported(tmp_path: Path) -> None:
