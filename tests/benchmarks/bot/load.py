@@ -6,12 +6,14 @@ import asyncio
 import hashlib
 import hmac
 import json
+import os
 import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 SECRET = "benchmark"
 CONNECTIONS = 32
@@ -171,3 +173,32 @@ def resident_megabytes(pid: int) -> float:
     """Peak resident memory of a process, from proc(5)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+TICKS = os.sysconf("SC_CLK_TCK")
+_IDLE = (3, 4)
+"""`idle` and `iowait` in the first line of /proc/stat; `guest` is part of `user`."""
+
+
+class Clock(NamedTuple):
+    """The processor time of one moment, in seconds."""
+
+    at: float
+    machine: float
+    """Of all programs, and what the hypervisor gave to others."""
+    process: float
+
+    @classmethod
+    def read(cls, pid: int) -> Clock:
+        fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
+        machine = sum(int(ticks) for at, ticks in enumerate(fields) if at not in _IDLE)
+        return cls(time.monotonic(), machine / TICKS, read_processor_seconds(pid))
+
+    def since(self, earlier: Clock) -> Clock:
+        return Clock(*(now - then for now, then in zip(self, earlier, strict=True)))
+
+
+def read_processor_seconds(pid: int) -> float:
+    """What a process has taken, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capuchin_demo.environment import find_free_port
-from tests.benchmarks.bot.load import Load, serve, serve_command
-from tests.benchmarks.bot.processors import read_processor_seconds
+from tests.benchmarks.bot.load import Load, read_processor_seconds, serve, serve_command
 from tests.benchmarks.bot.send import send_apart
 from tests.benchmarks.redis_server import run_redis
 from tests.benchmarks.table import Row, percentile

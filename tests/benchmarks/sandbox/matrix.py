@@ -6,13 +6,16 @@ Warm against one hardened container for each execution, and against bare subproc
 from __future__ import annotations
 
 import asyncio
+import io
 import statistics
+import tarfile
 import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import docker
 
@@ -21,11 +24,10 @@ from sandbox.docker.docker_client import connect
 from sandbox.docker.docker_engine import DockerEngine
 from sandbox.engine import EnvironmentRequest
 from sandbox.execution.session import SandboxSession
-from sandbox.layout import LABEL_RUN
+from sandbox.layout import ENVIRONMENT, LABEL_OWNER, LABEL_RUN, TREE
 from sandbox.program import Execution, Program
 from tests.benchmarks.sandbox.bare_processes import BareProcesses
 from tests.benchmarks.sandbox.session_memory import measure_peak
-from tests.benchmarks.sandbox.swebench_harness import HARNESS, SwebenchHarness
 from tests.benchmarks.sandbox.warm_engine import PARALLEL, engine
 from tests.benchmarks.sympy_release import SETUP, edits, release, unpack
 from tests.benchmarks.table import Row
@@ -159,3 +161,60 @@ def memory_of(daemon: docker.APIClient, run_id: str) -> tuple[float, float]:
     kilobytes = int(output.split()[0])
     stats = cast(dict[str, Any], daemon.stats(container, stream=False))
     return kilobytes / 1024, int(stats["memory_stats"]["usage"]) / 1024 / 1024
+
+
+HARNESS: Final = "the SWE-bench harness's and CodeMonkeys' way"
+
+
+class SwebenchHarness:
+    """Executes on a prepared `image`."""
+
+    def __init__(self, image: str) -> None:
+        self._image = image
+
+    def matrix(self, tests: Sequence[str], diffs: Sequence[str], parallel: int) -> float:
+        """Seconds of every test on every diff."""
+        begun = time.perf_counter()
+        client = connect(None)
+        with ThreadPoolExecutor(parallel) as pool:
+            cells = [pool.submit(self._run_pair, client, d, t) for d in diffs for t in tests]
+            for cell in cells:
+                cell.result()
+        client.close()
+        return time.perf_counter() - begun
+
+    def _run_pair(self, client: docker.APIClient, diff: str, test: str) -> None:
+        made = cast(Any, client).create_container(
+            self._image,
+            entrypoint=["tail", "-f", "/dev/null"],
+            user="root",
+            labels={LABEL_RUN: "bench", LABEL_OWNER: "bench"},
+        )
+        container = str(made["Id"])
+        try:
+            client.start(container)
+            if diff:
+                copy(client, container, "patch.diff", diff)
+                run(client, container, ["git", "apply", "-v", "/tmp/patch.diff"])
+            copy(client, container, "test.py", test)
+            run(client, container, [f"{ENVIRONMENT}/bin/python", "/tmp/test.py"])
+        finally:
+            client.remove_container(container, force=True, v=True)
+
+
+def copy(client: docker.APIClient, container: str, name: str, text: str) -> None:
+    data = text.encode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    client.put_archive(container, "/tmp", packed.getvalue())
+
+
+def run(client: docker.APIClient, container: str, argv: Sequence[str]) -> None:
+    found = {"PYTHONPATH": TREE}
+    asked = client.exec_create(container, list(argv), workdir=TREE, user="root", environment=found)
+    client.exec_start(asked["Id"])
+    code = client.exec_inspect(asked["Id"])["ExitCode"]
+    assert code == 0, (argv, code)

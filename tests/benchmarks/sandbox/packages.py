@@ -33,7 +33,6 @@ from pipeline.regression.runner import TestRunner
 from pipeline.store import DirStore, ScopedStore
 from sandbox.engine import Engine
 from sandbox.errors import SandboxError
-from tests.benchmarks.sandbox.packages_list import REPOSITORIES
 from tests.benchmarks.sandbox.warm_engine import PARALLEL, engine
 from tests.benchmarks.table import Row
 
@@ -150,3 +149,118 @@ async def _measure(repository: str, clone: Path, held: Engine, *, again: bool) -
     kept.write_text(found.model_dump_json(indent=1), "utf-8")
     sys.stderr.write(f"  {found.line()}\n")
     return found
+
+
+REPOSITORIES = (
+    # setuptools, pure
+    "un33k/python-slugify",
+    "tkem/cachetools",
+    "pytest-dev/pluggy",
+    "Python-Markdown/markdown",
+    "lark-parser/lark",
+    "PyCQA/pycodestyle",
+    "dateutil/dateutil",
+    "dbader/schedule",
+    "jd/tenacity",
+    "lepture/mistune",
+    "psf/requests",
+    "benoitc/gunicorn",
+    "celery/celery",
+    "cookiecutter/cookiecutter",
+    "pyinvoke/invoke",
+    "jpadilla/pyjwt",
+    "joke2k/faker",
+    "tqdm/tqdm",
+    "coleifer/peewee",
+    "python-trio/trio",
+    "agronholm/anyio",
+    "pytoolz/toolz",
+    "spulec/freezegun",
+    "getsentry/responses",
+    "sqlalchemy/alembic",
+    "encode/django-rest-framework",
+    "paramiko/paramiko",
+    "gitpython-developers/GitPython",
+    "google/python-fire",
+    "pytest-dev/pytest-asyncio",
+    "ipython/ipython",
+    "matplotlib/cycler",
+    # setuptools, compiled
+    "pallets/markupsafe",
+    "aio-libs/multidict",
+    "aio-libs/yarl",
+    "msgpack/msgpack-python",
+    "yaml/pyyaml",
+    "tornadoweb/tornado",
+    "gorakhargosh/watchdog",
+    "aio-libs/aiohttp",
+    "python-websockets/websockets",
+    "falconry/falcon",
+    "giampaolo/psutil",
+    "simplejson/simplejson",
+    "sqlalchemy/sqlalchemy",
+    # flit
+    "pallets/click",
+    "pallets/jinja",
+    "pallets/itsdangerous",
+    "pallets/werkzeug",
+    "pallets/flask",
+    "bottlepy/bottle",
+    "Delgan/loguru",
+    "pypa/packaging",
+    "marshmallow-code/marshmallow",
+    "more-itertools/more-itertools",
+    "mahmoud/boltons",
+    "arrow-py/arrow",
+    "pyparsing/pyparsing",
+    "andialbrecht/sqlparse",
+    # hatch
+    "python-attrs/attrs",
+    "hynek/structlog",
+    "python-jsonschema/jsonschema",
+    "python-humanize/humanize",
+    "encode/httpx",
+    "tox-dev/filelock",
+    "python-attrs/cattrs",
+    "encode/starlette",
+    "encode/uvicorn",
+    "scrapy/scrapy",
+    "pygments/pygments",
+    "mkdocs/mkdocs",
+    "msiemens/tinydb",
+    "pallets-eco/wtforms",
+    "urllib3/urllib3",
+    "pypa/virtualenv",
+    "tox-dev/tox",
+    "ipython/traitlets",
+    "psf/black",
+    "pydantic/pydantic",
+    "PyCQA/isort",
+    "scikit-build/scikit-build-core",
+    # poetry
+    "python-poetry/tomlkit",
+    "python-poetry/poetry-core",
+    "Textualize/rich",
+    "python-poetry/poetry",
+    # pdm
+    "frostming/unearth",
+    "pdm-project/pdm-backend",
+    "fastapi/typer",
+    "pdm-project/pdm",
+    # meson-python
+    "mesonbuild/meson-python",
+    "contourpy/contourpy",
+    "PyWavelets/pywt",
+    # maturin
+    "crate-py/rpds",
+    "ijl/orjson",
+    "python-pendulum/pendulum",
+    "samuelcolvin/watchfiles",
+    # setuptools-rust
+    "pyca/bcrypt",
+    # large
+    "pypa/build",
+    "networkx/networkx",
+    "dask/dask",
+    "python-pillow/Pillow",
+)

@@ -10,8 +10,7 @@ from typing import Final
 from bot.data.run import Run, RunId, RunStatus, StopReason
 from bot.webhooks.labels import SUFFIXES
 from capuchin_demo.hub.state import Issue, Pull, ReviewComment
-from tests.e2e.sequences.history import History, Said
-from tests.e2e.sequences.markers import MARKER, comments_twice, holds, is_of
+from tests.e2e.sequences.people import History, Said
 from tests.e2e.sequences.simulation import World
 from tests.support.hub import ref_of
 
@@ -246,3 +245,26 @@ def _unanswered(pull: Pull, world: World, history: History) -> Iterator[str]:
         mine = told.pull is pull and told.word == "fix" and told.who == "alice"
         if mine and f"answer to=comment-{told.comment.id} " not in said:
             yield f"/fix by alice on {_name(pull)} was forgotten"
+
+
+MARKER: Final = re.compile(r"<!-- (capuchin:[^>]*) -->")
+
+
+def is_of(run: Run, issue: Issue) -> bool:
+    return (run.repo.full_name, run.issue) == (issue.repo.full_name, issue.number)
+
+
+def comments_twice(issue: Issue, world: World) -> Iterator[str]:
+    """Each comment of ours has its marker, and no marker stands twice."""
+    ours = [c for c in issue.comments if c.author is world.hub.bot]
+    for comment in ours:
+        if not MARKER.findall(comment.body):
+            yield f"a comment without its marker: {comment.body[:80]!r}"
+    for marker, count in Counter(m for c in ours for m in MARKER.findall(c.body)).items():
+        if count > 1:
+            yield f"{count} comments {marker} on #{issue.number}"
+
+
+def holds(issue: Issue, marker: str, world: World) -> bool:
+    """Whether we said something that holds `marker`."""
+    return any(marker in c.body for c in issue.comments if c.author is world.hub.bot)

@@ -18,8 +18,8 @@ from bot.data.run import RunStatus
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Issue
 from capuchin_demo.hub.tokens import AppIdentity
-from tests.e2e.sequences.history import History, Said
 from tests.e2e.sequences.invariants import problems
+from tests.e2e.sequences.people import History, Said
 from tests.e2e.sequences.plan import Act, Plan, plan, shrunk
 from tests.e2e.sequences.player import Player, play
 from tests.e2e.sequences.regressions import FOUND, LOST, RIDDEN_OUT, TOLD, label, say
