@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -45,7 +45,7 @@ __all__ = [
     "sandbox",
 ]
 
-Execute = Callable[..., Awaitable[Execution]]
+Execute = Callable[..., Coroutine[Any, Any, Execution]]
 
 OWNER = f"tests-{uuid.uuid4().hex}"
 """No other installation on this daemon removes our containers, nor we theirs."""
@@ -285,7 +285,11 @@ async def sandbox(
 @pytest.fixture
 def execute(sandbox: SandboxSession) -> Execute:
     """Runs a script in `sandbox`."""
-    return lambda script, **options: sandbox.run(python_script(script, **options))
+
+    async def run(script: str, **options: Any) -> Execution:
+        return await sandbox.run(python_script(script, **options))
+
+    return run
 
 
 @pytest.fixture
