@@ -276,6 +276,11 @@ class BotHarness(People):
         await lease.finish(run)
         return run
 
+    async def publish(self, **files: str | bytes) -> tuple[Repo, Issue, Run]:
+        """Prepare an issue, and work on its run to the end."""
+        repo, issue = await self.prepare_issue(**files)
+        return repo, issue, await self.work_on(await self.lease(repo, issue))
+
     async def work_on_patiently(self, lease: Lease) -> Run:
         """As `work_on`, starting again where the handler asks for that."""
         for _ in range(3):

@@ -16,8 +16,7 @@ from tests.support.hub import ref_of
 
 async def opened(manual_bot: BotHarness) -> tuple[Repo, Pull]:
     """A pull request of ours that was looked after once."""
-    repo, issue = await manual_bot.prepare_issue()
-    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, _, _ = await manual_bot.publish()
     (pull,) = repo.pulls
     await manual_bot.work_on(await leased(manual_bot, pull, ""))
     manual_bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")

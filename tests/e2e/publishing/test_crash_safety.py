@@ -47,8 +47,7 @@ def assert_published_once(repo: Repo, issue: Issue, run: Run) -> None:
 
 
 async def test_a_run_has_these_effects_and_no_others(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert_published_once(repo, issue, run)
     assert [effect.split()[0] for effect in manual_bot.effects] == [e.split()[0] for e in EFFECTS]
     assert repo.pulls[0].requested_reviewers[0].login == "alice"

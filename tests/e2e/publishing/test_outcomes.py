@@ -31,9 +31,8 @@ def assert_told(repo: Repo, issue: Issue, run: Run, words: str = "") -> None:
 
 
 async def test_an_honest_no_is_reported_with_what_was_learnt(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue()
     manual_bot.runner.answer = NoFix(reason="no reproduction", details=("It returns 3 here.",))
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert (run.status, run.detail) == (RunStatus.NO_FIX, "no reproduction")
     assert run.dollars == pytest.approx(0.0123)
     assert_told(repo, issue, run, "- It returns 3 here.")
@@ -55,9 +54,8 @@ async def test_an_honest_no_is_reported_with_what_was_learnt(manual_bot: BotHarn
 async def test_a_permanent_problem_is_reported_at_once(
     manual_bot: BotHarness, error: Exception, failure: Failure, words: str
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
     manual_bot.runner.answer = error
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert (run.status, run.failure) == (RunStatus.FAILED, failure)
     assert_told(repo, issue, run, words)
 
@@ -133,10 +131,9 @@ async def test_an_empty_repository_is_reported(manual_bot: BotHarness, hub: Loca
 
 
 async def test_an_invalid_configuration_is_reported_with_its_line(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue(
+    repo, issue, run = await manual_bot.publish(
         **{".github/capuchin.yml": b"version: 1\nsamplez: 3\n"}
     )
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
     assert run.failure is Failure.CONFIG_INVALID
     assert_told(repo, issue, run, "`.github/capuchin.yml`, line 2")
 
@@ -149,22 +146,19 @@ async def test_an_invalid_configuration_is_reported_with_its_line(manual_bot: Bo
 async def test_a_configuration_that_is_not_read_is_not_passed_over(
     manual_bot: BotHarness, file: bytes
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue(**{".github/capuchin.yml": file})
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish(**{".github/capuchin.yml": file})
     assert run.failure is Failure.CONFIG_INVALID
     assert_told(repo, issue, run)
 
 
 async def test_a_repository_can_switch_us_off(manual_bot: BotHarness) -> None:
-    repo, issue = await manual_bot.prepare_issue(**{".capuchin.yml": b"enabled: false\n"})
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    _, _, run = await manual_bot.publish(**{".capuchin.yml": b"enabled: false\n"})
     assert (run.status, manual_bot.effects) == (RunStatus.REFUSED, [])
 
 
 async def test_the_configuration_reaches_the_pipeline(manual_bot: BotHarness) -> None:
     config = b"samples: 3\nsetup: ['pip install .']\ndraft: false\nbudget: {run: 2.5}\n"
-    repo, issue = await manual_bot.prepare_issue(**{".github/capuchin.yml": config})
-    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, _, _ = await manual_bot.publish(**{".github/capuchin.yml": config})
     job = manual_bot.runner.jobs[0]
     assert (job.options.samples, job.options.dollars, job.setup) == (3, 2.5, ("pip install .",))
     assert [pull.draft for pull in repo.pulls] == [False]
@@ -182,9 +176,8 @@ async def test_the_pipeline_reads_who_said_what(manual_bot: BotHarness, hub: Loc
 async def test_a_push_that_is_forbidden_is_reported_and_not_tried_for_hours(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
     hub.faults.fail_next("POST", "/*/git-receive-pack", status=403, times=5)
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert run.failure is Failure.PUBLISH_REFUSED
     assert_told(repo, issue, run)
 
@@ -192,9 +185,8 @@ async def test_a_push_that_is_forbidden_is_reported_and_not_tried_for_hours(
 async def test_a_refused_pull_request_leaves_no_branch(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
     hub.faults.fail_next("POST", "/repos/*/pulls", status=422, times=2)
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert run.failure is Failure.PUBLISH_REFUSED
     assert_told(repo, issue, run)
 
@@ -319,9 +311,8 @@ async def test_what_a_failed_run_spent_is_reported(manual_bot: BotHarness) -> No
 async def test_a_locked_issue_takes_no_reactions_and_is_solved_all_the_same(
     manual_bot: BotHarness,
 ) -> None:
-    repo, issue = await manual_bot.prepare_issue()
     manual_bot.hub.faults.fail_next("POST", "/repos/*/issues/1/reactions", status=403, times=2)
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, issue, run = await manual_bot.publish()
     assert run.status is RunStatus.OPENED_PULL_REQUEST
     assert (len(repo.pulls), issue.reactions, issue.labels) == (1, [], [])
 

@@ -47,8 +47,7 @@ def suffice(granted: dict[str, str], needs: str) -> bool:
 @pytest.fixture
 async def used(manual_bot: BotHarness, hub: LocalHub, tmp_path: Path) -> set[str]:
     """What a whole run, looking after its pull request and a settings check ask for."""
-    repo, issue = await manual_bot.prepare_issue()
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, _, run = await manual_bot.publish()
     assert run.pull_request is not None
     asked = await manual_bot.runs.create(
         ref_of(repo), run.pull_request, asked_by=Login("alice"), delivery="t", mode=Mode.FOLLOW_UP

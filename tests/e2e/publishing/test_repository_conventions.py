@@ -27,10 +27,7 @@ Closes #
 
 
 async def published(manual_bot: BotHarness, **files: str) -> Repo:
-    repo, issue = await manual_bot.prepare_issue(
-        **{path: text.encode() for path, text in files.items()}
-    )
-    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    repo, _, _ = await manual_bot.publish(**{path: text.encode() for path, text in files.items()})
     return repo
 
 
@@ -144,8 +141,7 @@ async def test_the_organisations_settings_stand_for_what_the_repository_leaves_o
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     hub.add_repo("acme/.github", {".github/capuchin.yml": "samples: 7\nattempts: 2\n"})
-    repo, issue = await manual_bot.prepare_issue(**{".capuchin.yml": b"attempts: 5\n"})
-    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    await manual_bot.publish(**{".capuchin.yml": b"attempts: 5\n"})
     options = manual_bot.runner.jobs[0].options
     assert (options.samples, options.attempts) == (7, 5)
 
@@ -162,8 +158,7 @@ async def test_a_mistake_of_the_organisation_is_reported_with_its_file(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     hub.add_repo("acme/.github", {".github/capuchin.yml": "version: 1\nsampels: 7\n"})
-    repo, issue = await manual_bot.prepare_issue()
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    _, issue, run = await manual_bot.publish()
     assert run.failure is Failure.CONFIG_INVALID
     assert "acme/.github: .github/capuchin.yml`, line 2" in issue.comments[0].body
 
@@ -172,8 +167,7 @@ async def test_a_defaults_repository_that_we_are_not_installed_on_is_passed_over
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     hub.add_repo("acme/.github", {".capuchin.yml": "enabled: false\n"}, installed=False)
-    repo, issue = await manual_bot.prepare_issue()
-    run = await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    _, _, run = await manual_bot.publish()
     assert run.status is RunStatus.OPENED_PULL_REQUEST
 
 
@@ -181,8 +175,7 @@ async def test_reading_the_defaults_needs_no_right_to_write(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     defaults = hub.add_repo("acme/.github", {"README.md": "x"})
-    repo, issue = await manual_bot.prepare_issue()
-    await manual_bot.work_on(await manual_bot.lease(repo, issue))
+    await manual_bot.publish()
     tokens = hub.tokens._tokens.values()  # pyright: ignore[reportPrivateUsage] - what was given out
     rights = [token.permissions for token in tokens if token.repos == (defaults,)]
     assert rights == [{"metadata": "read", "contents": "read"}]
