@@ -1,6 +1,6 @@
 """Fixtures with the real Docker: one engine, one prepared image and one open sandbox a process.
 
-A conftest takes them over by importing the names.
+A conftest takes them over by importing all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 
 __all__ = [
-    "any_engine",
     "ca_bundle",
     "daemon",
     "engine",

@@ -2,31 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.docker import (
-    ca_bundle,
-    daemon,
-    engine,
-    execute,
-    mode,
-    open_sandbox,
-    own_sandbox,
-    prepared,
-    run_id,
-    sandbox,
-)
-
-__all__ = [
-    "ca_bundle",
-    "daemon",
-    "engine",
-    "execute",
-    "mode",
-    "open_sandbox",
-    "own_sandbox",
-    "prepared",
-    "run_id",
-    "sandbox",
-]
+from tests.support.docker import *  # noqa: F403 - the fixtures
 
 CONTRACTS = ("command", "execution", "isolation", "limits")
 

@@ -6,16 +6,14 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
 
 import docker
 import pytest
 from docker.errors import APIError, NotFound
 
 from sandbox.docker import warm_container
-from sandbox.docker.cold_execution import remove_container, wait_for_final_state
 from sandbox.docker.docker_client import DockerAddress
 from sandbox.docker.docker_engine import DockerEngine, DockerOptions
 from sandbox.engine import EnvironmentRequest
@@ -28,8 +26,6 @@ from sandbox.layout import LABEL_OWNER, LABEL_RUN
 from sandbox.program import SCRIPT_PATH, Program, python_script
 from tests.support.docker import (
     OWNER,
-    Execute,
-    any_engine,
     build_environment,
     containers_of,
     make_tree,
@@ -37,9 +33,6 @@ from tests.support.docker import (
     wait_until_running,
     wait_until_started,
 )
-
-__all__ = ["any_engine"]
-
 
 SLEEP = ["sleep", "1000"]
 
@@ -171,10 +164,10 @@ async def test_leaving_the_block_stops_what_runs(
         await running
 
 
-async def test_a_rejected_diff_can_be_asked_again(execute: Execute) -> None:
+async def test_a_rejected_diff_can_be_asked_again(sandbox: SandboxSession) -> None:
     for _ in range(2):
         with pytest.raises(PatchRejected):
-            await execute("print()", diffs=["nonsense"])
+            await sandbox.run(python_script("print()", diffs=["nonsense"]))
 
 
 async def test_reaping_removes_our_containers_of_dead_runs_only(
@@ -229,46 +222,3 @@ async def test_what_ran_for_a_host_that_was_killed_ends_by_itself(
 def test_an_index_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="credentials"):
         BuildOptions(index_url="https://me:secret@pypi.example.org/simple")
-
-
-BOMB = "hoard = bytearray(200 << 20)"
-WAITS = "import time; time.sleep(60)"
-
-
-class ForgetfulDaemon:
-    """Docker whose states never say that memory was exhausted, as when its end is heard first."""
-
-    def __init__(self, client: docker.APIClient) -> None:
-        self._client = cast(Any, client)
-        self.wait = self._client.wait
-        self.events = self._client.events
-
-    def inspect_container(self, container: str) -> dict[str, Any]:
-        seen = self._client.inspect_container(container)
-        return {"State": {**seen["State"], "OOMKilled": False}}
-
-
-@pytest.fixture
-def containers(daemon: docker.APIClient) -> Iterator[list[str]]:
-    made: list[str] = []
-    yield made
-    for container in made:
-        remove_container(daemon, container)
-
-
-@pytest.mark.parametrize(("code", "memory"), [(BOMB, True), (WAITS, False)], ids=["memory", "kill"])
-def test_docker_says_later_that_memory_was_exhausted(
-    daemon: docker.APIClient, prepared: str, containers: list[str], code: str, memory: bool
-) -> None:
-    client = cast(Any, daemon)
-    limits = client.create_host_config(mem_limit="64m", memswap_limit="64m")
-    made = client.create_container(
-        prepared, entrypoint=["python3", "-c", code], host_config=limits, network_disabled=True
-    )
-    containers.append(made["Id"])
-    client.start(made["Id"])
-    if not memory:
-        client.kill(made["Id"])
-    forgetful = cast(docker.APIClient, ForgetfulDaemon(daemon))
-    state = wait_for_final_state(forgetful, made["Id"], reported=False)
-    assert (state["ExitCode"], state["OOMKilled"]) == (137, memory)

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -116,9 +116,6 @@ async def said(worker: Process, words: str) -> list[str]:
             assert line, "\n".join(lines)
             lines.append(line.decode())
     return lines
-
-
-MakeBench = Callable[[str], Bench]
 
 
 @asynccontextmanager
