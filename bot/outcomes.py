@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from bot.data.github_facts import CommitFacts, Identity, PullRequestFacts
 from bot.data.run import RunStatus, now
-from bot.git.commits import BRANCH_PREFIX
 from bot.github.repository import Repository
 from bot.storage.history import HISTORY_DAYS, DecidedEdit, History, RunHistoryEntry
 from pipeline.concurrency import gather_bounded
@@ -208,7 +207,7 @@ async def _load_commits(
 def _is_ours(pull: PullRequestFacts, us: Identity) -> bool:
     """Whether this is one of our fixes; settings proposals do not count."""
     own = pull.author.lower() == us.login.lower()
-    return own and pull.head_branch.startswith(f"{BRANCH_PREFIX}issue-")
+    return own and re.search(r"(^|[/-])issue-\d", pull.head_branch) is not None
 
 
 def _has_foreign_commits(commits: Iterable[CommitFacts], us: Identity) -> bool:

@@ -15,9 +15,9 @@ from bot.data.github_facts import ExistingWork, IssueFacts, LinkedPull, Reposito
 from bot.data.refusal import OptOut, Stranger
 from bot.data.run import Failure, Login, Mode, QuotaLimit, Run, now
 from bot.errors import Forbidden, NotFound, RunFailed, RunRefused
-from bot.git.commits import BRANCH_PREFIX
 from bot.github.repository import Repository
 from bot.repo_config.model import LayerProblem, Quota, RepoConfig
+from bot.safe_text import code
 from bot.settings import Settings
 from bot.storage.quota import QuotaCounter, Refusals
 from bot.webhooks.labels import LabelSet
@@ -78,9 +78,10 @@ MAX_SHOWN: Final = 5
 
 
 async def find_existing_work(
-    repo: Repository, run: Run, issue: IssueFacts, assignee: str
+    repo: Repository, run: Run, issue: IssueFacts, assignee: str, prefix: str
 ) -> ExistingWork:
-    """Assignees, linked pull requests, and branches; `assignee` is our own account."""
+    """Assignees, linked pull requests, and branches; `assignee` is our own account, `prefix` what
+    our branches begin with."""
     me = repo.identity.login
     ours = {run.asked_by.casefold(), assignee.casefold(), me.casefold()}
     pulls = [
@@ -90,7 +91,9 @@ async def find_existing_work(
     ]
     heads = {pull.number for pull in pulls}
     branches = (
-        () if heads else _branches_for_issue(run.issue, [b async for b in repo.list_branches()])
+        ()
+        if heads
+        else _branches_for_issue(run.issue, [b async for b in repo.list_branches()], prefix)
     )
     return ExistingWork(
         locked=issue.locked,
@@ -111,12 +114,15 @@ def _is_fix_for(pull: LinkedPull, run: Run) -> bool:
     return is_here and re.search(words + target, text, re.I) is not None
 
 
-def _branches_for_issue(number: int, branches: Sequence[str]) -> tuple[str, ...]:
-    """GitHub's own button makes `12-slug`; the other patterns are common habits."""
+def _branches_for_issue(number: int, branches: Sequence[str], prefix: str) -> tuple[str, ...]:
+    """Not ours, which begin with `prefix`.
+
+    GitHub's own button makes `12-slug`; the other patterns are common habits.
+    """
     word = re.compile(
         rf"(?:.*/)?(?:{number}-[a-z]|(?:issue|fix|bug|gh|hotfix)[-_/#]?{number}(?!\d))", re.I
     )
-    return tuple(b for b in branches if word.match(b) and not b.startswith(BRANCH_PREFIX))
+    return tuple(b for b in branches if word.match(b) and not b.startswith(prefix))
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,9 @@ async def check_admission(
         raise RunRefused(OptOut(opt_out))
     if not run.is_announced:
         await _check_first_start(repo, run, counter, settings, issue, config)
+        if config.base_branch and await repo.get_branch_head(config.base_branch) is None:
+            detail = f"`base_branch`: there is no branch {code(config.base_branch)}"
+            raise RunFailed(Failure.CONFIG_INVALID, detail)
     return Admission(facts, issue, config)
 
 
@@ -188,7 +197,7 @@ async def _check_first_start(
     if run.label and not issue.has_label(run.label):
         raise RunRefused("label removed")
     if run.mode is Mode.FIX and not run.confirmed:
-        work = await find_existing_work(repo, run, issue, settings.assignee)
+        work = await find_existing_work(repo, run, issue, settings.assignee, config.branch_prefix)
         if work:
             raise RunRefused(work)
     limit = await claim_quota(counter, run, config.quota, settings)

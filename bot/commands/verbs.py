@@ -239,9 +239,6 @@ async def _find_source(ctx: CommandContext) -> Run | None:
     return run if here else None
 
 
-BRANCH_PREFIX: Final = "capuchin/settings-"
-
-
 async def propose_config(ctx: CommandContext) -> None:
     """Open the pull request and reply with its number, or with the reason why not."""
     marker = settings_file.proposal_marker(ctx.request.id)
@@ -267,7 +264,7 @@ async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
 async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
     """An open proposal, or the one that an earlier try of this command opened."""
     async for branch in ctx.repo.list_branches():
-        if branch.startswith(BRANCH_PREFIX):
+        if branch.startswith("capuchin/settings-"):
             found = await ctx.repo.pulls.find(branch, marker)
             if found is not None:
                 return found
@@ -282,7 +279,7 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
         return None
     style = await detect_commit_style(repo)
     title = style.format_title("chore", settings_file.pull_title())
-    branch = f"{BRANCH_PREFIX}{request.id}"
+    branch = f"capuchin/settings-{request.id}"
     message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))
     working = await _load_working_setup(ctx)
     text = settings_file.render_file(ctx.settings.public_url, working)

@@ -75,8 +75,6 @@ def _is_habit(messages: Sequence[str], does: Callable[[str], object]) -> bool:
     return len(matches) >= 4 and sum(matches) > 0.5 * len(matches)  # fewer show no habit
 
 
-BRANCH_PREFIX = "capuchin/"
-"""The prefix of all our branches."""
 MAX_SLUG_CHARACTERS = 40
 _FORBIDDEN = re.compile(rb"(^|/)\.git(/|$)|^\.github/", re.I)
 
@@ -86,13 +84,13 @@ _UNFIT_DIFF = re.compile(
 )
 
 
-def branch_name(issue: int, title: str, attempt: int = 1) -> str:
-    """`capuchin/issue-N-slug` in ASCII; with `-2` and so on for a later attempt."""
+def branch_name(prefix: str, issue: int, title: str, attempt: int = 1) -> str:
+    """`PREFIXissue-N-slug` in ASCII; with `-2` and so on for a later attempt."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if len(slug) > MAX_SLUG_CHARACTERS:
         slug = slug[: MAX_SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:MAX_SLUG_CHARACTERS]
-    words = [f"{BRANCH_PREFIX}issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
+    words = [f"{prefix}issue-{issue}", slug, str(attempt) if attempt > 1 else ""]
     return "-".join(word for word in words if word)
 
 

@@ -90,6 +90,12 @@ Texts = Annotated[
 _TRUSTED: Final = r"^@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?$"
 
 
+_BRANCH_PREFIX: Final = (
+    r"^([A-Za-z0-9_][A-Za-z0-9_-]{0,49}/){0,3}([A-Za-z0-9_][A-Za-z0-9_-]{0,49}-)?$"
+)
+"""Whatever follows, it is a name that git allows (git-check-ref-format(1))."""
+
+
 Trust = Annotated[
     tuple[Annotated[str, Field(pattern=_TRUSTED)], ...],
     BeforeValidator(_to_tuple),
@@ -158,6 +164,14 @@ class RepoPolicy(BaseModel):
     """Open pull requests as drafts: true, false, or `until_green` (until the checks pass)."""
     labels: Labels = ()
     """Labels for the bot's pull requests; missing labels are created."""
+    base_branch: str = Field(default="", max_length=200)
+    """The branch to fix and to open pull requests against. Empty: the default branch."""
+    branch_prefix: str = Field(
+        default="capuchin/",
+        pattern=_BRANCH_PREFIX,
+        json_schema_extra={"errorMessage": "Write what branches begin with, such as bots/."},
+    )
+    """What the names of the bot's branches begin with."""
     evidence_runs: int = Field(default=3, ge=1, le=20)
     """How often the check run repeats the reproduction test on base and head. A test with varying
     results is flaky, and rejected as evidence."""

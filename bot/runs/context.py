@@ -77,7 +77,7 @@ class RunContext:
     @property
     def base_branch(self) -> str:
         """The branch that the run's pull request goes into."""
-        return self.facts.default_branch
+        return self.config.base_branch or self.facts.default_branch
 
     async def fetch(self, commit: CommitSha | None = None) -> Checkout:
         """Fetch a commit, or the head of the base branch, with all its files.

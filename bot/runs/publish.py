@@ -127,9 +127,9 @@ async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str
 
     A branch of that name that points elsewhere may hold somebody's work; it stays untouched.
     """
-    repo, lease = ctx.repo, ctx.lease
+    repo, lease, prefix = ctx.repo, ctx.lease, ctx.config.branch_prefix
     for attempt in range(1, 21):
-        branch = branch_name(publication.run.issue, publication.issue.title, attempt)
+        branch = branch_name(prefix, publication.run.issue, publication.issue.title, attempt)
         found = await repo.get_branch_head(branch)
         if found == head:
             return branch

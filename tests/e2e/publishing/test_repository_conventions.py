@@ -54,6 +54,23 @@ async def test_the_repositorys_template_is_filled_wherever_it_lies(
     assert "<summary>Evidence</summary>" in body
 
 
+async def test_base_and_names_of_branches_are_the_repositorys(bot: BotHarness) -> None:
+    repo = bot.add_repo(config="base_branch: develop\nbranch_prefix: bots/fix-\n")
+    await bot.hub.commit(repo, "develop", {"new.py": "x = 1\n"}, "Develop", "alice")
+    await bot.open_issue(repo)
+    await bot.settle()
+    (pull,) = repo.pulls
+    assert (pull.base_ref, pull.head_ref) == ("develop", "bots/fix-issue-1-total-subtracts")
+    assert repo.read_file(pull.head_ref, "new.py") == "x = 1\n"
+
+
+async def test_a_base_branch_that_is_missing_is_named(bot: BotHarness) -> None:
+    issue = await bot.open_issue(bot.add_repo(config="base_branch: devel\n"))
+    await bot.settle()
+    assert (await bot.run_of(issue)).failure is Failure.CONFIG_INVALID
+    assert ["`base_branch`" in said for said in bot.comments_of(issue)] == [True]
+
+
 async def test_a_template_of_the_owner_stands_for_one_that_is_missing(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:

@@ -142,9 +142,9 @@ async def test_a_push_makes_the_branch_and_overwrites_nobody(work: Path, tmp_pat
     ],
 )
 async def test_a_branch_name_is_plain_whatever_the_title(title: str, name: str) -> None:
-    assert branch_name(7, title) == name
+    assert branch_name("capuchin/", 7, title) == name
     await git(None, "check-ref-format", "--branch", name)
 
 
 def test_a_later_attempt_has_its_own_branch() -> None:
-    assert branch_name(7, "total() subtracts", 2) == "capuchin/issue-7-total-subtracts-2"
+    assert branch_name("bots/", 7, "total() subtracts", 2) == "bots/issue-7-total-subtracts-2"

@@ -32,6 +32,8 @@ ACTS: Final[Mapping[str, str]] = {
     "quota.repository": WHO + "test_a_quota_is_kept_and_explained_politely",
     "draft": CARE + "test_a_draft_stays_what_the_repository_says",
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
+    "base_branch": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
+    "branch_prefix": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
     "evidence_runs": "e2e/followup/test_evidence_check.py::"
     "test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says",
     "follow_up": "e2e/followup/test_reviews.py::"
