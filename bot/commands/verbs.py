@@ -5,7 +5,7 @@ Every effect is find-or-create, because the command may run again.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from bot.commands.command import CommandContext, CommandHandler
 from bot.comments import candidates as candidate_texts
