@@ -22,7 +22,6 @@ class CostBounds(NamedTuple):
     most: float
     """With the longest reply."""
     seconds: float = CALL_SECONDS
-    """How long the call may take."""
 
 
 class Grant(NamedTuple):
@@ -87,7 +86,11 @@ class Budget:
         """
         granted = await self._reserve_own(bounds)
         try:
-            shared = await self._reserve_shared(bounds, granted)
+            shared = (
+                await self._shared_budget.reserve(bounds._replace(most=granted))
+                if self._shared_budget
+                else None
+            )
         except BaseException:
             await shield(self._release(granted))
             raise
@@ -104,13 +107,6 @@ class Budget:
         await self._release(reservation.dollars)
         if self._shared_budget is not None and shared is not None:
             await self._shared_budget.settle(shared, dollars)
-
-    async def _reserve_shared(self, bounds: CostBounds, granted: float) -> Grant | None:
-        return (
-            await self._shared_budget.reserve(bounds._replace(most=granted))
-            if self._shared_budget
-            else None
-        )
 
     async def _reserve_own(self, bounds: CostBounds) -> float:
         async with self._changed:

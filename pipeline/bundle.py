@@ -22,12 +22,21 @@ MANIFEST = "manifest.json"
 def write_bundle(
     path: Path, store: Path, *, facts: Mapping[str, object], extra: Mapping[str, bytes]
 ) -> None:
-    """Pack the documents of a `DirStore` at `store`, whole or not at all.
+    """Pack the documents of a `DirStore` at `store` atomically.
 
     `manifest.json` comes first: the format, our version, `facts`, and the SHA-256 of every other
     file. Documents lie under `store/`, `extra` beside it. The same content makes the same bytes.
     """
-    pack_bundle(path, _read_documents(store), facts=facts, extra=extra)
+    pack_bundle(
+        path,
+        {
+            file.relative_to(store).as_posix(): file.read_bytes()
+            for file in sorted(store.rglob("*.json"))
+            if not file.name.startswith(".")
+        },
+        facts=facts,
+        extra=extra,
+    )
 
 
 def pack_bundle(
@@ -59,15 +68,6 @@ def pack_bundle(
     scratch.replace(path)
 
 
-def _read_documents(store: Path) -> dict[str, bytes]:
-    """All complete documents; the name of a half-written one begins with a dot."""
-    return {
-        file.relative_to(store).as_posix(): file.read_bytes()
-        for file in sorted(store.rglob("*.json"))
-        if not file.name.startswith(".")
-    }
-
-
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024
 LARGEST: Final = 512 * 1024 * 1024
 """Bytes of all documents together, unpacked."""
@@ -77,7 +77,7 @@ _LONG_NAME: Final = re.compile(rb"\A\d{1,6} path=([^\n]*)\n\Z")
 
 
 class BadBundle(Exception):
-    """It is no bundle of ours, or a damaged one; `str(error)` is a sentence. May quote it."""
+    """It is not one of our bundles, or is damaged; `str(error)` is a sentence. May quote it."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError):
-        raise BadBundle(f"{path} is no bundle: it has no {MANIFEST} that can be read.") from None
+        raise BadBundle(f"{path} is not a bundle: it has no readable {MANIFEST}.") from None
     known = cast("dict[str, Any]", manifest) if isinstance(manifest, dict) else {}
     found = known.get("format")
     if type(found) is not int:
@@ -194,4 +194,4 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
 def _advice(found: int) -> str:
     if found > FORMAT:
         return "use a newer Capuchin"
-    return "use the Capuchin that wrote it, whose version stands in its manifest"
+    return "use the version of Capuchin that its manifest names"

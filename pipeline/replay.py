@@ -104,7 +104,7 @@ class Replay:
 
     @property
     def equal(self) -> bool | None:
-        """Whether both are the same; None where there is no recorded one."""
+        """Whether both are the same; None without a recorded one."""
         if self.recorded is None:
             return None
         return _comparable(self.judged.verdict) == _comparable(self.recorded)

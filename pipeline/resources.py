@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline import reasons
@@ -18,7 +18,7 @@ from pipeline.state import Phase, S
 from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
-from sandbox.program import NO_ENV, Execution, python_script
+from sandbox.program import NO_ENV, Execution, Program, python_script
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,14 @@ class Workspace:
         seconds = self.options.execution_seconds
         diffs = (diff,) if diff else ()
         return await self.sandbox.run(python_script(script, diffs=diffs, seconds=seconds, env=env))
+
+    async def run(
+        self, command: Sequence[str], *diffs: str, env: Mapping[str, str] = NO_ENV
+    ) -> Execution:
+        """Run a command in a fresh checkout with `diffs`. Raises as `Sandbox.run`."""
+        applied = [diff for diff in diffs if diff]
+        seconds = self.options.execution_seconds
+        return await self.sandbox.run(Program(command, diffs=applied, seconds=seconds, env=env))
 
     def report(self, event: Event) -> None:
         if self.on_progress:

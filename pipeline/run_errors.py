@@ -14,8 +14,6 @@ class BudgetSpent(Exception):
 
     def __init__(self, spent: float, ceiling: float, of: Ceiling = "run") -> None:
         super().__init__(f"${spent:.2f} of ${ceiling:.2f} is spent.")
-        self.spent = spent
-        self.ceiling = ceiling
         self.of: Ceiling = of
 
 

@@ -64,7 +64,7 @@ class Selector:
         self, issue: Issue, edits: Sequence[ExternalEdit], given: Sequence[ExternalTest] = ()
     ) -> Choice:
         """Choose among `edits`. Writes tests unless one of `given` fails on the unedited code: an
-        edit's own tests are no independent evidence for it.
+        edit's own tests are not independent evidence for it.
 
         An edit must pass a test that fails on the unedited code, if there is such a test.
 

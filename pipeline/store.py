@@ -85,7 +85,7 @@ def validate_key(key: str) -> str:
 
 
 def decode_document(kind: type[M], data: bytes, key: str) -> M | None:
-    """The document that a store found under `key`; None for a damaged one, whose step is repeated.
+    """The document that a store found under `key`; None if damaged: its step is repeated.
 
     Raises:
         OtherFormat: another version of Capuchin saved it.
@@ -102,7 +102,7 @@ class Store(Protocol):
     """One document a key. `DirStore` and the bot's `RedisStore` pass one contract suite."""
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """The document under `key`, or None when there is none.
+        """The document under `key`, or None.
 
         A damaged document is treated as absent: its step is done again.
 
@@ -112,7 +112,7 @@ class Store(Protocol):
         ...
 
     async def save(self, key: str, value: BaseModel) -> None:
-        """Keep `value` under `key`, whole or not at all."""
+        """Save `value` under `key` atomically."""
         ...
 
 
@@ -131,7 +131,7 @@ _HELD: Final[dict[tuple[int, str], _HeldKey]] = {}
 
 @asynccontextmanager
 async def hold_key(store: Store, key: str) -> AsyncGenerator[None]:
-    """Wait until nobody else in this process works on `key`, then keep others from it.
+    """Lock `key` within this process.
 
     Who waited loads the key again: the work may be saved by now. Do not ask for a key while you
     hold the same one.

@@ -1,5 +1,1 @@
-"""A repository at one commit: its files, git objects and syntax.
-
-Imports plain data only.
-Start at `commit.py`.
-"""
+"""A repository at one commit: its files, git objects and syntax. Start at `commit.py`."""

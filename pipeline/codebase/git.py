@@ -122,8 +122,8 @@ def _limit_memory(pid: int, most: int) -> None:
 async def read_git_entries(git_dir: Path, *args: str) -> AsyncGenerator[list[bytes], None]:
     """Run `git *args` and yield its NUL-terminated entries in batches, without the NUL.
 
-    The event loop runs between batches. The environment is that of `git`. Close the generator
-    (`contextlib.aclosing`) to end early.
+    The event loop runs between batches. The environment is the same as for `git`. Close the
+    generator (`contextlib.aclosing`) to end early.
 
     Raises:
         GitFailed: git ended with a status other than 0; raised after all its output.
@@ -157,6 +157,7 @@ async def _start(
     cwd: Path | None,
 ) -> asyncio.subprocess.Process:
     binary = shutil.which("git") or "/usr/bin/git"
+    path = f"{Path(binary).parent}:/usr/local/bin:/usr/bin:/bin"
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             binary,
@@ -165,7 +166,7 @@ async def _start(
             stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=_environment(binary, env or {}),
+            env={**_ENVIRONMENT, "PATH": path, **(env or {})},
             # Without a repository argument, git must not find one: its configuration would apply.
             cwd=cwd or (None if git_dir else "/"),
             pass_fds=pass_fds,
@@ -199,8 +200,3 @@ def _command(git_dir: Path | None, config: Sequence[str]) -> list[str]:
     where = [f"--git-dir={git_dir.absolute()}"] if git_dir is not None else []
     settings = [word for pair in (*_CONFIG, *config) for word in ("-c", pair)]
     return [*where, *settings]
-
-
-def _environment(binary: str, more: Mapping[str, str]) -> dict[str, str]:
-    path = f"{Path(binary).parent}:/usr/local/bin:/usr/bin:/bin"
-    return {**_ENVIRONMENT, "PATH": path, **more}

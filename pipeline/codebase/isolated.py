@@ -55,7 +55,7 @@ class IsolatedProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[[bytes], bytes], data: bytes) -> bytes | None:
-        """The result of `function`, which is defined in a module of ours, for `data`.
+        """The result of `function`, which one of our modules defines, for `data`.
 
         None if it raises an error or exceeds the limits.
         """
@@ -114,7 +114,7 @@ class IsolatedProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,  # a fork of ours must have nothing of a request to write again
+            bufsize=0,  # a fork must not write part of a request again
             env={},
         )
         return self._process

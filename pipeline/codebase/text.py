@@ -23,7 +23,7 @@ def pluralize(number: int, thing: str) -> str:
 
 
 def agree(number: int, singular: str, plural: str) -> str:
-    """The verb for so many: `1 test passes`, `2 tests pass`."""
+    """The verb for this number: `1 test passes`, `2 tests pass`."""
     return singular if number == 1 else plural
 
 

@@ -42,7 +42,7 @@ class FileDiff:
 
 
 def parse_diff(diff: str) -> list[FileDiff]:
-    """The files that `diff` changes, in its order; text that is no diff holds none.
+    """The files that `diff` changes, in its order; none if the text is not a diff.
 
     Never raises: a line that cannot belong to a hunk ends it, and a hunk's counts decide only
     whether a line beginning with `---` is a removed line or the next file.

@@ -53,7 +53,6 @@ class _Ranking:
     invented: int = 0
     from_solver: bool = False
     listed: int = 0
-    """How many files the solver was offered."""
     left_out: tuple[str, ...] = ()
     """The files that the solver was offered and left out."""
 

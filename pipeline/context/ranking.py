@@ -18,7 +18,7 @@ class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
     """Paths, most important first; empty if the model never gave a ranking."""
     invented: int = 0
-    """How many lines of the ranking are no path of the list."""
+    """How many lines of the ranking name no listed path."""
 
 
 class RankingMachine(Machine[RankingState]):

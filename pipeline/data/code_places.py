@@ -41,11 +41,10 @@ class Findings(Frozen):
     """How the ranked files were found: the scout read every file; the scout read those that share
     the most words with the issue; or, without a scout, shared words alone decided."""
     files: int
-    """The number of source files."""
     read: int
     """How many files the scout read, now or in an earlier run of the issue; 0 without a scout."""
     read_tokens: int
-    """Tokens searched: those that the scout read, or those of all source without a scout."""
+    """Tokens searched: all that the scout read, or all source without a scout."""
     unknown: int = 0
     """Files without a readable verdict of the scout: shown last if there is room."""
     listed: int = 0
@@ -109,7 +108,7 @@ class SearchRecord(Frozen):
     width: int
     """How many answers were asked for in each stage."""
     located: tuple[Located, ...] = ()
-    """The answers that go on, best first; in the order of drawing where there are no scores."""
+    """The answers that go on, best first; without scores, in the order of drawing."""
     notes: tuple[str, ...] = ()
     """Deviations from the normal course, in sentences. Untrusted."""
 

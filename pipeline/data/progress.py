@@ -33,7 +33,6 @@ class Doing(NamedTuple):
 class StageBegan(NamedTuple):
     stage: Stage
     doing: str
-    """See `Doing.text`."""
 
 
 class FilesRead(NamedTuple):

@@ -48,7 +48,7 @@ class SuiteRun(Frozen):
     skipped: tuple[str, ...] = ()
     """Tests that were skipped, or failed as they are expected to: no evidence."""
     raised: Mapping[str, str] = {}
-    """By failed test, as far as known: the class of the exception that ended it."""
+    """By failed test, if known: the class of the exception that ended it."""
     cut: CutShort | None = None
     """None if the time allowed all of the tests."""
 
@@ -72,7 +72,7 @@ class SuiteReport(Frozen):
     """Its passed and failed tests include only those that were also run with the edit."""
     after: SuiteRun
     whole: int = 0
-    """How many tests pass without the edit, as far as known; 0 if not counted."""
+    """How many tests are known to pass without the edit; 0 if not counted."""
     chosen: str = ""
     """Which tests ran, in our words; empty if all did."""
     near: int = 0
@@ -145,7 +145,6 @@ class FurtherScript(Frozen):
     candidates: tuple[int, ...]
     """The edits with which it ran, as indices into the vote table's candidates."""
     runs: tuple[Execution, ...]
-    """One execution for each of `candidates`."""
 
 
 class FailedTests(Frozen):
@@ -180,7 +179,7 @@ class Standing(Frozen):
     reward: float | None = None
     """The reward model's score; None if it gave none."""
     fails: tuple[FailedTests, ...] = ()
-    """Tests that other edits bring and that do not pass with it, as far as they ran."""
+    """Tests that other edits bring and that ran and did not pass with it."""
 
     @property
     def score(self) -> float:

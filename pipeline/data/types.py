@@ -193,19 +193,17 @@ class Evidence(Frozen):
     selection_rounds: int
     """How many tests the selection machine wrote to distinguish the finalists."""
     further: tuple[FurtherScript, ...] = ()
-    """Those of them that count."""
     reproduction: Reproduction
     suite: SuiteReport | None
     """None if no tests of the repository could be found and run."""
     suite_problem: str = ""
-    """Why there is no `suite`, in a sentence. May quote the repository: untrusted."""
+    """Why `suite` is missing, in a sentence. May quote the repository: untrusted."""
     title: str
     cause: str
     change: str
     """The pull request's title, the cause and the change, in the model's words. Untrusted."""
     context: Context
     method: str = ""
-    """The configured selection method."""
     why: str = ""
     """Why this edit was chosen, in our own words; the names of tests in it are untrusted."""
     standings: tuple[Standing, ...] = ()
@@ -286,13 +284,11 @@ class JudgedEdits(Frozen):
     confidence: float | None = None
     """The probability that the first in order is right; None if it was not estimated."""
     method: str = ""
-    """The configured selection method."""
     suite: SuiteReport | None = None
     """The repository's own tests with the first in order; None if there was no result."""
     suite_problem: str = ""
-    """Why there is no `suite`, in a sentence. Untrusted."""
+    """Why `suite` is missing, in a sentence. Untrusted."""
     context: Context | None = None
-    """What the model saw."""
 
     @property
     def best(self) -> Candidate:

@@ -1,5 +1,1 @@
-"""Edits in every form: reply blocks, patches, unified diffs, edits from outside.
-
-Imports the codebase and plain data.
-Start at `read.py`.
-"""
+"""Edits: reply blocks, patches, unified diffs, edits from outside. Start at `read.py`."""

@@ -76,7 +76,7 @@ async def _drop_unversioned(changes: Sequence[Change], codebase: Codebase) -> li
 
 
 async def _find_ignored(paths: Sequence[str], codebase: Codebase) -> set[str]:
-    """Those of `paths` that a .gitignore of the commit tells git to ignore."""
+    """The `paths` that a .gitignore of the commit excludes."""
     rules = [
         path
         for path, file in codebase.files.items()

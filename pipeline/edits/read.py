@@ -196,14 +196,12 @@ class _Draft:
     never_touch: tuple[str, ...]
     allow_lock_files: bool
     kinds: dict[str, Text] = field(default_factory=dict[str, Text])
-    """How each touched file is encoded."""
     texts: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """None for a deleted file."""
     binary: set[str] = field(default_factory=set[str])
     modes: dict[str, str] = field(default_factory=dict[str, str])
     """git's modes of the files that have a new path."""
     continued: Collection[str] = ()
-    """The files that an earlier edit changed."""
 
     def continue_from(self, current: Mapping[str, PatchedFile | None]) -> None:
         """Take the files as an earlier edit left them; None: deleted."""

@@ -1,5 +1,1 @@
-"""Finds an environment in which the repository really works, and grades its health.
-
-Imports the sandbox's engine, models, prompts and the repository's own tests.
-Start at `prepare.py`.
-"""
+"""Finds an environment in which the repository works. Start at `prepare.py`."""

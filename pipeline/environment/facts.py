@@ -29,13 +29,10 @@ class EnvironmentFacts(Frozen):
 
     python: str = ""
     version: str = ""
-    """The installed version of the repository's package."""
     distributions: tuple[str, ...] = ()
     """`name==version`."""
     more: int = 0
-    """How many others are installed."""
     command: str = ""
-    """The command that runs the repository's tests."""
     seen: tuple[str, ...] = ()
     """Sentences about the environment's health. Untrusted."""
     broken: bool = False

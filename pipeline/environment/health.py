@@ -28,7 +28,6 @@ class Grade(IntEnum):
     UNTESTED = 2
     """It imports; there are no tests to judge it."""
     HEALTHY = 3
-    """It imports, tests pass and none fails."""
 
 
 _WORKS: Final = {
@@ -60,7 +59,6 @@ class Health(Frozen):
     command: tuple[str, ...] = ()
     """The command that runs the tests; empty if none was found."""
     files: int = 0
-    """Test files that were sampled."""
     of_files: int = 0
     """Test files that the repository has."""
     collected: int | None = None
@@ -69,7 +67,7 @@ class Health(Frozen):
     failed: int = 0
     """Failures among the sampled tests. A failed collection counts as one."""
     errors: dict[str, int] = Field(default_factory=dict[str, int])
-    """The number of failures by kind, as far as the output shows them."""
+    """The number of failures by kind that the output shows."""
     commonest: str = ""
     """The error with which most of those failures end. Untrusted."""
     alike: int = Field(default=0, ge=0)
@@ -83,7 +81,7 @@ class Health(Frozen):
 
     @property
     def imports(self) -> bool:
-        """Whether every package could be imported; True if there is none."""
+        """Whether every package could be imported; True without packages."""
         return bool(self.python) and not any(package.error for package in self.packages)
 
     @property
@@ -222,7 +220,7 @@ KINDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 
 
 def count_kinds(output: str) -> dict[str, int]:
-    """How many failures of each kind `output` shows; those of no known kind are `OTHER`."""
+    """How many failures of each kind `output` shows; unknown kinds are `OTHER`."""
     found: Counter[str] = Counter()
     for number, block in enumerate(_blocks(output)):
         if number >= MOST_BLOCKS:

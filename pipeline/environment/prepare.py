@@ -129,7 +129,6 @@ class EnvironmentTask:
     codebase: Codebase
     options: Options
     store: Store
-    """The run's store."""
     image_store: Callable[[str], Store] | None = None
     """From an image to the store of its findings; None: they are saved in `store`."""
     repository_store: Store | None = None

@@ -52,13 +52,11 @@ class TriedAttempt(Frozen):
     command: str = ""
     """The step that failed."""
     log: str = ""
-    """The end of that step's output."""
     setup: tuple[str, ...] = ()
     """The commands, unless a file or a rule made them."""
     python: str = ""
     """The Python that those commands want, `3.N`; empty for the default."""
     seconds: float = Field(default=0.0, ge=0)
-    """The time of building and checking."""
 
     @property
     def rank(self) -> tuple[int, float, int]:
@@ -89,7 +87,7 @@ class TriedAttempt(Frozen):
 
     @property
     def pythons(self) -> tuple[str, ...]:
-        """The Pythons that the sandbox has, as far as this attempt showed them, `3.N`."""
+        """The Pythons that this attempt showed the sandbox to have, `3.N`."""
         if self.health and self.health.pythons:
             return self.health.pythons
         told = _HAS_PYTHONS.search(f"{self.problem} {self.log}") if self.lacks_python else None
@@ -108,17 +106,14 @@ class EnvironmentRecord(Frozen):
     """The attempts of a run, and the one in use."""
 
     tried: tuple[TriedAttempt, ...] = ()
-    """The attempts in order."""
     chosen: int | None = None
-    """The index in `tried` of the attempt in use; None if there is none yet."""
+    """The index in `tried` of the attempt in use; None before the first."""
     installation: Installation | None = None
     """What the chosen attempt installed, according to its installer."""
     asked: bool = False
-    """Whether a model was asked for commands."""
     given_up: str = ""
     """Why the model gave up, in its own words. Untrusted."""
     finished: bool = False
-    """Whether all permitted attempts were made."""
 
     @property
     def best(self) -> TriedAttempt | None:

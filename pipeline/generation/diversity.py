@@ -141,7 +141,6 @@ class FinishedSample(NamedTuple):
     sample: int
     diff: str
     run: Execution | None
-    """Its final script with its final edit."""
     broken: int
     """How many tests of the repository the edit broke."""
 
@@ -164,7 +163,7 @@ def to_tried_edits(finished: Sequence[FinishedSample]) -> tuple[TriedEdit, ...]:
 
 
 def _find_code(diff: str) -> str:
-    """What `diff` changes of files that are no tests; `diff` itself if that is nothing."""
+    """The part of `diff` outside test files; `diff` itself if there is none."""
     changed = [
         (file.old, file.new, [line for hunk in file.hunks for line in hunk.lines if line[0] != " "])
         for file in parse_diff(diff)

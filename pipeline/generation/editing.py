@@ -84,7 +84,6 @@ class EditingState(State):
     informed_by: tuple[int, ...] = ()
     """The samples whose edits were shown; empty for an independent sample."""
     machine: str = "fixed"
-    """The kind of machine: `fixed` or `explore`."""
 
     def candidate(self, sample: int) -> Candidate | None:
         """The last edit, after any ending, with the last script that has a verdict on the base."""
@@ -106,7 +105,7 @@ class EditingState(State):
 
 
 def opening(options: Options, issue: Issue, context: Context, habits: Habits) -> ModelRequest:
-    """What every editing machine is told before its own task: the issue and the ranked files."""
+    """What every editing machine reads before its own task: the issue and the ranked files."""
     text = render("editing/context", issue=issue, files=context.files, habits=habits)
     system = render("editing/system", seconds=f"{options.execution_seconds:g}")
     return ModelRequest(system, (Message(role="user", text=text),), call="editing")

@@ -134,9 +134,7 @@ class FinishedRun:
     table: VoteTable
     """Has no tests if voting did not finish."""
     verdicts: Mapping[str, Verdict]
-    """The run's choices, by selection method."""
     revisions: Mapping[int, tuple[Patch, ...]]
-    """Each sample's successive edits."""
     revision_passes: Mapping[int, tuple[tuple[bool, ...], ...]] | None = None
     """For each sample's edits, whether they pass each of the table's tests; None if they did not
     run (`Options.all_revisions`)."""
@@ -147,7 +145,6 @@ class FinishedRun:
     search_dollars: float = 0.0
     """What the search for the lines to change cost, its reward model included."""
     reward_dollars: float = 0.0
-    """What the outcome reward model cost."""
     output_tokens: int | None = None
     """Tokens that all models wrote; None if the run did not keep it."""
 
@@ -160,7 +157,7 @@ async def read_runs(folder: Path) -> list[FinishedRun]:
     """Every run in `folder`: `NAME.tar.zst`, `NAME/run.tar.zst`, or a folder `NAME/run`.
 
     Raises:
-        BadData: there is no run, a bundle is broken, or another version of Capuchin saved a run.
+        BadData: no run was found, a bundle is broken, or another version of Capuchin saved one.
     """
     found: list[FinishedRun] = []
     for entry in await asyncio.to_thread(list_entries, folder):
@@ -172,7 +169,7 @@ async def read_runs(folder: Path) -> list[FinishedRun]:
 
 
 async def read_run(entry: Path) -> FinishedRun | None:
-    """The run in `entry`, one of the forms of `read_runs`; None if it is no run.
+    """The run in `entry`, one of the forms of `read_runs`; None if it is not a run.
 
     Raises:
         BadData: the bundle is broken, or another version of Capuchin saved the run.
@@ -187,14 +184,14 @@ async def read_run(entry: Path) -> FinishedRun | None:
 
 
 def list_entries(folder: Path) -> list[Path]:
-    """What lies in a folder of runs, in order. Raises BadData if it is no folder."""
+    """What lies in a folder of runs, in order. Raises BadData if it is not a folder."""
     if not folder.is_dir():
         raise BadData(f"{folder} is not a folder.")
     return sorted(folder.iterdir())
 
 
 def read_documents(entry: Path) -> dict[str, bytes] | None:
-    """The documents of a run in one of the forms of `read_runs`, by name; None if it is no run.
+    """The documents of a run in a form of `read_runs`, by name; None if it is not a run.
 
     Raises:
         BadData: the bundle is broken.

@@ -40,11 +40,11 @@ class ExecutedEdit(Frozen):
     instance_id: str
     repo: str
     member: str
-    """One whose edit it is; others may have sent an equal one."""
+    """One member that sent the edit; others may have sent an equal one."""
     right: bool
     """By the labels, whatever ran here."""
     fixed: tuple[bool, ...]
-    """Whether each test that the reference edit fixes passes with it; empty: nothing was told."""
+    """Whether each test that the reference edit fixes passes with it; empty: unknown."""
     broken: int | None
     """How many of the near tests, as they were before the reference edit, it breaks; None: they
     told nothing."""
@@ -175,7 +175,7 @@ class Grader:
         return JudgedEdit(_cannot_tell(verdict, reference.cannot_tell or reference.note))
 
     async def _find_runner(self) -> tuple[TestRunner | None, TestRun | str]:
-        """The first command by which any of the benchmark's tests is told, and how they went."""
+        """The first command that reports any of the benchmark's tests, and their outcomes."""
         why = "No command of the repository runs its tests."
         for command in await find_commands(self._codebase, self._options.test_command):
             files = command.covers(self._files())
@@ -282,11 +282,10 @@ class GradeReport(Frozen):
     cannot_tell: dict[str, str]
     """Instance to why its environment cannot tell."""
     score: float | None
-    """Per cent resolved of those that can be told; None without any."""
+    """Per cent resolved of the instances that can be graded; None without any."""
     dollars: float = 0.0
-    """No model is asked."""
     seconds: float
-    """Of all instances together, those of an earlier start too."""
+    """Total for all instances, earlier starts included."""
     grades: tuple[InstanceGrade, ...]
 
 

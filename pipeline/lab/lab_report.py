@@ -49,7 +49,12 @@ def render_markdown(report: Report) -> str:
             ],
         ),
         *section("Members", "", ("member", "score"), _sort_scores(report.member_scores)),
-        *_stages(report),
+        *section(
+            "How far each step gets",
+            "",
+            ("step", "instances, %"),
+            [(escape(name), f"{value:.1f}") for name, value in report.stages.items()],
+        ),
         *_recall(report),
         *render_localisation(report.localisation),
         *render_strategies(report.strategies),
@@ -178,14 +183,6 @@ def _revisions(title: str, serial: Mapping[str, Sequence[float]], y: Axis) -> st
     return line_chart(title, axis, y, series)
 
 
-def _stages(report: Report) -> list[str]:
-    """CodeMonkeys, Figure 2."""
-    if not report.stages:
-        return []
-    rows = [(escape(name), f"{value:.1f}") for name, value in report.stages.items()]
-    return section("How far each step gets", "", ("step", "instances, %"), rows)
-
-
 def _recall(report: Report) -> list[str]:
     """CodeMonkeys, Figure 3: recall on the left, compression on the right."""
     if not report.recall:
@@ -202,9 +199,7 @@ def _recall(report: Report) -> list[str]:
 
 def _dollars(report: Report) -> list[str]:
     """CodeMonkeys, Figure 5, with its axis of dollars."""
-    if not report.dollars:
-        return []
-    depth = max(len(points) for points in report.dollars.values())
+    depth = max(map(len, report.dollars.values()), default=0)
     return section(
         "Coverage by dollars",
         "Mean cost of an instance's tests and edits, and coverage in per cent, by the maximum "
@@ -234,9 +229,7 @@ def _comparison(report: Report) -> list[str]:
 
 def _serial(title: str, serial: Mapping[str, Sequence[float]]) -> list[str]:
     """CodeMonkeys, Figure 5: coverage on the left, voting on the right."""
-    if not serial:
-        return []
-    depth = max(len(values) for values in serial.values())
+    depth = max(map(len, serial.values()), default=0)
     rows = [(name, *(f"{value:.1f}" for value in values)) for name, values in serial.items()]
     return section(title, "", ("", *map(str, range(1, depth + 1))), rows)
 
@@ -258,9 +251,7 @@ def _calibration(report: Report) -> list[str]:
 
 
 def _curve(report: Report) -> list[str]:
-    if not report.curve:
-        return []
-    names = list(report.curve[0].scores)
+    names = list(report.curve[0].scores) if report.curve else []
     return section(
         "Number of candidates",
         "",

@@ -71,7 +71,7 @@ class CaseBuilder:
         self._forms: dict[tuple[str, str], CanonicalEdit] = {}
 
     def build(self, instance: Instance, members: Sequence[str]) -> EnsembleCase:
-        """The case of one instance, with those of `members` that have an edit for it."""
+        """The case of one instance, with the `members` that have an edit for it."""
         name = instance.instance_id
         patches = self._data.patches
         given = tuple(m for m in members if name in patches[m])

@@ -57,7 +57,6 @@ class MethodRecall(Frozen):
 
 class Recall(Frozen):
     instances: int
-    """The number of instances measured."""
     missing: dict[str, str]
     """Instance to the reason it was not measured: no tree, or an edit that changes no source."""
     ways: dict[str, MethodRecall]
@@ -72,7 +71,6 @@ class RecallCase:
     orders: Mapping[str, Sequence[str]]
     read: Mapping[str, int]
     scan_seconds: float = 0.0
-    """How long the scout read."""
 
 
 class CannotMeasure(BadData):
@@ -242,7 +240,7 @@ def render_recall_svg(title: str, lines: Mapping[str, Mapping[int, float]]) -> s
 
 
 def recall_by_budget(shown: Sequence[tuple[Context, frozenset[str]]]) -> dict[int, float]:
-    """Budget in tokens to the per cent of instances whose files of the reference edit all fit.
+    """Budget in tokens to the per cent of instances for which all files of the reference edit fit.
 
     The files are taken in the order of the ranking, as long as they fit; each instance is its
     context and those files.
@@ -437,8 +435,6 @@ def _meets(wanted: Spot, named: Spot, lines: tuple[int, int]) -> bool:
 
 def render_localisation(scores: Mapping[str, LocationScore]) -> list[str]:
     """Lines of Markdown; none without scores."""
-    if not scores:
-        return []
     return section(
         "Localisation",
         "Per cent of instances for which every place of the reference edit is found; the places of "

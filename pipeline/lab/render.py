@@ -26,8 +26,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> list[str]
 def section(
     title: str, words: str, head: Sequence[str], rows: Iterable[Sequence[str | int]]
 ) -> list[str]:
-    """The lines of a section with a table."""
-    return [f"## {title}\n", *([f"{words}\n"] if words else []), *table(head, rows)]
+    """The lines of a section with a table; none without rows."""
+    rows = list(rows)
+    return [f"## {title}\n", *([f"{words}\n"] if words else []), *table(head, rows)] if rows else []
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,6 @@ class Calibration(Frozen):
     stated: float
     """The mean confidence; compared with `right` it shows a bias."""
     right: float
-    """The share of choices that are right."""
     brier: float
     """The mean squared distance of confidence and outcome (Brier 1950); needs no ranges."""
     curve: tuple[CalibrationBin, ...]
@@ -177,7 +176,7 @@ class LocationScore(Frozen):
     """Every change of it lies in a definition that is named, or on named lines outside of all; None
     where the code around edits is not known."""
     functions: int
-    """The instances, or edits, that `function` is of: those whose code is known."""
+    """The instances, or edits, that `function` covers: those with known code."""
     chunk: float
     """Every change of it touches lines that are named."""
 
@@ -235,7 +234,6 @@ class Report(Frozen):
     localisation: Mapping[str, LocationScore] = {}
     """How often the places of the reference edit were named, by what named them."""
     strategies: tuple[StrategyScore, ...] = ()
-    """SWE-Reasoner's strategies by budget; runs only."""
     difficulty: tuple[DifficultyScore, ...] = ()
     """The same by how hard the instances are; runs only, with the results of public systems."""
     stages: Mapping[str, float] = {}

@@ -119,7 +119,6 @@ class SolvedInstance(Frozen):
     outcome: str = ""
     """The outcome in `report.json`; empty where nothing ran."""
     resolved: bool = False
-    """Whether the chosen edit resolves the instance."""
     chosen: str = ""
     """The chosen edit; empty without one."""
     note: str = ""
@@ -157,11 +156,11 @@ class SolveReport(Frozen):
     unfinished: dict[str, str]
     """Instance to why its run has not ended; the same command goes on."""
     score: float | None
-    """Per cent resolved of those that ended and can be told; None without any."""
+    """Per cent resolved of the instances that ended and can be graded; None without any."""
     dollars: float
     """At list prices, unfinished runs included."""
     seconds: float
-    """Of all instances together, those of an earlier start too."""
+    """Total for all instances, earlier starts included."""
 
 
 def build_solve_report(found: Sequence[SolvedInstance]) -> SolveReport:
@@ -181,7 +180,7 @@ def build_solve_report(found: Sequence[SolvedInstance]) -> SolveReport:
 
 
 def list_graded(found: Sequence[SolvedInstance]) -> list[SolvedInstance]:
-    """Those whose run ended and that can be told: the instances of all tables and figures."""
+    """The instances that ended and can be graded: those in all tables and figures."""
     return [one for one in found if not one.cannot_tell and not one.unfinished]
 
 

@@ -121,8 +121,6 @@ def restrict(table: VoteTable, among: Sequence[int]) -> VoteTable:
 
 def render_strategies(scores: Sequence[StrategyScore]) -> list[str]:
     """Lines of Markdown: a row for each strategy, a column for each budget; none without scores."""
-    if not scores:
-        return []
     cells = {(one.strategy, one.budget): one for one in scores}
     names = list(dict.fromkeys(one.strategy for one in scores))
     return section(
@@ -203,8 +201,6 @@ def score_by_difficulty(
 
 def render_difficulty(scores: Sequence[DifficultyScore]) -> list[str]:
     """Lines of Markdown; none without scores."""
-    if not scores:
-        return []
     columns = list(_lines(scores))
     rows: list[Sequence[str | int]] = []
     for one in scores:

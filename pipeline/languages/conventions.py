@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from pipeline.codebase.unified_diff import FileDiff
+
 COMMON_STEMS = frozenset({"base", "common", "core", "init", "main", "models", "util", "utils"})
 """Names of modules that say little: many packages have one."""
 _FOLDERS_OF_TESTS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs", "e2e"})
@@ -85,3 +87,8 @@ def is_test(path: str) -> bool:
     if any(folder.lower() in _FOLDERS_OF_TESTS for folder in folders):
         return True
     return bool(_NAME_OF_TEST.fullmatch(name)) or name == "conftest.py"
+
+
+def is_test_diff(file: FileDiff) -> bool:
+    """Whether a file is a test, by its old and its new path."""
+    return all(is_test(path) for path in (file.old, file.new) if path)

@@ -47,9 +47,7 @@ class ReadingState(State):
     command: str = ""
     """The newest command that is to be run; empty once there is an answer."""
     files: tuple[SuspectFile, ...] = ()
-    """The answer of the first stage."""
     places: tuple[Place, ...] = ()
-    """The answer of the second stage."""
 
 
 class ReadingMachine(Machine[ReadingState]):
@@ -61,7 +59,6 @@ class ReadingMachine(Machine[ReadingState]):
 
     stage: Stage
     tag: str
-    """Of the answer."""
 
     def __init__(
         self, resources: Resources, model: Model, issue: Issue, context: Context, number: int

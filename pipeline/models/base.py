@@ -32,7 +32,7 @@ class ModelError(Exception):
 
 
 def usage_of(error: BaseException) -> Usage | None:
-    """The tokens a failed or cancelled call used, as far as the service reported them."""
+    """The tokens that the service reported for a failed or cancelled call."""
     used = vars(error).get("usage")
     return used if isinstance(used, Usage) else None
 
@@ -65,7 +65,7 @@ class Message(Frozen):
 
 
 class ReplyFormat(Frozen):
-    """The form of the reply, for services that can enforce one; others are not told."""
+    """The form of the reply, for services that can enforce one; others ignore it."""
 
     json_schema: Mapping[str, Any] | None = None
     """The text is a JSON document of this schema."""
@@ -136,7 +136,7 @@ class ModelProfile(Frozen):
     price_note: str = ""
     """Set when the price is in no list: one sentence that says what we assume."""
     thinking: bool = False
-    """Whether the service can be told how many tokens the model may think before it replies."""
+    """Whether the service accepts a limit on the tokens that the model thinks before it replies."""
     thinking_tokens: int = 0
     """How many tokens it may think before a reply; 0: not requested."""
     vision: bool = False

@@ -103,7 +103,6 @@ class ModelFacts(Frozen):
     max_output: int
     sampling: bool
     thinking: bool = False
-    """Whether the service accepts a thinking budget."""
     vision: bool = False
     """Whether the model reads pictures."""
 
@@ -127,7 +126,6 @@ class Compute(Frozen):
 
 class PriceTable(Frozen):
     version: Literal[1]
-    """The version of this format."""
     date: str
     """When the list was written, as YYYY-MM."""
     source: str
@@ -141,7 +139,6 @@ class PriceTable(Frozen):
     own: tuple[str, ...] = ()
     """Names in `models` that come from the operator's file."""
     own_date: str = ""
-    """When the operator's file was written."""
     compute: dict[str, Compute] = Field(default_factory=dict[str, Compute])
     """See `OwnPrices.compute`."""
 
@@ -156,7 +153,7 @@ class PricedProfile(Frozen):
 
 
 class PricesInvalid(Exception):
-    """A file is no valid price list; the text says where and why."""
+    """A file is not a valid price list; the text says where and why."""
 
 
 class OwnPrices(Frozen):

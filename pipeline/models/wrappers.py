@@ -304,7 +304,7 @@ class InformedModel(ModelWrapper):
     """
 
     def __init__(self, model: Model, text: str, *, without: Iterable[str]) -> None:
-        """`without`: the stages that are not told."""
+        """`without`: the stages that do not get the text."""
         super().__init__(model)
         self._text = text
         self._without = frozenset(without)

@@ -22,7 +22,6 @@ class RequestedTests(Frozen):
 
     tests: tuple[str, ...] | None = None
     files: tuple[str, ...] | None = None
-    """Files that are collected."""
     functions: bool = False
     """Whether to record which functions each test runs."""
     named: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])

@@ -102,7 +102,7 @@ def list_quick_files(base: TestRun, names: Collection[str], diff: str) -> list[s
     seconds: dict[str, float] = defaultdict(float)
     for name, path in base.files.items():
         seconds[path] += base.seconds.get(name, 0.0)
-    # Of a file whose tests the time cut short, nobody knows how long it takes.
+    # How long a file takes is unknown if its tests were cut short.
     cut_short = {base.files.get(name, "") for name in base.unfinished}
     unfit = {*list_paths(diff), *cut_short, ""}
     counts = Counter(base.files.get(name, "") for name in sorted(names))
@@ -280,7 +280,8 @@ async def confirm_broken(
     # More broken tests than this are not due to chance; they do not run again.
     if not left or len(left) > 2000:
         return RerunResult()
-    wanted = _files_of(left, base)
+    files = {base.files.get(name, "") for name in left}
+    wanted = RequestedTests() if "" in files else RequestedTests(files=tuple(sorted(files)))
     passed: set[str] = set()
     for attempt in range(1, repeats + 1):
         again = await runner.run(diff, wanted, attempt)
@@ -297,8 +298,3 @@ async def confirm_broken(
         if not left:
             break
     return RerunResult(passed=tuple(sorted(passed)), flaky=tuple(sorted(flaky)))
-
-
-def _files_of(names: Collection[str], base: TestRun) -> RequestedTests:
-    files = {base.files.get(name, "") for name in names}
-    return RequestedTests() if "" in files else RequestedTests(files=tuple(sorted(files)))

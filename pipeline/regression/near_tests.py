@@ -48,7 +48,6 @@ class Nearness:
     """The evidence on which tests are near, by path."""
 
     texts: Mapping[str, str]
-    """The texts of the test files."""
     distances: Mapping[str, int] = field(default_factory=dict[str, int])
     """Import steps to a touched file."""
     together: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -144,7 +143,7 @@ def count_together(log: str, changed: Iterable[str]) -> dict[str, float]:
     found: defaultdict[str, float] = defaultdict(float)
     for commit in log.split("\x01"):
         names = [name for name in commit.split("\n") if name]
-        if 1 < len(names) <= 30:  # a larger commit is no evidence
+        if 1 < len(names) <= 30:  # a larger commit is not evidence
             for name in names:
                 if name not in own:
                     found[name] += 1 / math.sqrt(len(names))
@@ -241,7 +240,7 @@ def _list_parts(path: str) -> list[str]:
 
 
 def _split_parts(parts: Sequence[str]) -> set[str]:
-    """The words of a path, as far as they tell files apart."""
+    """The words of a path that distinguish files."""
     found = {word[:5] for part in parts for word in part.lower().split("_")}
     return found - _COMMON_STARTS
 
@@ -342,7 +341,16 @@ class NearbyTests:
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1
         )
         if new:
-            report = replace(report, after=_add_run(report.after, new))
+            failed = {*report.after.failed, *new.failed}
+            report = replace(
+                report,
+                after=replace(
+                    report.after,
+                    execution=new.execution if new.failed else report.after.execution,
+                    passed=tuple(sorted({*report.after.passed, *new.passed} - failed)),
+                    failed=tuple(sorted(failed)),
+                ),
+            )
         many, measured = len(wanted.files or ()), len({base.files.get(name) for name in names})
         files = "the test file" if many == 1 else f"the {many} test files"
         if not base.ended and measured < many:
@@ -391,17 +399,6 @@ class NearbyTests:
                     if command.can_choose
                 ]
             return self._runners
-
-
-def _add_run(suite: SuiteRun, new: SuiteRun) -> SuiteRun:
-    """Add the results of the run of `new` tests; if some fail, its output is the one to show."""
-    failed = {*suite.failed, *new.failed}
-    return replace(
-        suite,
-        execution=new.execution if new.failed else suite.execution,
-        passed=tuple(sorted({*suite.passed, *new.passed} - failed)),
-        failed=tuple(sorted(failed)),
-    )
 
 
 async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ class TestRun(Frozen):
     """By function (`path:line`): the tests that ran it, as positions in `names`."""
     names: tuple[str, ...] = ()
     start: float = 0.0
-    """Processor seconds before the first test began, as far as known."""
+    """Processor seconds before the first test began, if known."""
     per_test: bool = True
     """Whether tests were distinguished; False: the command counts as one test, by its exit code."""
     unfinished: dict[str, float] = Field(default_factory=dict[str, float])

@@ -276,7 +276,7 @@ def parse_execution(execution: Execution, command: TestCommand, mark: str) -> Te
 def _outcomes(
     command: TestCommand, sent: WrapperOutput, recorded: RecordedOutcomes
 ) -> tuple[Outcomes, str]:
-    """The outcomes, and why there is no result; then the outcomes are empty."""
+    """The outcomes; or empty ones, and why."""
     code, output = sent.execution.exit_code, sent.execution.output
     if sent.forged:
         return Outcomes(), FORGED

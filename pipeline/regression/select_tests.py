@@ -16,7 +16,6 @@ class TouchedCode:
     files: frozenset[str]
     """Files that are changed, removed, renamed or new."""
     gone: frozenset[str]
-    """Files that are removed or renamed."""
     functions: frozenset[str]
     """`path:line` of changed functions."""
     outside: frozenset[str]
@@ -87,7 +86,7 @@ class ChosenTests:
 
     tests: tuple[str, ...]
     whole: int
-    """How many tests pass without the edit, as far as known."""
+    """How many tests are known to pass without the edit."""
     description: str
     """Which tests they are, to follow "n of m tests were run: "; empty if all are."""
 
@@ -168,7 +167,7 @@ def _describe_choice(chosen: Sequence[str], rank: Mapping[str, int], passed: Seq
     if ranks == {_FAR}:
         return "as many as the time allowed; none is known to use the changed code"
     if any(rank[name] < _FAR for name in {*passed} - {*chosen}):
-        return "those that use the changed code, as far as the time allowed"
+        return "those that use the changed code, within the time limit"
     if _FAR not in ranks:
         return "those that use the changed code"
-    return "those that use the changed code, then others as far as the time allowed"
+    return "those that use the changed code, then others within the time limit"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.unified_diff import FileDiff, parse_diff, split_diff
-from pipeline.data.types import Patch, Reproduction, Rung, TestScript
+from pipeline.codebase.unified_diff import parse_diff, split_diff
+from pipeline.data.types import Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch, read_patched
-from pipeline.languages.conventions import is_test
+from pipeline.languages.conventions import is_test_diff
 from pipeline.languages.registry import is_runnable, language_of, main_language
 from pipeline.reproduction.red_green import (
     FileRunner,
@@ -20,9 +20,7 @@ from pipeline.reproduction.red_green import (
 )
 from pipeline.resources import Resources
 from sandbox.frozen import Frozen
-from sandbox.program import Execution, Program
-
-_PASSED_SCRIPT, _FAILED_SCRIPT = 0, 2
+from sandbox.program import Execution
 
 
 class RungResult(Frozen):
@@ -32,7 +30,7 @@ class RungResult(Frozen):
     problem: str = ""
     """Why it failed. May quote the repository: untrusted."""
     failing: str = ""
-    """A test file to which the edit adds tests that do not pass with it; empty if there is none."""
+    """A test file to which the edit adds tests that fail with it; may be empty."""
 
 
 class WorkingRunners(Frozen):
@@ -57,8 +55,7 @@ async def find_working_runners(
         command = runner.command(path)
         if command is None:
             continue
-        program = Program(command, diffs=(diff,), seconds=resources.options.execution_seconds)
-        run = await resources.sandbox.run(program)
+        run = await resources.run(command, diff)
         if run.passed and runner.has_passing_test(run.output):
             return WorkingRunners(runners=(runner,), problem=problem)
         problem = problem or f"`{' '.join(command)}` runs no test here: {last_line(run)}"
@@ -72,7 +69,7 @@ async def use_own_tests(
 
     Where others in their file fail with the edit too, those that it adds run alone.
     """
-    tests, rest = split_diff(patch.diff, _is_test_file)
+    tests, rest = split_diff(patch.diff, is_test_diff)
     files = [file.new for file in parse_diff(tests) if file.new and is_runnable(file.new)]
     if not files or not rest.strip():
         return RungResult(problem="The edit brings no tests.")
@@ -90,18 +87,11 @@ async def use_own_tests(
     fails: dict[str, bool] = {}
     for path, runner, names, command in ways:
         if command is not None:
-            runs = await run_red_green(
-                resources.sandbox, command, test=tests, edit=patch.diff,
-                seconds=resources.options.execution_seconds,
-            )  # fmt: skip
+            runs = await run_red_green(resources, command, test=tests, edit=patch.diff)
             problem = find_problem(runner, runs)
             if not problem:
-                return RungResult(
-                    reproduction=Reproduction(
-                        path=path, text=texts[path], diff=tests, command=command,
-                        before=runs.before, after=runs.after, rung="the edit's own tests",
-                    )
-                )  # fmt: skip
+                found = runs.show(path, texts[path], tests, "the edit's own tests")
+                return RungResult(reproduction=found)
             if names and (runs.after.passed or runs.after.exit_code == 1):
                 fails[path] = fails.get(path, True) and not runs.after.passed
     failing = next((path for path, always in fails.items() if always), "")
@@ -125,14 +115,10 @@ async def use_wrapped_script(
             continue
         text = main_language(resources.codebase.files).wrap_script(script, runner.style, title)
         diff = await _create_diff(path, text, resources)
-        runs = await run_red_green(
-            resources.sandbox, command, test=diff, edit=patch.diff,
-            seconds=resources.options.execution_seconds,
-        )  # fmt: skip
+        runs = await run_red_green(resources, command, test=diff, edit=patch.diff)
         problem = find_problem(runner, runs)
         if not problem:
-            found = _build_reproduction(path, text, diff, runs, "wrapped script")
-            return RungResult(reproduction=found)
+            return RungResult(reproduction=runs.show(path, text, diff, "wrapped script"))
     return RungResult(problem=f"The script as a test: {problem}")
 
 
@@ -140,53 +126,28 @@ async def use_script_file(
     script: TestScript, patch: Patch, paths: Sequence[str], resources: Resources
 ) -> RungResult:
     """Use the unchanged script, in the first of `paths` where it shows the issue."""
-    problem = "There is no place for it."
+    problem = "The settings leave no place for it."
     for path in paths:
         text = script.text
         diff = await _create_diff(path, text, resources)
-        command = ("python", path)
-        runs = await run_red_green(
-            resources.sandbox, command, test=diff, edit=patch.diff,
-            seconds=resources.options.execution_seconds,
-        )  # fmt: skip
+        runs = await run_red_green(resources, ("python", path), test=diff, edit=patch.diff)
         ends = (runs.before.exit_code, runs.after.exit_code)
-        if ends == (_FAILED_SCRIPT, _PASSED_SCRIPT):
-            found = _build_reproduction(path, text, diff, runs, "script file")
-            return RungResult(reproduction=found)
+        if ends == (2, 0):
+            return RungResult(reproduction=runs.show(path, text, diff, "script file"))
         problem = f"as {path} it ends with {ends[0]} before the edit and {ends[1]} after it."
     return RungResult(problem=f"The script as a file: {problem}")
 
 
 def show_script(script: TestScript, before: Execution, after: Execution) -> Reproduction:
     """Use the last rung: the script and its two runs, for reading and not for a commit."""
-    return Reproduction(
-        path="",
-        text=script.text,
-        diff="",
-        command=("python", "-c", script.text),
-        before=before,
-        after=after,
-        rung="none",
-    )
+    runs = RedGreen(command=("python", "-c", script.text), before=before, after=after)
+    return runs.show("", script.text, "", "none")
 
 
 async def _create_diff(path: str, text: str, resources: Resources) -> str:
     """The diff that adds `text` as the file `path`."""
     data = text.encode("utf-8", "replace")
     return (await create_patch(resources.codebase, {path: data})).diff
-
-
-def _build_reproduction(
-    path: str, text: str, diff: str, runs: RedGreen, rung: Rung
-) -> Reproduction:
-    return Reproduction(
-        path=path, text=text, diff=diff, command=runs.command,
-        before=runs.before, after=runs.after, rung=rung,
-    )  # fmt: skip
-
-
-def _is_test_file(file: FileDiff) -> bool:
-    return all(is_test(path) for path in (file.old, file.new) if path)
 
 
 async def _read_texts(diff: str, paths: Sequence[str], resources: Resources) -> dict[str, str]:

@@ -11,16 +11,16 @@ from typing import Literal
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import list_paths, parse_diff, remove_files
 from pipeline.concurrency import gather_two
-from pipeline.data.types import Reproduction
+from pipeline.data.types import Reproduction, Rung
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.registry import find_runner, language_of
 from pipeline.languages.test_command import to_label
 from pipeline.regression.command import find_commands
+from pipeline.resources import Workspace
 from prompts.text import strip_ansi
-from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen
-from sandbox.program import Ending, Execution, Program
+from sandbox.program import Ending, Execution
 
 RunnerKind = Literal["pytest", "unittest", "django", "files"]
 """`django` takes dotted labels, `files` is a script of the repository that takes paths."""
@@ -133,29 +133,30 @@ class RedGreen(Frozen):
     after: Execution
     """The run with the test and the edit."""
 
+    def show(self, path: str, text: str, diff: str, rung: Rung) -> Reproduction:
+        return Reproduction(
+            path=path, text=text, diff=diff, command=self.command,
+            before=self.before, after=self.after, rung=rung,
+        )  # fmt: skip
+
 
 async def run_red_green(
-    sandbox: Sandbox, command: Sequence[str], *, test: str, edit: str, seconds: float
+    space: Workspace, command: Sequence[str], *, test: str, edit: str
 ) -> RedGreen:
     """Run `command` with the diff `test`, and with the whole diff `edit` as well.
 
     If both change a file, the version of `test` wins. Errors of the sandbox propagate.
     """
     rest = remove_files(edit, list_paths(test))
-    before, after = await gather_two(
-        _run(sandbox, command, (test,), seconds), _run(sandbox, command, (test, rest), seconds)
-    )
+
+    async def run(*diffs: str) -> Execution:
+        try:
+            return await space.run(command, *diffs)
+        except PatchRejected as rejected:  # the edit and the test cannot be combined
+            return Execution(exit_code=126, output=str(rejected), seconds=0)
+
+    before, after = await gather_two(run(test), run(test, rest))
     return RedGreen(command=tuple(command), before=before, after=after)
-
-
-async def _run(
-    sandbox: Sandbox, command: Sequence[str], diffs: Sequence[str], seconds: float
-) -> Execution:
-    applied = [diff for diff in diffs if diff]
-    try:
-        return await sandbox.run(Program(tuple(command), diffs=applied, seconds=seconds))
-    except PatchRejected as rejected:  # the edit and the test cannot be combined
-        return Execution(exit_code=126, output=str(rejected), seconds=0)
 
 
 def find_problem(runner: FileRunner, runs: RedGreen) -> str:

@@ -72,7 +72,6 @@ class ReproductionState(State):
     not_collected: int = 0
     """How many drafts failed without the edit because they could not be imported."""
     problem: str = ""
-    """What was wrong with the last draft."""
     hopeless: bool = False
     """Whether the last draft failed alike on both sides for an outside reason: a rewrite would
     too."""
@@ -98,9 +97,8 @@ class ReproductionMachine(Machine[ReproductionState]):
     ) -> None:
         """Without a `plan`, the machine asks only for the description."""
         super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
-        self._sandbox = resources.sandbox
+        self._resources = resources
         self._codebase = resources.codebase
-        self._options = resources.options
         self._issue = issue
         self._patch = patch
         self._script = script
@@ -146,7 +144,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         return ReplyKind.APPROVED if self._plan is None else ReplyKind.REVISED
 
     def _keep_words(self, state: ReproductionState, found: dict[str, str]) -> None:
-        if title := _one_line(found.get("title", ""), _TITLE):
+        printable = "".join(c if c.isprintable() else " " for c in found.get("title", ""))
+        if title := " ".join(printable.split())[:_TITLE].rstrip(" ."):
             state.title = title
         state.cause = found.get("cause", "").strip()[:_WORDS] or state.cause
         state.change = found.get("change", "").strip()[:_WORDS] or state.change
@@ -177,10 +176,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         return ""
 
     async def _read_extension(self, body: str, extends: SourceFile) -> Draft | str:
-        options = self._options
-        edited = await read_edit(
-            body, self._codebase, known=[extends.path], never_touch=options.never_touch
-        )
+        never = self._resources.options.never_touch
+        edited = await read_edit(body, self._codebase, known=[extends.path], never_touch=never)
         if isinstance(edited, Malformed):
             return edited.hint
         data = edited.contents.get(extends.path)
@@ -210,7 +207,7 @@ class ReproductionMachine(Machine[ReproductionState]):
 
     async def execute(self, state: ReproductionState) -> str | None:
         assert self._plan is not None
-        draft, runner = state.drafts[-1], self._plan.runner
+        draft = state.drafts[-1]
         runs = await self._run(draft)
         if runs is None:
             state.problem = "The runner cannot run a file in that place."
@@ -218,15 +215,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             return None
         state.problem = self._find_problem(state, runs)
         if not state.problem:
-            state.reproduction = Reproduction(
-                path=draft.path,
-                text=draft.text,
-                diff=draft.diff,
-                command=runs.command,
-                before=runs.before,
-                after=runs.after,
-                rung=draft.rung,
-            )
+            state.reproduction = runs.show(draft.path, draft.text, draft.diff, draft.rung)
             return None
         if fails_elsewhere(runs, [draft.path]):
             state.problem = (
@@ -242,7 +231,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             before=runs.before,
             after=runs.after,
             command=" ".join(runs.command),
-            style=runner.style,
+            style=self._plan.runner.style,
             extends=self._plan.extends if self._may_extend(state) else None,
             path=self._plan.path,
         )
@@ -261,11 +250,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         runs: RedGreen | None = None
         for command in filter(None, (whole, alone)):
             runs = await run_red_green(
-                self._sandbox,
-                command,
-                test=draft.diff,
-                edit=self._patch.diff,
-                seconds=self._options.execution_seconds,
+                self._resources, command, test=draft.diff, edit=self._patch.diff
             )
             if runs.after.passed:
                 break
@@ -289,9 +274,3 @@ class ReproductionMachine(Machine[ReproductionState]):
 def is_finished(state: ReproductionState) -> bool:
     """Whether the machine ended with an accepted test."""
     return state.phase is Phase.APPROVED and state.reproduction is not None
-
-
-def _one_line(text: str, characters: int) -> str:
-    """`text` as one printable line."""
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return " ".join(printable.split())[:characters].rstrip(" .")

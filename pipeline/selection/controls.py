@@ -49,7 +49,7 @@ def rests_on(table: VoteTable, given: Sequence[TestScript]) -> bool:
 def tell_whose_tests(
     table: VoteTable, given: Sequence[TestScript], written: Sequence[TestScript]
 ) -> tuple[str, ...]:
-    """Sentences: whose tests decided, and whose did not. Names in them are untrusted."""
+    """Sentences: which tests decided, and which did not. Names in them are untrusted."""
     ours, theirs = {t.text for t in written}, {t.text for t in given}
     asked = by_us = 0
     sentences: list[str] = []

@@ -104,11 +104,9 @@ class Decision:
     rounds: int = 0
     """How many further tests were written before the choice."""
     further: tuple[FurtherScript, ...] = ()
-    """Those of them that count."""
     notes: tuple[str, ...] = ()
     """Why no model decided, if the method asks one."""
     reasons: tuple[Reason, ...] = ()
-    """Why a model chose it."""
 
 
 class Decider:

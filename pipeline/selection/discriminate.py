@@ -53,7 +53,7 @@ class ScriptCheck:
         if any(end not in (0, 2) for end in ends):
             return Fault("It does not come to a verdict on every candidate.")
         if len(set(ends)) < 2:
-            return Fault("It tells no candidates apart: it ends the same with every one.")
+            return Fault("It ends the same way with every candidate.")
         again = await self._run_all(script, ("", *diffs), repeat=True)
         if again != [base.exit_code, *ends]:
             return Fault("It does not always end the same, so it shows nothing.")

@@ -146,7 +146,14 @@ class Judge:
             reason: NoFixReason = "no reproduction" if table.candidates else "no edit"
             none = Verdict(method=method, chosen=None, reason=reason)
             return await self._save_verdict(table, none)
-        standings = await self._build_standings(issue, table)
+        standings = await asyncio.to_thread(
+            build_standings,
+            table,
+            issue=f"{issue.title}\n{issue.body}",
+            repository=issue.repository,
+            all_tests=self._options.all_tests_vote,
+            recalibration=self._options.recalibration,
+        )
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(
                 method=method,
@@ -180,16 +187,6 @@ class Judge:
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
-
-    async def _build_standings(self, issue: Issue, table: VoteTable) -> Standings:
-        return await asyncio.to_thread(
-            build_standings,
-            table,
-            issue=f"{issue.title}\n{issue.body}",
-            repository=issue.repository,
-            all_tests=self._options.all_tests_vote,
-            recalibration=self._options.recalibration,
-        )
 
     async def _vote(
         self, candidates: Sequence[Candidate], tests: Sequence[TestScript]

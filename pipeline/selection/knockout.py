@@ -30,13 +30,9 @@ Run = Callable[[str, int], Coroutine[Any, Any, Execution]]
 @dataclass(frozen=True)
 class Settled:
     chosen: int
-    """A candidate of the table."""
     rounds: int
-    """How many scripts were written."""
     further: tuple[FurtherScript, ...]
-    """Those of them that count."""
     states: tuple[DiscriminatingState, ...]
-    """The conversations as they ended."""
     reasons: tuple[Reason, ...] = ()
     """What models said of those that lost to it."""
 

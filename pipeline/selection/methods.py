@@ -92,7 +92,7 @@ def behaving_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
 
 
 def likeliest_alike(standings: Standings, candidate: int) -> tuple[int, ...]:
-    """Of `behaving_alike`, those whose texts and agreement separate nothing from the likeliest."""
+    """The members of `behaving_alike` as likely as the likeliest by text and agreement."""
     group = behaving_alike(standings, candidate)
     highest = max(_prior_of_code(standings, c) for c in group)
     return tuple(c for c in group if _is_likely(standings, c, highest))

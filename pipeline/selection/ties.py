@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from pipeline.codebase.unified_diff import (
-    FileDiff,
     list_paths,
     parse_diff,
     remove_files,
@@ -22,7 +21,7 @@ from pipeline.codebase.unified_diff import (
 from pipeline.concurrency import gather_bounded
 from pipeline.data.suite_reports import FailedTests, SuiteRun
 from pipeline.data.types import Issue, VoteTable
-from pipeline.languages.conventions import is_test
+from pipeline.languages.conventions import is_test_diff
 from pipeline.languages.registry import is_runnable
 from pipeline.models.base import Likelihood, ModelError, Reward, ScoreUnavailable
 from pipeline.models.metering import Meter, ask_verdict, run_metered
@@ -46,13 +45,15 @@ class ComparedEdits(Frozen):
 async def compare_by_brought_tests(
     standings: Standings, suite: RegressionSuite, store: Store
 ) -> Standings:
-    """`standings` in which edits that a brought test tells apart no longer count as alike.
+    """`standings` in which edits that a brought test distinguishes no longer count as alike.
 
     Raises:
         SandboxUnavailable: a program could not be started, or its end is unknown.
     """
     groups = [
-        group for group in _find_groups(standings) if any(map(_tests_of, _diffs(standings, group)))
+        group
+        for group in _find_groups(standings)
+        if any(map(_tests_of, [standings.table.candidates[c].patch.diff for c in group]))
     ]
     if not groups:
         return standings
@@ -81,10 +82,6 @@ def _find_groups(standings: Standings) -> list[tuple[int, ...]]:
         if not standings.breaks(c)
     )
     return [group for group in groups if len({standings.entries[c].same_as for c in group}) > 1]
-
-
-def _diffs(standings: Standings, group: Sequence[int]) -> list[str]:
-    return [standings.table.candidates[c].patch.diff for c in group]
 
 
 async def _part(
@@ -141,12 +138,8 @@ def _find_failing(own: SuiteRun, run: SuiteRun) -> tuple[str, ...]:
 
 def _tests_of(diff: str) -> str:
     """The part of `diff` that changes test files that can run; empty if there is none."""
-    tests, rest = split_diff(diff, _is_test_file)
+    tests, rest = split_diff(diff, is_test_diff)
     return tests if _paths(tests) and rest.strip() else ""
-
-
-def _is_test_file(file: FileDiff) -> bool:
-    return all(is_test(path) for path in (file.old, file.new) if path)
 
 
 def _paths(tests: str) -> tuple[str, ...]:

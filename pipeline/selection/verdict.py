@@ -112,9 +112,7 @@ class SelectionQuestion(Frozen):
     reproduced: bool
     options: Options
     model: bool
-    """Whether a model was available."""
     reward: bool
-    """Whether a reward model was available."""
 
 
 class SavedSuiteReport(Frozen):
@@ -140,13 +138,11 @@ class Verdict(Frozen):
     """The candidates of the final decision, best first."""
     decided_by: DecidedBy = "only one"
     reasons: tuple[Reason, ...] = ()
-    """Why a model chose it."""
     why: str = ""
     """The explanation, in our own words; names of tests and the `reasons` in it are untrusted."""
     rounds: int = 0
     """How many tests were written to distinguish the finalists."""
     further: tuple[FurtherScript, ...] = ()
-    """Those of them that count."""
     confidence: float = 0.0
     """The probability that the chosen candidate is right; without a choice, that of the first in
     order."""
@@ -158,7 +154,6 @@ class Verdict(Frozen):
     """Why they did not run. Untrusted."""
     standings: tuple[Standing, ...] = ()
     flaky: tuple[int, ...] = ()
-    """The flaky tests of the table."""
     notes: tuple[str, ...] = ()
     """Deviations from the normal course, in sentences. Untrusted."""
 

@@ -1,5 +1,1 @@
-"""The steps between stages: sampling, reproduction, revision, verification.
-
-Imports every stage; only `solve` and `select` import it.
-Start at `sampling.py`.
-"""
+"""Steps between stages: sampling, reproduction, revision. Start at `sampling.py`."""

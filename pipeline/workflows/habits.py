@@ -44,7 +44,8 @@ def show_newest(path: str, text: str, characters: int) -> SourceFile:
         return _build_part(path, text[:end].rstrip("\n") + "\n", "older sections are not shown")
     if len(starts) > 1 and not end:
         section = text[: starts[1]].rstrip("\n") + "\n"
-        parts = _split(section, starts[0])
+        below = [one.start() for one in _HEADING.finditer(section) if one.start() > starts[0]]
+        parts = [section[at:end] for at, end in pairwise([0, *below, len(section)])]
         room = max(characters, 300 * len(parts))
         if room > 2 * characters:
             parts, room = [section], characters
@@ -61,12 +62,6 @@ def _build_part(path: str, text: str, note: str) -> SourceFile:
 
 def _cut_line(text: str, characters: int) -> str:
     return text[:characters].rpartition("\n")[0]
-
-
-def _split(section: str, heading: int) -> list[str]:
-    """The `section`, whose own heading begins at `heading`, at the headings below that one."""
-    below = [one.start() for one in _HEADING.finditer(section) if one.start() > heading]
-    return [section[at:end] for at, end in pairwise([0, *below, len(section)])]
 
 
 def _share(room: int, lengths: list[int]) -> list[int]:
@@ -154,7 +149,10 @@ async def _read_changelog(
     ]
     collected = any(_is_fragment(path.rpartition("/")[2]) for path in fragments)
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
-    noted = sum(any(_is_note(path) for path in commit.paths) for commit in code)
+    noted = sum(
+        any(_FILE.fullmatch(path) or _FOLDER.fullmatch(path) for path in commit.paths)
+        for commit in code
+    )
     change = agree(noted, "changes", "change")
     share = (
         f" {noted} of the last {len(code)} commits that change code {change} it." if code else ""
@@ -227,7 +225,3 @@ def _is_fragment(name: str) -> bool:
     stem, _, kind = re.sub(r"\.(md|rst|txt)$", "", name).rpartition(".")
     numbered = any(map(str.isdigit, stem)) and kind.replace("_", "").replace("-", "").isalpha()
     return numbered or name.startswith("+")
-
-
-def _is_note(path: str) -> bool:
-    return bool(_FILE.fullmatch(path) or _FOLDER.fullmatch(path))

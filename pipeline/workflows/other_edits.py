@@ -29,7 +29,7 @@ from pipeline.selection.verdict import assign_letters, rank_result, to_letter
 from pipeline.selection.voting import reproducing_tests, suspect_files
 from sandbox.errors import PatchRejected
 from sandbox.frozen import replace
-from sandbox.program import Ending, Execution, Program
+from sandbox.program import Ending, Execution
 
 MAX_TRIED = 10
 _CONCURRENCY = 4
@@ -66,10 +66,8 @@ async def run_reproduction(test: Reproduction, patch: Patch, workspace: Workspac
     """Run the reproduction test with `patch`; the result has no exit code if it does not apply."""
     # The test's version of a file wins: an edit may contain its own tests.
     rest = remove_files(patch.diff, list_paths(test.diff))
-    diffs = tuple(filter(None, (test.diff, rest)))
     try:
-        seconds = workspace.options.execution_seconds
-        return await workspace.sandbox.run(Program(test.command, diffs=diffs, seconds=seconds))
+        return await workspace.run(test.command, test.diff, rest)
     except PatchRejected as rejected:  # the edit has its own file at that path
         return Execution(exit_code=None, output=str(rejected), seconds=0, ending=Ending.EXIT)
 

@@ -29,13 +29,11 @@ class Models:
     scout: Model | None
     """Reads every file; None: files are found by the words they share with the issue."""
     counter: TokenCounter = ESTIMATOR
-    """Counts tokens with the solver's tokenizer."""
     orm: Reward | None = None
     """Scores edits that the executions leave tied; None: they stay tied."""
     prm: ProcessReward | None = None
     """Scores the answers of a search; None: it is not guided."""
     scout_counter: TokenCounter = ESTIMATOR
-    """Counts tokens with the scout's tokenizer."""
     solvers: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Further solvers of a mixture, by the names that its generators give them."""
     embedding_ranker: EmbeddingRanker | None = None

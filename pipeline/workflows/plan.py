@@ -33,7 +33,6 @@ class Plan(Frozen):
     """Paths, most useful first."""
     script: TestScript | None = None
     run: Execution | None = None
-    """The script's run on the unedited code."""
     estimate: CostEstimate
 
     @property

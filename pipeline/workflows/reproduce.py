@@ -111,7 +111,10 @@ class ReproductionStep:
         at, script = verdict.chosen, _pick_script(table, verdict.chosen)
         context = await note_numbered_entries(issue, context, self._codebase)
         places = await self._find_places(issue, table, at)
-        own = await self._use_own_tests(candidate, places, at)
+        runners = places.working.runners
+        own = await self._climb(
+            f"rungs/{at}/own", lambda: use_own_tests(candidate.patch, runners, self._resources)
+        )
         words, cut_short = _Words(f"Fix: {issue.title}"), ""
         if own.failing:
             judged = judged.with_note(
@@ -182,12 +185,6 @@ class ReproductionStep:
             return await find_working_runners(runners, path, resources)
 
         return await load_or_run(resources.store, f"rungs/{at}/runners", WorkingRunners, work)
-
-    async def _use_own_tests(self, candidate: Candidate, places: _Places, at: int) -> RungResult:
-        runners = places.working.runners
-        return await self._climb(
-            f"rungs/{at}/own", lambda: use_own_tests(candidate.patch, runners, self._resources)
-        )
 
     async def _use_script(
         self, issue: Issue, candidate: Candidate, script: TestScript, places: _Places, at: int

@@ -24,7 +24,7 @@ from pipeline.run_errors import Ceiling
 from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.frozen import Frozen
-from sandbox.program import Execution, Program
+from sandbox.program import Execution
 
 _MOST_BROKEN = 20
 _MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
@@ -36,7 +36,6 @@ class RevisionTask(Frozen):
 
     issue: Issue
     diff: str
-    """The current diff of the pull request."""
     feedback: tuple[str, ...] = ()
     """The reviewers' texts, oldest first, each beginning with author and place."""
     logs: tuple[str, ...] = ()
@@ -46,13 +45,11 @@ class RevisionTask(Frozen):
     files: tuple[str, ...]
     """Paths of the codebase that the model sees, as far as they fit."""
     test: str
-    """The path of the reproduction test."""
     test_files: tuple[str, ...] = ()
     """All files of the reproduction test: they are the evidence, and must not change."""
     test_diff: str = ""
     """Adds the test if the codebase does not contain it."""
     command: tuple[str, ...]
-    """The command that runs it."""
 
 
 class Revision(Frozen):
@@ -103,9 +100,7 @@ class ReviseMachine(Machine[ReviseState]):
             attempts=options.attempts,
             temperature=options.temperature,
         )
-        self._sandbox = resources.sandbox
-        self._codebase = resources.codebase
-        self._options = options
+        self._resources = resources
         self._task = task
         self._files = files
         self._own_tests = own_tests
@@ -129,10 +124,10 @@ class ReviseMachine(Machine[ReviseState]):
             case Tag(_, body):
                 edited = await read_edit(
                     body,
-                    self._codebase,
+                    self._resources.codebase,
                     known=[file.path for file in self._files],
-                    never_touch=self._options.never_touch,
-                    allow_lock_files=self._options.allow_lock_files,
+                    never_touch=self._resources.options.never_touch,
+                    allow_lock_files=self._resources.options.allow_lock_files,
                 )
                 if isinstance(edited, Malformed):
                     return edited
@@ -166,9 +161,7 @@ class ReviseMachine(Machine[ReviseState]):
 
     async def execute(self, state: ReviseState) -> str:
         diff = state.patches[-1].diff
-        batch = [(diff, self._task.test_diff)]
-        if self._task.conflicts and state.before is None:
-            batch.append(("", self._task.test_diff))
+        batch = [diff, ""] if self._task.conflicts and state.before is None else [diff]
         runs, report = await gather_two(self._run(batch), self._compare(diff))
         state.runs.append(runs[0])
         state.before = runs[1] if len(runs) > 1 else state.before
@@ -183,13 +176,10 @@ class ReviseMachine(Machine[ReviseState]):
             own=report.after.execution if report else None,
         )
 
-    async def _run(self, batch: Sequence[Sequence[str]]) -> list[Execution]:
-        seconds = self._options.execution_seconds
+    async def _run(self, edits: Sequence[str]) -> list[Execution]:
+        task = self._task
         return await gather_all(
-            self._sandbox.run(
-                Program(self._task.command, diffs=[diff for diff in diffs if diff], seconds=seconds)
-            )
-            for diffs in batch
+            self._resources.run(task.command, edit, task.test_diff) for edit in edits
         )
 
     async def _compare(self, diff: str) -> SuiteReport | None:

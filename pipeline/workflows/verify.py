@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pipeline.codebase.commit import Codebase
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import read_test_outcome
 from pipeline.edits.patches import create_patch
 from pipeline.resources import Workspace
 from sandbox.frozen import Frozen
-from sandbox.program import Ending, Execution, Program, repeat_environment
+from sandbox.program import Ending, Execution, repeat_environment
 
 VerificationVerdict = Literal["shown", "flaky", "passes without", "fails with", "not run"]
 
@@ -23,9 +22,7 @@ class Verification(Frozen):
     """The test file; empty if the command runs a script."""
     command: tuple[str, ...]
     before: tuple[Execution, ...]
-    """The runs without the change."""
     after: tuple[Execution, ...]
-    """The runs with the change."""
 
     @property
     def verdict(self) -> VerificationVerdict:
@@ -59,15 +56,14 @@ async def verify(
     The side without the change contains only the `test_files` among `changes`, which have the form
     that `create_patch` takes. Errors of the sandbox propagate.
     """
-    codebase, seconds = workspace.codebase, workspace.options.execution_seconds
-    after = await _create_diffs(codebase, changes)
     alone = {path: changes[path] for path in test_files if path in changes}
-    before = await _create_diffs(codebase, alone)
+    after, before = [
+        (await create_patch(workspace.codebase, files)).diff if files else ""
+        for files in (changes, alone)
+    ]
     runs = await gather_all(
-        workspace.sandbox.run(
-            Program(command, diffs=diffs, seconds=seconds, env=repeat_environment(number))
-        )
-        for diffs in (before, after)
+        workspace.run(command, diff, env=repeat_environment(number))
+        for diff in (before, after)
         for number in range(times)
     )
     return Verification(
@@ -76,11 +72,6 @@ async def verify(
         before=tuple(runs[:times]),
         after=tuple(runs[times:]),
     )
-
-
-async def _create_diffs(codebase: Codebase, changes: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    diff = (await create_patch(codebase, changes)).diff if changes else ""
-    return (diff,) if diff else ()
 
 
 def _is_not_run(run: Execution) -> bool:

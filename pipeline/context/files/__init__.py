@@ -1,5 +1,1 @@
-"""Which files of a repository are source, and how they are cut into chunks.
-
-Imports the codebase and plain data.
-Start at `sources.py`.
-"""
+"""Which files of a repository are source, and how they are cut. Start at `sources.py`."""

@@ -37,13 +37,11 @@ class Piece:
     path: str
     text: str
     tokens: int
-    """By `estimate`."""
     first: int
     last: int
     number: int
     """From 1."""
     of: int
-    """How many pieces the file has."""
     within: str = ""
     """The headers of the classes and functions around its beginning; not counted in `tokens`."""
 

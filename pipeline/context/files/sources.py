@@ -220,7 +220,7 @@ def _filter_by_content(
 ) -> Sources:
     files: list[Source] = []
     for file in wanted:
-        tokens, _, stated = facts[_content_key(file)].partition(" ")
+        tokens, _, stated = facts[(file.blob, is_python(file.path))].partition(" ")
         why = _content_reason(stated, attributes.get(file.path, {}))
         if why is None:
             files.append(Source(file.path, file.blob, file.size, int(tokens), file.test))
@@ -248,10 +248,6 @@ def _content_reason(stated: str, attributes: Attributes) -> SkipReason | None:
 
 ContentKey = tuple[str, bool]
 """A blob, and whether to read it as Python: only Python files declare their encoding."""
-
-
-def _content_key(file: Source) -> ContentKey:
-    return file.blob, is_python(file.path)
 
 
 async def _load_facts(

@@ -150,7 +150,6 @@ _AT_ONCE = 400
 @dataclass(slots=True)
 class Match:
     score: float = 0.0
-    """The BM25 score: higher is better."""
     words: list[str] = field(default_factory=list[str])
     """The issue's words that it contains, most informative first."""
 

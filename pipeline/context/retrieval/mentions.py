@@ -30,7 +30,6 @@ class Mentions(NamedTuple):
 
 class _Name(NamedTuple):
     parts: tuple[str, ...]
-    """The parts of a path, case-folded."""
     kind: Literal["path", "frame", "address"] = "path"
     """A frame's path is one of another machine: how its first folders are called means nothing.
     Before a path in an address stand a host, a repository and a branch."""

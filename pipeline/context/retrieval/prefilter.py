@@ -53,7 +53,6 @@ class PrefilterResult:
     meaning: str = ""
     """One sentence on the embedding model's part in the order; empty without one."""
     embedding_used: bool = False
-    """Whether the embedding model's scores were used."""
 
 
 def should_prefilter(options: Options, files: int) -> bool:

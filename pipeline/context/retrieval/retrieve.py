@@ -27,7 +27,6 @@ class ReadingList:
     files: tuple[Source, ...]
     """The files to read: all sources, or those that the prefilter kept, most promising first."""
     unread: tuple[str, ...]
-    """The paths that the prefilter dropped."""
     missed: tuple[str, ...] = ()
     """Sentences on files that the issue names but that are left out. Untrusted."""
     meaning: str = ""
@@ -105,14 +104,13 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Search:
-    """Finds the files worth ranking by the scout, or by words where there is none."""
+    """Finds the files worth ranking by the scout, or by words without one."""
 
     scout: Model | None
     store: Store
     options: Options
     on_progress: OnScanProgress | None = None
     scout_counter: TokenCounter = ESTIMATOR
-    """Counts the scout's tokens."""
     embedding_ranker: EmbeddingRanker | None = None
 
     async def find(self, reading_list: ReadingList, issue: Issue) -> SearchResult:

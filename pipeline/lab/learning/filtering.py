@@ -60,13 +60,11 @@ class Checks(Frozen):
     reproduction: bool | None
     """Whether its script is red on the unedited code and green with the developers' edit."""
     patch: bool | None
-    """Whether its edit is right."""
     whole: bool | None
-    """Whether its edit breaks no test."""
 
     @property
     def right(self) -> bool | None:
-        """Whether the edit is right and breaks nothing, as far as is known."""
+        """Whether the edit is known to be right and to break nothing."""
         if self.patch is False or self.whole is False:
             return False
         return self.patch and self.whole
@@ -127,7 +125,7 @@ def _check_patch(issue: SolvedIssue, attempt: Attempt, reproduction: bool | None
 def select_replies(attempt: Attempt, checks: Checks) -> tuple[ReplyRow, ...]:
     """The replies up to the first stage that failed: the correct prefix of a failed attempt.
 
-    Of a search, those of the conversations that named every file or place.
+    From a search, only conversations that named every file or place.
     """
     passed: dict[Stage, bool] = {
         "understanding": False,
@@ -277,7 +275,7 @@ class FilterReport(Frozen):
 
 @dataclass
 class FilteredData:
-    """The rows of both sides, told apart by their `split`."""
+    """The rows of both sides; their `split` says which."""
 
     issues: list[SolvedIssue] = field(default_factory=list[SolvedIssue])
     policy: list[PolicyRow] = field(default_factory=list[PolicyRow])

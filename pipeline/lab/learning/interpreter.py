@@ -21,7 +21,7 @@ _RUN = (
     "from pipeline.lab.learning.trainer.{module} import main; "
     "sys.exit(main(*map(Path, sys.argv[2:])))"
 )
-"""Appended to the path, our packages shadow none of the interpreter's own."""
+"""Appended to the path, our packages do not shadow the interpreter's own."""
 
 
 class TrainerFailed(Exception):
@@ -33,11 +33,9 @@ class TrainingConfig(Frozen):
 
     kind: TrainedKind
     rows: str
-    """The file of rows."""
     digest: str
     """The SHA-256 of that file."""
     base: str
-    """The folder of the base model."""
     epochs: int
     learning_rate: float
     """0: the default of the kind."""

@@ -44,7 +44,6 @@ class SolvedIssue(Frozen):
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     licence: str = "unknown"
-    """The SPDX identifier of the repository's licence."""
     source: Literal["pulls", "history", "instances"]
 
     @property
@@ -90,7 +89,7 @@ class Attempt(Frozen):
     resolved: bool | None = None
     """The label: whether the benchmark's tests pass with it, or people merged it as it was."""
     outcome: Outcome | None = None
-    """What became of the pull request with it; None: there is none, or it is not known."""
+    """What became of the pull request with it; None without one, or if unknown."""
     shown: tuple[str, ...] | None = None
     """The files that the run took into its context."""
     replies: tuple[ReplyRow, ...] = ()
@@ -176,7 +175,7 @@ def check_manifest(folder: Path, kind: str) -> None:
 
 
 def write_rows(path: Path, rows: Iterable[Frozen]) -> None:
-    """Write rows as JSON lines, whole or not at all. Raises OSError."""
+    """Write rows as JSON lines atomically. Raises OSError."""
     scratch = path.with_name(f".{path.name}.tmp")
     with scratch.open("w", encoding="utf-8") as file:
         file.writelines(

@@ -115,7 +115,7 @@ def shingle_text(text: str) -> frozenset[int]:
 
 
 def shingle_diff(diff: str) -> frozenset[int]:
-    """The runs of words in the lines that `diff` changes, removed and added told apart."""
+    """The runs of words in the lines that `diff` changes, marked as removed or added."""
     return shingle_text("\n".join(_list_changed_lines(parse_diff(diff))))
 
 
@@ -280,7 +280,7 @@ def _answer(text: str) -> tuple[ChatMessage, ...]:
 DUPLICATE = 0.8
 """From this similarity on, two issues or two edits are near duplicates."""
 _COMMON = 300
-"""A shingle in more texts than that, such as a licence's, tells none of them apart."""
+"""A shingle in more texts than that, such as a licence's, does not distinguish them."""
 
 
 @dataclass

@@ -1,5 +1,1 @@
-"""Clients of model services.
-
-The only importers of the model SDKs; SDK errors are translated into ours.
-Start at `anthropic.py`.
-"""
+"""Clients of model services: the only importers of the SDKs. Start at `anthropic.py`."""

@@ -160,7 +160,7 @@ class OpenAIChatModel(ProviderClient):
 
 
 def _status_of(error: openai.APIError) -> int | None:
-    """Of the answer; vLLM tells it inside the stream, too, after a 200."""
+    """The status of the answer; vLLM may send it inside the stream, after a 200."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code
     code = str(error.code)

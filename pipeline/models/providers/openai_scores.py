@@ -64,7 +64,7 @@ class OpenAIEmbedder:
     ) -> None:
         """With a `meter`, calls are paid from it under the stage `embedding`.
 
-        Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`.
+        Raises ModelMisconfigured if `api_key` cannot be a key. `base_url` ends in `/v1`.
         """
         self._profile = profile
         self._meter = meter
@@ -135,7 +135,7 @@ class OpenAILikelihood:
     """`Likelihood` over `POST {base_url}/chat/completions`. Close it with `aclose()`."""
 
     def __init__(self, profile: ModelProfile, *, base_url: str, api_key: str) -> None:
-        """Raises ModelMisconfigured when `api_key` is no key. `base_url` ends in `/v1`."""
+        """Raises ModelMisconfigured if `api_key` cannot be a key. `base_url` ends in `/v1`."""
         self._profile = profile
         self._service = f"{profile.provider}:{profile.name} at {urlsplit(base_url).hostname}"
         self._client = connect(
@@ -197,7 +197,7 @@ class OpenAILikelihood:
         values = [_token_logprob(token) for token in cast(list[object], tokens)[skipped:]]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
-            raise ScoreUnavailable(f"{self._service} gave log-probabilities that are no numbers.")
+            raise ScoreUnavailable(f"{self._service} gave log-probabilities that are not numbers.")
         return sum(known), _to_usage(before) + _to_usage(whole)
 
     async def _ask(

@@ -90,7 +90,6 @@ class Endpoint:
     """Ends in `/v1` for servers that speak OpenAI's protocol, and not for Anthropic's."""
     api_key: str = NO_KEY
     silence_seconds: float = SILENCE_SECONDS
-    """How long the service may send nothing."""
     sdk_retries: int = SDK_RETRIES
 
     @property

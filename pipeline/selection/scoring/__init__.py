@@ -1,5 +1,1 @@
-"""Scores candidates: standings, features, clusters, calibrated confidence.
-
-Asks no model.
-Start at `standings.py`.
-"""
+"""Scores candidates without a model. Start at `standings.py`."""

@@ -51,7 +51,6 @@ class EditProfile:
     lines: Bag
     """The added and removed logical lines."""
     places: Bag
-    """The edited definitions."""
 
 
 def edit_profile(form: CanonicalEdit) -> EditProfile:
@@ -150,17 +149,9 @@ def measure_extent(diff: str) -> Extent:
     source = [file for file in files if not is_irrelevant(file)] or files
     beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
     changed = [text for file in source for text in _list_lines(file, "+-")]
-    return Extent(
-        source=len(changed),
-        companions=_find_kinds(beside),
-        characters=sum(map(len, changed)),
-    )
-
-
-def _find_kinds(beside: list[FileDiff]) -> frozenset[str]:
-    if not all(file.new and _adds(file) for file in beside):
-        return frozenset()
-    return frozenset(filter(None, map(_kind_of, beside)))
+    kept = all(file.new and _list_lines(file, "+") for file in beside)
+    companions = frozenset(filter(None, map(_kind_of, beside if kept else [])))
+    return Extent(len(changed), companions, characters=sum(map(len, changed)))
 
 
 def _kind_of(file: FileDiff) -> str:
@@ -172,10 +163,6 @@ def _kind_of(file: FileDiff) -> str:
 
 def _list_lines(file: FileDiff, markers: str) -> list[str]:
     return [text for hunk in file.hunks for marker, text in hunk.lines if marker in markers]
-
-
-def _adds(file: FileDiff) -> bool:
-    return any(marker == "+" for hunk in file.hunks for marker, _ in hunk.lines)
 
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -193,7 +180,6 @@ class EditFeatures:
     removes_only: float
     new_file: float
     tests: float
-    """The edit includes tests."""
     irrelevant_files: float
     """It includes tests, documents or leftover scripts; thirty count as one."""
     definition: float
@@ -230,7 +216,7 @@ def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
         new_file=float(any(file.change.startswith("new") for file in form.files)),
         tests=float(any(is_test(path) for path in form.irrelevant_files)),
         irrelevant_files=float(bool(form.irrelevant_files)),
-        definition=float(_has_more("def", added, removed)),
+        definition=float(added.count("def") > removed.count("def")),
         imports=float("import" in come),
         guard=float(bool(come & {"isinstance", "hasattr", "getattr", "try"})),
         raises=float("raise" in come and "raise" not in gone),
@@ -238,10 +224,6 @@ def edit_features(form: CanonicalEdit, words: frozenset[str]) -> EditFeatures:
         file_named=float(bool(stems & words)),
         place_named=float(any(place.name in words for place in form.locations if place.name)),
     )
-
-
-def _has_more(token: str, added: Sequence[str], removed: Sequence[str]) -> bool:
-    return added.count(token) > removed.count(token)
 
 
 FeatureRow = dict[str, float]
@@ -254,7 +236,6 @@ class TextEvidence:
     """Candidates for one issue, compared with each other."""
 
     groups: tuple[Cluster, ...]
-    """Clusters, most support first."""
     similarity: dict[str, SimilarityMatrix]
     """Similarity of candidates by kind: `tokens`, `lines`, `places`."""
     rows: tuple[FeatureRow, ...]

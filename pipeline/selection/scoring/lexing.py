@@ -120,7 +120,7 @@ class _Step(NamedTuple):
     kind: int
     field: int | None
     scope: str
-    """Of what is inside of it."""
+    """The scope inside it."""
     row: int
     column: int
 

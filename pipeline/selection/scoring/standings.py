@@ -168,7 +168,6 @@ class Standings:
     voters: tuple[int, ...]
     """The tests that vote, by their index in the table."""
     text_evidence: TextEvidence
-    """The evidence in the edits' text."""
     repository: str
     recalibration: Recalibration | None = None
 

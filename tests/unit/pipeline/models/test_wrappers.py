@@ -90,7 +90,6 @@ async def test_nothing_is_sent_once_the_ceiling_is_reached(tmp_path: Path) -> No
     await metered.complete(ModelRequest("", SAID, call="testing/1"))
     with pytest.raises(BudgetSpent) as caught:
         await metered.complete(ModelRequest("", SAID, call="testing/2"))
-    assert (caught.value.spent, caught.value.ceiling) == (2, 2)
     assert str(caught.value) == "$2.00 of $2.00 is spent."
     assert model.asked == ["testing/0", "testing/1"]
 

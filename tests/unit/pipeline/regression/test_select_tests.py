@@ -64,7 +64,7 @@ def test_a_change_outside_of_functions_concerns_every_test_that_ran_any_of_the_f
 def test_the_rest_is_run_while_the_time_lasts() -> None:
     many = choose_tests(base(), touching(functions={"x.py:3"}), {}, seconds=3)
     assert many.tests == ("ran::d", "far::a")
-    assert many.description.endswith("then others as far as the time allowed")
+    assert "then others" in many.description
 
 
 def test_a_selection_without_known_tests_says_so() -> None:
