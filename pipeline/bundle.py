@@ -73,7 +73,6 @@ LARGEST: Final = 512 * 1024 * 1024
 """Bytes of all documents together, unpacked."""
 MOST_DOCUMENTS: Final = 100_000
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_LONG_NAME: Final = re.compile(rb"\A\d{1,6} path=([^\n]*)\n\Z")
 
 
 class BadBundle(Exception):
@@ -160,7 +159,7 @@ def _read_header(path: Path, packed: IO[bytes]) -> tuple[str, int] | None:
 
 def _parse_long_name(extension: bytes) -> str:
     """The name in a pax header, which the format has for names of more than 100 characters."""
-    found = _LONG_NAME.search(extension)
+    found = re.search(rb"\A\d{1,6} path=([^\n]*)\n\Z", extension)
     if found is None:
         raise tarfile.HeaderError
     return found[1].decode("utf-8", "surrogateescape")

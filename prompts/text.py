@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_INDEX_LINE = re.compile(r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", re.M)
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
 
 def shorten(text: str, characters: int, *, last: int = 40) -> str:
     """Replace the middle of a `text` longer than `characters` by a note of about 40 more.
@@ -50,9 +47,13 @@ def _cut_inside(text: str, characters: int) -> str:
 
 def strip_ansi(text: str) -> str:
     """Without terminal escape sequences (ECMA-48)."""
-    return _ANSI.sub("", text)
+    return re.sub(
+        r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])", "", text
+    )
 
 
 def drop_index_lines(diff: str) -> str:
     """A diff for reading: without git's lines that name blobs, which say nothing to a reader."""
-    return _INDEX_LINE.sub("", diff)
+    return re.sub(
+        r"^index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: [0-7]{6})?\r?\n", "", diff, flags=re.M
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
@@ -23,7 +22,7 @@ from pipeline.context.scout import (
 from pipeline.context.tokens import ESTIMATOR, TokenCounter
 from pipeline.data.types import Issue
 from pipeline.models.base import Model, ModelUnavailable
-from pipeline.store import Store
+from pipeline.store import Store, digest
 
 OnScanProgress = Callable[[int, int], Awaitable[None]]
 """Called with how many files have a verdict, and how many there are."""
@@ -61,7 +60,7 @@ async def scan(
     reader = RelevanceReader(scout, issue, threshold=threshold)
     work = _Scan(sources, files, reader, store, on_progress, counter)
     asked = (str(PROMPT), scout.profile.name, f"{threshold} {reader.room}", issue.model_dump_json())
-    return await work.run(_digest(*asked))
+    return await work.run(digest(*asked))
 
 
 class _Scan:
@@ -133,7 +132,7 @@ class _Scan:
         part = ""
         if piece is not None and piece.of > 1:
             part = f"{piece.number}/{piece.of} {piece.first}-{piece.last}"
-        return _digest(self._topic, file.path, file.blob, part)
+        return digest(self._topic, file.path, file.blob, part)
 
     async def _stream_questions(self, files: Sequence[Source]) -> AsyncGenerator[Piece]:
         async for file in self._sources.stream(files):
@@ -212,7 +211,3 @@ class _Scan:
 async def _take_next(questions: AsyncIterator[Piece], lock: asyncio.Lock) -> Piece | None:
     async with lock:
         return await anext(questions, None)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

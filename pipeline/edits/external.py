@@ -32,7 +32,6 @@ MOST_CONTENT: Final = 64 * 1024 * 1024
 _CONTENT_TOO_LARGE: Final = f"The files that it changes are larger than {MOST_CONTENT >> 20} MiB."
 _COMPARE_SECONDS: Final = 120.0
 _NOTHING: Final = "It changes nothing."
-_NO_MEMORY: Final = re.compile(r"out of memory|cannot allocate memory", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ async def _apply_diff(scratch: Path, codebase: Codebase, diff: bytes) -> None:
                 memory=512 * 1024 * 1024,  # a binary part unpacks to a thousand times its size
             )  # fmt: skip
         except GitFailed as failure:
-            if _NO_MEMORY.search(failure.words):
+            if re.search(r"out of memory|cannot allocate memory", failure.words, re.IGNORECASE):
                 raise UnfitEdit(_CONTENT_TOO_LARGE) from None
             words = words or failure.words
             continue

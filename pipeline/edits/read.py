@@ -136,7 +136,6 @@ def _parse_path(line: str) -> str:
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DIFF_CHARACTERS = 1_000_000
-_SUFFIX = re.compile(r"\.\w+$")
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,7 @@ class _Draft:
         whole = _whole_content(block)
         if whole is None:
             return self._explain_no_file(block.path)
-        if " " in block.path and not _SUFFIX.search(block.path):
+        if " " in block.path and not re.search(r"\.\w+$", block.path):
             return (
                 f"{block.path!r} is not the path of a file: put a path on the line before SEARCH."
             )

@@ -15,7 +15,6 @@ from prompts.templates import render
 from sandbox.frozen import Frozen
 
 MOST_DISTRIBUTIONS: Final = 40
-_DISTRIBUTION: Final = re.compile(r"[\w.-]{1,80}==[\w.!+-]{1,40}")
 _TELLING: Final = re.compile(
     r"(pytest|numpy|pandas|scipy|django|flask|jinja2|werkzeug|sqlalchemy|setuptools|docutils|attrs"
     r"|typing-extensions|pydantic|hypothesis|six|requests|urllib3|matplotlib|astroid|mpmath)==",
@@ -45,7 +44,7 @@ def facts_of(record: EnvironmentRecord, own: str = "") -> EnvironmentFacts | Non
     if health is None:
         return None
     stated = (installed.distributions if installed else ()) or health.installed
-    named = [one for one in stated if _DISTRIBUTION.fullmatch(one)]
+    named = [one for one in stated if re.fullmatch(r"[\w.-]{1,80}==[\w.!+-]{1,40}", one)]
     version = installed.version if installed else ""
     for one in named.copy():
         name, _, its_version = one.partition("==")

@@ -39,7 +39,6 @@ PREFILTERED_FILES: Final = 100
 """How many files the prefilter leaves to the scout when both work together."""
 WITH_EMBEDDINGS: Final = "words and meaning"
 """The name of the prefilter with an embedding model."""
-_EDITED = re.compile(r"^--- a/(.+?)\t?$", re.MULTILINE)
 
 
 class MethodRecall(Frozen):
@@ -101,7 +100,9 @@ async def measure_case(
         ModelError: a model call failed.
     """
     sources = await find_sources(await open_base(trees, row.repo, row.base_commit))
-    needed = frozenset(_EDITED.findall(row.patch)) & sources.by_path.keys()
+    needed = (
+        frozenset(re.findall(r"^--- a/(.+?)\t?$", row.patch, re.MULTILINE)) & sources.by_path.keys()
+    )
     if not needed:
         raise CannotMeasure("Its edit changes no source file that exists before it.")
     issue = Issue(repository=row.repo, title="", body=row.problem_statement)

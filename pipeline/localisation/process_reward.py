@@ -40,7 +40,6 @@ def render_judgement(issue: Issue, found: Located, form: Form = "sign") -> tuple
 
 
 _CALL = "prm/verdict"
-_PER_CENT = re.compile(r"(\d{1,3})(?: ?%| ?/ ?100)?")
 _CONCURRENCY = 4
 _LEFT_OUT = "The process reward model was left out, so the search was not guided"
 NOT_SCORED = f"{_LEFT_OUT}: the budget was spent."
@@ -97,7 +96,7 @@ class JudgeInWords:
             case Malformed(hint):
                 raise ScoreUnavailable(f"The process reward model wrote no score: {hint}")
             case found_tags:
-                number = _PER_CENT.fullmatch(found_tags["score"].strip())
+                number = re.fullmatch(r"(\d{1,3})(?: ?%| ?/ ?100)?", found_tags["score"].strip())
         if number is None or int(number[1]) > 100:
             raise ScoreUnavailable("The process reward model's score is not from 0 to 100.")
         return StepScore(probability=int(number[1]) / 100, in_words=True)

@@ -16,8 +16,6 @@ from pydantic import Field, ValidationError
 from pipeline.models.base import ModelProfile, Price
 from sandbox.frozen import Frozen, replace
 
-_SPEC = re.compile(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?")
-
 
 class ModelSpec(Frozen):
     """A model and the address that serves it."""
@@ -38,7 +36,7 @@ def parse_spec(text: str) -> ModelSpec:
         ValueError: with one sentence that says what is wrong.
     """
     provider, _, rest = text.strip().partition(":")
-    found = _SPEC.fullmatch(rest)
+    found = re.fullmatch(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?", rest)
     if found is None:
         raise ValueError(
             f"{text!r} names no model: write anthropic:NAME or openai:NAME@http://host:port/v1."
@@ -93,8 +91,6 @@ def validate_url(url: str) -> str:
 
 RECORDED_PREFIX = "recorded-"
 """The prefix of a recording's name; the model it stands for follows."""
-
-_DATE_SUFFIX = re.compile(r"-\d{8}$")
 
 
 class ModelFacts(Frozen):
@@ -215,7 +211,7 @@ def look_up(spec: ModelSpec, table: PriceTable | None = None) -> PricedProfile:
     """
     table = table or price_table()
     name = spec.name.removeprefix(RECORDED_PREFIX)
-    listed = name if name in table.models else _DATE_SUFFIX.sub("", name)
+    listed = name if name in table.models else re.sub(r"-\d{8}$", "", name)
     facts = table.models.get(listed)
     is_local = spec.provider == "openai" and not _is_paid(spec.base_url, table)
     # An operator's own server may serve a model that others sell at another price.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection
@@ -17,7 +16,7 @@ from pipeline.languages.registry import main_language
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.store import SHARED, load_or_run
+from pipeline.store import SHARED, digest, load_or_run
 from sandbox.frozen import Frozen, replace
 
 CONTROL: Final = "a control test, which must fail and was recorded otherwise"
@@ -68,9 +67,8 @@ class ControlTests:
         return after.ended and (after.passed > 0 or after.failed < before.failed)
 
     async def _load_or_run(self, beside: str, own: str, diff: str) -> ControlRun:
-        parts = "\0".join([*self._runner.command.argv, beside, own, diff])
-        digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        key = f"control/{digest}" if diff else f"{SHARED}control-{digest}"
+        name = digest(*self._runner.command.argv, beside, own, diff)
+        key = f"control/{name}" if diff else f"{SHARED}control-{name}"
         return await load_or_run(
             self._runner.store, key, ControlRun, lambda: self._run(beside, own, diff)
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import re
 from collections import Counter, defaultdict
@@ -26,6 +25,7 @@ from pipeline.regression.compare import compare_runs, keep_measured
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.resources import Workspace
+from pipeline.store import digest
 from sandbox.frozen import replace
 
 MOST_FILES = 12
@@ -282,8 +282,7 @@ class NearbyTests:
         options = self._options
         command = "\0".join(options.test_command)
         parts = (diff, command, "\0".join(options.exclude), f"{options.nearby_seconds:g}")
-        text = "\0\0".join(parts).encode("utf-8", "surrogatepass")
-        return f"near/{hashlib.sha256(text).hexdigest()[:32]}"
+        return "near/" + digest("\0\0".join(parts))
 
     async def _compare(self, diff: str) -> SuiteReport | None:
         for runner in await self._find_runners():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
 from pipeline.codebase.isolated import call_isolated
@@ -26,7 +25,7 @@ from pipeline.languages.readers import (
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
-from pipeline.store import SHARED, Store, hold_key
+from pipeline.store import SHARED, Store, digest, hold_key
 from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
@@ -105,11 +104,11 @@ class TestRunner:
     ) -> tuple[str, TestRun]:
         """The run, and the key under which it is saved."""
         request = (*self.command.argv, diff, wanted.key(), str(attempt))
-        digest = _digest((*request, str(self.seconds)))
+        name = digest(*request, str(self.seconds))
         # A further attempt observes random behaviour of this environment.
         prefix = "regression/" if diff or attempt else SHARED
-        key, cut_key = f"{prefix}{digest}", f"regression/cut/{digest}"
-        any_limit_key = f"{prefix}{_digest(request)}"
+        key, cut_key = f"{prefix}{name}", f"regression/cut/{name}"
+        any_limit_key = f"{prefix}{digest(*request)}"
         async with hold_key(self.store, any_limit_key):
             saved = await self.store.load(any_limit_key, TestRun)
             if saved and saved.is_below(self.seconds):
@@ -118,7 +117,7 @@ class TestRunner:
                 if saved := await self.store.load(one, TestRun):
                     return one, saved
             env = repeat_environment(attempt) if attempt else NO_ENV
-            run = await self._run((diff,) if diff else (), wanted, digest, env, wall, report=diff)
+            run = await self._run((diff,) if diff else (), wanted, name, env, wall, report=diff)
             if run.suite.execution.limit == "run time":
                 key = cut_key
             elif run.is_below(self.seconds):
@@ -129,13 +128,13 @@ class TestRunner:
     async def run_changed(self, diffs: Sequence[str], paths: Sequence[str]) -> TestRun:
         """Run the test files `paths` on the code with `diffs`; not saved. Raises as `run`."""
         wanted = RequestedTests(files=tuple(paths))
-        return await self._run(tuple(diffs), wanted, _digest(diffs), NO_ENV, math.inf)
+        return await self._run(tuple(diffs), wanted, digest(*diffs), NO_ENV, math.inf)
 
     async def _run(
         self,
         diffs: tuple[str, ...],
         wanted: RequestedTests,
-        digest: str,
+        name: str,
         env: Mapping[str, str],
         wall: float,
         *,
@@ -143,7 +142,7 @@ class TestRunner:
     ) -> TestRun:
         """`report`: the diff whose count of tests is reported, if any."""
         # The mark separates records from printed text; tests could read and forge any.
-        mark = f"capuchin-{digest}"
+        mark = f"capuchin-{name}"
 
         def on_line(line: str) -> None:
             if report is not None:
@@ -307,7 +306,3 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 def _trim(execution: Execution) -> Execution:
     """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
     return replace(execution, output=shorten(execution.output, 16_000))
-
-
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -27,8 +27,6 @@ from sandbox.frozen import Frozen
 from sandbox.program import Execution
 
 _MOST_BROKEN = 20
-_MARK = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", re.M)
-"""The marker at the start of the answer to one review."""
 
 
 class RevisionTask(Frozen):
@@ -215,7 +213,9 @@ def split_replies(answer: str, count: int) -> tuple[str, ...]:
     parts = [""]
     places = [0]
     at = 0
-    for mark in _MARK.finditer(answer):
+    for mark in re.finditer(
+        r"^[ \t]*(?:[-*][ \t]+)?(?:\*\*)?\[(\d{1,3})\](?:\*\*)?:?[ \t]*", answer, re.M
+    ):
         if 1 <= int(mark[1]) <= count:
             parts[-1] += answer[at : mark.start()]
             at = mark.end()

@@ -29,7 +29,6 @@ _FILES = 32
 """How many files' vectors are saved at once, so that little is lost if the model fails."""
 _TEXTS = 64
 _CONCURRENCY = 4
-_LINES = re.compile(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ async def compute_similarity(
 
 def split_parts(text: str) -> list[str]:
     """`text` in parts of at most 1,200 characters that end at line ends where they can."""
-    found = _LINES.findall(text)
+    found = re.findall(rf"(?s)(?:.{{1,{_PART - 1}}}(?:\n|\Z))|.{{1,{_PART}}}", text)
     # Words alone cover the rest.
     return [part for part in found if part.strip()][:200]
 

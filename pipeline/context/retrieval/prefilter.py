@@ -28,7 +28,6 @@ from pipeline.models.base import EmbeddingFailed
 
 _MOST_WORDS = 12
 _NAMED = "The issue names this file."
-_SIMILARITY = "A part of it is similar to the issue: {:.2f} on a scale from 0 to 1."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,8 @@ async def _rerank(
         replace(
             hit,
             score=by_words[hit.path] + by_meaning[hit.path],
-            summary=f"{hit.summary} {_SIMILARITY.format(near[hit.path])}".strip(),
+            summary=f"{hit.summary} A part of it is similar to the issue: {near[hit.path]:.2f} on "
+            "a scale from 0 to 1.".lstrip(),
         )
         for hit in some
     ]

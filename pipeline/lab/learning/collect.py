@@ -92,7 +92,6 @@ def read_public_attempts(instances: Path, predictions: Path, labels: Path | None
 
 
 SHORTEST_ISSUE, MOST_LINKS, MOST_FILES = 20, 3, 5
-_LINK = re.compile(r"https?://", re.IGNORECASE)
 _CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?):? +#(\d{1,9})\b", re.IGNORECASE)
 _CODE = re.compile(
     r"\.(py|pyi|pyx|jsx?|mjs|tsx?|java|kt|go|rs|c|h|cc|cpp|hpp|cs|rb|php|scala|swift)",
@@ -248,7 +247,7 @@ def explain_exclusion(title: str, body: str, files: Iterable[FileDiff]) -> str:
     own = [file for file in code if not is_test(file.path)]
     if len(text) < SHORTEST_ISSUE:
         return f"the issue has fewer than {SHORTEST_ISSUE} characters"
-    if len(_LINK.findall(text)) > MOST_LINKS:
+    if len(re.findall(r"https?://", text, re.IGNORECASE)) > MOST_LINKS:
         return f"the issue has more than {MOST_LINKS} links"
     if not own:
         return "the edit changes tests alone" if code else "the edit changes no code"

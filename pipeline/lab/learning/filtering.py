@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +42,7 @@ from pipeline.lab.learning.training_rows import (
     split_issues,
 )
 from pipeline.lab.render import table
-from pipeline.store import Store, load_or_run
+from pipeline.store import Store, digest, load_or_run
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -167,7 +166,7 @@ async def execute_checks(
 
     Raises as `Sandbox.run`.
     """
-    key = f"checks/{_digest(issue.model_dump_json(), attempt.script, attempt.diff)}"
+    key = f"checks/{digest(issue.model_dump_json(), attempt.script, attempt.diff)[:24]}"
     found = await load_or_run(
         store,
         key,
@@ -225,11 +224,6 @@ def _to_instance(issue: SolvedIssue) -> GradedInstance:
             "PASS_TO_PASS": issue.pass_to_pass,
         }
     )
-
-
-def _digest(*parts: str) -> str:
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:24]
 
 
 POLICY, PROCESS, OUTCOME = "policy.jsonl", "prm.jsonl", "orm.jsonl"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pipeline.lab.scoring import bootstrap, percent
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.confidence import ranking, weights_for
 from pipeline.selection.scoring.features import best, compute_text_evidence
+from pipeline.store import digest
 from sandbox.frozen import Frozen
 
 Level = Literal["edits", "files", "places"]
@@ -81,8 +81,7 @@ def list_score_requests(data: FilteredData, kind: Literal["prm", "orm"]) -> list
 
 def score_key(level: Level, row: CandidateRow) -> str:
     """The name of a score in the file of scores."""
-    text = "\0".join((level, row.issue, row.diff))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return digest(level, row.issue, row.diff)
 
 
 def judge(data: FilteredData, scores: Mapping[str, float], levels: Sequence[Level]) -> list[Gain]:

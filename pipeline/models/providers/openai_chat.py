@@ -61,7 +61,6 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 
 _THINK_START, _THINK_END = "<think>", "</think>"
-_THINK_END_LINE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _THINKING_PARAMS = frozenset({"thinking_token_budget", "chat_template_kwargs"})
 _TOO_LONG = (
     "context_length_exceeded",  # OpenAI's code
@@ -242,7 +241,11 @@ def _split_thinking(text: str) -> tuple[str, str]:
     if bare.startswith(_THINK_START):
         thought, _, rest = bare.removeprefix(_THINK_START).partition(_THINK_END)
         return thought.strip(), rest.lstrip()
-    end = _THINK_END_LINE.search(text) if _THINK_START not in text else None
+    end = (
+        re.search(r"^[ \t]*</think>[ \t]*$", text, re.MULTILINE)
+        if _THINK_START not in text
+        else None
+    )
     return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
 
 

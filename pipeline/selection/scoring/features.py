@@ -150,8 +150,8 @@ def measure_extent(diff: str) -> Extent:
     beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]
     changed = [text for file in source for text in _list_lines(file, "+-")]
     kept = all(file.new and _list_lines(file, "+") for file in beside)
-    companions = frozenset(filter(None, map(_kind_of, beside if kept else [])))
-    return Extent(len(changed), companions, characters=sum(map(len, changed)))
+    companions = {_kind_of(file) for file in beside} if kept else set[str]()
+    return Extent(len(changed), frozenset(companions - {""}), characters=sum(map(len, changed)))
 
 
 def _kind_of(file: FileDiff) -> str:
