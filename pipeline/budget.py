@@ -25,8 +25,6 @@ class CostBounds(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Money set aside."""
-
     name: str
     dollars: float
     """US dollars, between the wish's least and most."""

@@ -39,7 +39,6 @@ class BundleStore:
         self._saved: dict[str, BaseModel] = {}
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        """See `pipeline.store.Store`."""
         saved = self._saved.get(key)
         if isinstance(saved, kind):
             return saved
@@ -47,7 +46,6 @@ class BundleStore:
         return None if found is None else decode_document(kind, found, key)
 
     async def save(self, key: str, value: BaseModel) -> None:
-        """See `pipeline.store.Store`."""
         self._saved[key] = value
 
 

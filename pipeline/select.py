@@ -42,8 +42,6 @@ class ExternalTest:
 
 @dataclass(frozen=True)
 class Choice:
-    """The result of a selection."""
-
     judged: Judgement
     no_fix: NoFix | None
     """Why no edit may be used; None: `judged.chosen` is the edit."""

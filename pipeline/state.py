@@ -30,8 +30,6 @@ class Phase(StrEnum):
 
 
 class ReplyKind(StrEnum):
-    """The kind of one model reply."""
-
     MALFORMED = "malformed"
     REVISED = "revised"
     APPROVED = "approved"

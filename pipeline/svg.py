@@ -26,7 +26,6 @@ def text(x: float, y: float, words: str, **attributes: str | float | None) -> st
 
 
 def picture(width: float, height: float, parts: Iterable[str], **attributes: str) -> str:
-    """The SVG document of `parts`."""
     return element(
         "svg",
         "\n" + "\n".join(parts) + "\n",

@@ -61,8 +61,6 @@ class CaptureRules(NamedTuple):
 
 @dataclass(frozen=True)
 class Grammar:
-    """One language."""
-
     name: str
     language: Language
     rules: CaptureRules = field(compare=False)

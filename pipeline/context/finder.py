@@ -72,7 +72,6 @@ class ContextFinder:
         scout_counter: TokenCounter = ESTIMATOR,
         embedding_ranker: EmbeddingRanker | None = None,
     ) -> None:
-        """`counter` counts the solver's tokens, `scout_counter` the scout's."""
         self._solver = solver
         self._search = Search(scout, store, options, on_progress, scout_counter, embedding_ranker)
         self._store = store

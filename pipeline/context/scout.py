@@ -150,8 +150,6 @@ _ISSUE_SHARE: Final = 3
 
 
 class RelevanceVerdict(Frozen):
-    """The scout's verdict on one file."""
-
     path: str
     answer: Literal["relevant", "not relevant", "unknown"]
     summary: str = ""
@@ -237,7 +235,6 @@ class RelevanceReader:
         return yes_probability((await self._ask_word(piece, form)).first)
 
     async def _ask_word(self, piece: Piece, form: ReplyFormat | None = None) -> Reply:
-        """Ask for an answer in one word."""
         return await self._scout.complete(
             ModelRequest(
                 self._system,

@@ -25,8 +25,6 @@ class CountUnavailable(Exception):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens for one model."""
-
     @property
     def name(self) -> str:
         """Identifies the counter: counts under one name may be cached."""
@@ -92,8 +90,6 @@ _SECONDS = 30
 
 
 class ServerTokenCounter:
-    """A `TokenCounter` over one model's server."""
-
     def __init__(self, spec: ModelSpec, client: httpx2.AsyncClient) -> None:
         """Raises ValueError when `spec` has no address."""
         if spec.base_url is None:

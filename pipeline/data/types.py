@@ -83,8 +83,6 @@ class Patch(Frozen):
 
 
 class Candidate(Frozen):
-    """An edit that can be chosen."""
-
     sample: int
     """The number of the sample that wrote it, from 0."""
     patch: Patch
@@ -225,8 +223,6 @@ DecidedBy = Literal["only one", "votes", "evidence", "support", "reward model", 
 
 
 class Selection(Frozen):
-    """The chosen edit with its evidence."""
-
     candidate: Candidate
     decided_by: DecidedBy
     confidence: float
@@ -238,11 +234,6 @@ class Selection(Frozen):
     def is_proven(self) -> bool:
         """Whether a test of the repository failed without the edit and passed with it."""
         return not self.evidence.unproven
-
-    @property
-    def runners_up(self) -> tuple[Candidate, ...]:
-        """The candidates that were not chosen, best first."""
-        return tuple(self.evidence.votes.candidates[c] for c in self.evidence.order[1:])
 
 
 NoFixReason = Literal[

@@ -140,8 +140,6 @@ MAX_DIFF_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True)
 class ParsedEdit:
-    """An edit that can be applied."""
-
     patch: Patch
     contents: Mapping[str, bytes | None]
     """The new content of every changed file; None for a deleted file."""

@@ -70,8 +70,6 @@ _OUTPUT: Final = 6000
 
 
 class HealthCheck:
-    """Checks environments of one codebase."""
-
     def __init__(self, codebase: Codebase, options: Options) -> None:
         self._codebase = codebase
         self._options = options

@@ -39,8 +39,6 @@ _WORKS: Final = {
 
 
 class ImportedPackage(Frozen):
-    """One top-level package of the repository."""
-
     name: str
     error: str = ""
     """The end of the traceback. Untrusted; empty if the import succeeded."""
@@ -242,7 +240,6 @@ def find_commonest_error(output: str) -> tuple[str, int]:
 
 
 def kind_of(block: str) -> str:
-    """The kind of one failure."""
     lines = [match[0] for match in _ERROR_LINE.finditer(block)]
     asserts = re.findall(r"^E {1,8}assert ", block, re.MULTILINE)
     told = "\n".join([*lines[-6:], *asserts])

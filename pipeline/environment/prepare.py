@@ -50,8 +50,6 @@ SETUP_KEY: Final = "environment/setup"
 
 
 class WorkingAttempt(Frozen):
-    """The attempt that served a run."""
-
     manifests: str
     """The digest of the files that declare what to install; it must match."""
     name: str
@@ -76,7 +74,6 @@ class EnvironmentMemory:
         return found if found and found.manifests == self._manifests else None
 
     async def save(self, attempt: TriedAttempt) -> None:
-        """Save how `attempt` was made."""
         if self._store is None:
             return
         worked = WorkingAttempt(
@@ -113,8 +110,6 @@ Planner = Callable[[EnvironmentRequest], Awaitable[tuple[Attempt, ...]]]
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment of a run."""
-
     image: str
     sandbox: Sandbox
     record: EnvironmentRecord
@@ -122,8 +117,6 @@ class Environment:
 
 @dataclass(frozen=True)
 class EnvironmentTask:
-    """The request for an environment."""
-
     engine: Engine
     request: EnvironmentRequest
     codebase: Codebase
@@ -190,8 +183,6 @@ class _SandboxOpener:
 
 @dataclass(frozen=True)
 class _Way:
-    """An attempt that can be built."""
-
     name: str
     summary: str
     request: EnvironmentRequest

@@ -40,8 +40,6 @@ _NO_INDEX: Final = re.compile(
 
 
 class TriedAttempt(Frozen):
-    """One attempt and its result."""
-
     name: str
     summary: str
     image: str = ""
@@ -117,7 +115,6 @@ class EnvironmentRecord(Frozen):
 
     @property
     def best(self) -> TriedAttempt | None:
-        """The attempt in use."""
         return None if self.chosen is None else self.tried[self.chosen]
 
     @property

@@ -64,8 +64,6 @@ class Approaches(Frozen):
 
 
 class TriedEdit(Frozen):
-    """The result of a finished sample."""
-
     sample: int
     diff: str
     how: str
@@ -184,7 +182,6 @@ def wrote_the_same(finished: Sequence[FinishedSample]) -> bool:
 
 
 def to_template_values(others: Sequence[TriedEdit]) -> list[dict[str, str]]:
-    """The values for the template."""
     return [{"diff": shorten(other.diff, 8000), "how": other.how} for other in others]
 
 
@@ -237,7 +234,6 @@ class EditTask:
         return tuple(other.sample for other in self.direction.others)
 
     def to_template_values(self) -> dict[str, Any]:
-        """What the question says beside the test."""
         direction = self.direction
         return {
             "approach": direction.approach,

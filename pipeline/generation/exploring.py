@@ -290,7 +290,6 @@ class ExploringMachine(Machine[ExploringState]):
         return None
 
     async def _take_edit(self, state: ExploringState, body: str) -> Malformed | None:
-        """Continue the edit so far by the blocks."""
         edited = await read_edit(
             body,
             self._codebase,

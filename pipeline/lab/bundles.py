@@ -125,8 +125,6 @@ _ISSUE = "issue.json"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One run on one instance."""
-
     instance: str
     """The name of the run's folder, or of its bundle."""
     issue: str

@@ -35,8 +35,6 @@ class DrawnEdit:
 
 
 class ExecutedEdit(Frozen):
-    """What tests said of one edit."""
-
     instance_id: str
     repo: str
     member: str
@@ -290,7 +288,6 @@ class GradeReport(Frozen):
 
 
 def build_grade_report(grades: Sequence[InstanceGrade]) -> GradeReport:
-    """The table over `grades`."""
     told = [grade for grade in grades if not grade.cannot_tell]
     right = tuple(grade.instance_id for grade in told if grade.resolved)
     return GradeReport(

@@ -108,7 +108,6 @@ def medoid(case: EnsembleCase) -> Sequence[int]:
 
 
 def shortest(case: EnsembleCase) -> Sequence[int]:
-    """The shortest diff."""
     return best(range(len(case.diffs)), [-float(len(diff)) for diff in case.diffs])
 
 

@@ -45,13 +45,6 @@ class CostLine(NamedTuple):
     def dollars(self) -> float:
         return self.input + self.output + self.cache_read + self.cache_write
 
-    @property
-    def read_share(self) -> float:
-        """The share of the input tokens that the cache served, from 0 to 1."""
-        read = self.usage.cache_read
-        whole = self.usage.input + self.usage.cache_write + read
-        return read / whole if whole else 0.0
-
     def add(self, other: CostLine) -> CostLine:
         """The sum, under this one's name."""
         return CostLine(
@@ -164,7 +157,6 @@ class SolveReport(Frozen):
 
 
 def build_solve_report(found: Sequence[SolvedInstance]) -> SolveReport:
-    """The summary over `found`."""
     ended = list_graded(found)
     right = tuple(one.instance_id for one in ended if one.resolved)
     return SolveReport(

@@ -72,7 +72,6 @@ class VerdictProcessReward:
         self._meter = meter
 
     async def score(self, issue: Issue, found: Located) -> StepScore:
-        """Score an answer (see `ProcessReward.score`)."""
         system, question = render_judgement(issue, found)
         odds = await ask_verdict(self._model, self._meter, system, question, call=_CALL)
         return StepScore(probability=1 / (1 + math.exp(-odds)))
@@ -85,7 +84,6 @@ class JudgeInWords:
         self._model = model
 
     async def score(self, issue: Issue, found: Located) -> StepScore:
-        """Score an answer (see `ProcessReward.score`)."""
         system, question = render_judgement(issue, found, "words")
         asked = (Message(role="user", text=question),)
         most = min(4_000, self._model.profile.max_output)
@@ -110,7 +108,6 @@ class VerdictOrWords:
         self._words = words
 
     async def score(self, issue: Issue, found: Located) -> StepScore:
-        """Score an answer (see `ProcessReward.score`)."""
         try:
             return await self._verdict.score(issue, found)
         except ScoreUnavailable:
@@ -124,7 +121,6 @@ class UnusableProcessReward:
         self._why = why
 
     async def score(self, issue: Issue, found: Located) -> StepScore:  # noqa: ARG002 - as every reward
-        """Raise the error that makes it unusable."""
         raise self._why
 
 

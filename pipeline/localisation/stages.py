@@ -88,7 +88,6 @@ class ReadingMachine(Machine[ReadingState]):
         """Record the answer, or say what is wrong with it."""
 
     def allow(self, dollars: float) -> None:
-        """Stop asking once `dollars` are spent."""
         self._dollars = dollars
 
     def start(self) -> ReadingState:
@@ -149,7 +148,6 @@ class UnderstandingMachine(ReadingMachine):
         return render("search/understand", turns=self.attempts)
 
     async def take_answer(self, state: ReadingState, body: str) -> Malformed | None:
-        """Record the files."""
         found = parse_files(body, self._resources.codebase)
         if isinstance(found, Malformed):
             return found
@@ -210,7 +208,6 @@ class LocalisationMachine(ReadingMachine):
         return render("search/locate", files=self._files, turns=self.attempts)
 
     async def take_answer(self, state: ReadingState, body: str) -> Malformed | None:
-        """Record the places."""
         found = await parse_places(body, self._resources.codebase)
         if isinstance(found, Malformed):
             return found

@@ -149,8 +149,6 @@ class ModelProfile(Frozen):
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One question to a model."""
-
     system: str
     """The system prompt; "" sends no system prompt."""
     messages: tuple[Message, ...]
@@ -167,7 +165,6 @@ class ModelRequest:
 
     @property
     def is_opening(self) -> bool:
-        """Whether this request begins a conversation."""
         return all(message.role == "user" for message in self.messages)
 
 
@@ -207,8 +204,6 @@ class EmbeddingFailed(Exception):
 
 
 class Embedder(Protocol):
-    """One embedding model."""
-
     @property
     def name(self) -> str:
         """Identifies the model, including its address: vectors are cached under this name."""

@@ -31,8 +31,6 @@ _CALL_LENGTH, _DIGEST_LENGTH = 30, 24
 
 
 class SubmittedBatch(NamedTuple):
-    """A batch that the service knows."""
-
     id: str
     at: datetime
     """When the service accepted it, by the service's clock."""

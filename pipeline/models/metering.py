@@ -90,7 +90,6 @@ class Meter:
         return meter
 
     def report(self) -> None:
-        """Report what is spent so far."""
         if self._on_progress:
             self._on_progress(Spent(self.ledger.dollars))
 

@@ -170,7 +170,6 @@ class OwnPrices(Frozen):
 
 @cache
 def price_table() -> PriceTable:
-    """The shipped price list."""
     return PriceTable.model_validate_json(Path(__file__).with_name("prices.json").read_bytes())
 
 

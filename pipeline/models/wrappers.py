@@ -346,8 +346,6 @@ CLOCK_KEY = "clock"
 
 
 class WorkTime(Frozen):
-    """The saved state of a clock."""
-
     seconds: float = 0.0
     """Wall time worked, without the time between two starts of the run."""
 

@@ -248,7 +248,6 @@ class WrapperOutput:
         return execution.exit_code == (128 if code is None else code)
 
     def _correct_ending(self, execution: Execution) -> Execution:
-        """Replace the wrapper's ending by the command's."""
         if self.end is None:
             return execution
         update: dict[str, Any] = {}

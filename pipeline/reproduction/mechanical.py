@@ -145,7 +145,6 @@ def show_script(script: TestScript, before: Execution, after: Execution) -> Repr
 
 
 async def _create_diff(path: str, text: str, resources: Resources) -> str:
-    """The diff that adds `text` as the file `path`."""
     data = text.encode("utf-8", "replace")
     return (await create_patch(resources.codebase, {path: data})).diff
 

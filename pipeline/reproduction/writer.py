@@ -52,8 +52,6 @@ class TestPlan(Frozen):
 
 
 class Draft(Frozen):
-    """One test written by the model."""
-
     path: str
     text: str
     """The whole file at that time."""

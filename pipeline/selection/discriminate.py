@@ -27,8 +27,6 @@ from sandbox.program import NO_ENV, Execution, repeat_environment, shell_command
 
 
 class Fault(NamedTuple):
-    """Why a script counts for nothing."""
-
     sentence: str
     unnoticed: str = ""
     """How a line of an edit was spoilt without being noticed, as lines of a diff. Untrusted."""

@@ -163,7 +163,6 @@ class VerdictReward:
         self._meter = meter
 
     async def score(self, issue: Issue, diff: str) -> float:
-        """Score an edit (see `Reward.score`)."""
         system, question = render("orm/system"), render("orm/verdict", issue=issue, diff=diff)
         return await ask_verdict(self._model, self._meter, system, question, call="orm/verdict")
 
@@ -181,7 +180,6 @@ class ImplicitReward:
         self._meter = meter
 
     async def score(self, issue: Issue, diff: str) -> float:
-        """Score an edit (see `Reward.score`)."""
         question = render("orm/issue", issue=issue)
         found: list[float] = []
         for model in self._models:
@@ -204,7 +202,6 @@ class UnusableReward:
         self._why = why
 
     async def score(self, issue: Issue, diff: str) -> float:  # noqa: ARG002 - as every reward
-        """Raise the error that makes it unusable."""
         raise self._why
 
 

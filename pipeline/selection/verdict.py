@@ -160,8 +160,6 @@ class Verdict(Frozen):
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judged table, with the verdict."""
-
     table: VoteTable
     verdict: Verdict
 

@@ -160,8 +160,6 @@ _REASONS: dict[NothingToFix, NoFixReason] = {
 
 
 class Triage(Frozen):
-    """The saved result."""
-
     result: NoFix | None
 
 

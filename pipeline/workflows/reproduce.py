@@ -81,8 +81,6 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Words:
-    """The model's description of the edit."""
-
     title: str
     cause: str = reasons.NOT_DESCRIBED
     change: str = reasons.NOT_DESCRIBED

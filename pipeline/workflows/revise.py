@@ -51,8 +51,6 @@ class RevisionTask(Frozen):
 
 
 class Revision(Frozen):
-    """The result of a task."""
-
     patch: Patch | None
     """Relative to the codebase; None if there is no change, or none that is still needed."""
     answer: str

@@ -339,7 +339,6 @@ def _collect_finished(samples: Sequence[Sample]) -> list[FinishedSample]:
 
 
 def _explain_no_candidate(samples: Sequence[Sample]) -> NoFix:
-    """Why there is no candidate."""
     spent = next((state for one in samples if (state := one.out_of_budget)), None)
     if spent:
         return NoFix(reason=reasons.reason_of(spent.reached), details=(spent.ceiling,))

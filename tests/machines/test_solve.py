@@ -82,7 +82,8 @@ async def test_four_samples_end_in_the_edit_that_the_selection_machine_chose(sho
     assert "+        result += price" in selection.candidate.patch.diff
     assert [votes.votes(c) for c in range(4)] == [2, 2, 2, 0]
     assert 0.5 < selection.confidence < 1
-    assert [c.sample for c in selection.runners_up] == [0, 2, 3]
+    others = selection.evidence.order[1:]
+    assert [selection.evidence.votes.candidates[c].sample for c in others] == [0, 2, 3]
 
 
 async def test_the_evidence_holds_red_and_green_runs_and_the_suite(shop: Shop) -> None:

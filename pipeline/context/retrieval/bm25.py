@@ -155,7 +155,6 @@ class Match:
 
 
 async def index_sources(sources: Sources, cache: ContentCache) -> None:
-    """Add missing contents to the index."""
     blobs = {file.blob: file for file in sources.files}
     missing = await asyncio.to_thread(_find_missing, cache, blobs)
     for chunk in batches([blobs[blob] for blob in missing]):

@@ -43,8 +43,6 @@ class TrainingConfig(Frozen):
 
 
 class Training(Frozen):
-    """What a training has done."""
-
     kind: TrainedKind
     base: str
     rows: int

@@ -108,8 +108,6 @@ class Attempt(Frozen):
 
 @dataclass(frozen=True)
 class LearningData:
-    """What was collected."""
-
     issues: tuple[SolvedIssue, ...]
     attempts: tuple[Attempt, ...]
 

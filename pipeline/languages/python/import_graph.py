@@ -14,8 +14,6 @@ from pipeline.languages.python import in_process
 
 
 class _ImportScan(BaseModel):
-    """The result of `in_process.scan_code`."""
-
     imports: dict[str, list[tuple[int, str, list[str]]]] = {}
     """The level of a relative import, the module and the names."""
     functions: dict[str, list[tuple[int, int]]] = {}

@@ -231,8 +231,6 @@ SAFE: Final = re.compile(r"[^\r\n]*")
 
 @dataclass(frozen=True)
 class Lock:
-    """The contents of one lock file."""
-
     path: str
     requirements: str = ""
     """A complete requirement file."""

@@ -186,7 +186,6 @@ class TestNeeds:
         return not (self.extras or self.files or self.requirements or self.optional)
 
     def __or__(self, other: TestNeeds) -> TestNeeds:
-        """The union of both."""
 
         def both(one: Sequence[str], two: Sequence[str]) -> tuple[str, ...]:
             return tuple(dict.fromkeys([*one, *two]))

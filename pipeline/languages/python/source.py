@@ -263,7 +263,6 @@ async def make_tests_fail(path: str, text: str, nonce: str) -> bytes:
 
 
 def write_control(kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
-    """See `Language.write_control`."""
     if kind not in ("pytest", "unittest", "labels"):
         return None
     folder, _, name = beside.rpartition("/")

@@ -270,7 +270,6 @@ class AnthropicModel(ProviderClient):
         return found
 
     async def fetch_results(self, batch: str) -> dict[str, Reply | ModelError] | None:
-        """See `BatchService`."""
         try:
             state = await self._client.messages.batches.retrieve(batch)
             if state.processing_status != "ended":

@@ -152,7 +152,6 @@ class OpenAILikelihood:
     async def first_token(
         self, system: str, question: str, *, call: str
     ) -> tuple[dict[str, float], Usage]:
-        """See `Likelihood.first_token`."""
         answer = await self._ask(
             [{"role": "system", "content": system}, {"role": "user", "content": question}],
             call,

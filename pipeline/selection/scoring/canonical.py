@@ -210,8 +210,6 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
 
 
 class _Lexer:
-    """Splits the texts of one edit."""
-
     def __init__(self) -> None:
         self._unread = 0
 
@@ -254,7 +252,6 @@ def _describe_file_change(file: FileDiff) -> str:
 
 
 def _changes_of(file: FileDiff, base: BaseText | None, lexer: _Lexer) -> tuple[TokenChange, ...]:
-    """The changes of one file, in file order."""
     before = base(file.old) if base and file.old and file.hunks else None
     after = _apply_hunks(before, file.hunks) if before is not None else None
     if before is not None and after is not None:

@@ -144,7 +144,6 @@ class Extent(NamedTuple):
 
 @lru_cache(maxsize=256)
 def measure_extent(diff: str) -> Extent:
-    """The extent of a unified diff."""
     files = parse_diff(diff)
     source = [file for file in files if not is_irrelevant(file)] or files
     beside = [file for file in files if is_irrelevant(file) and (file.old or "/" in file.path)]

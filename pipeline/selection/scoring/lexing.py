@@ -25,8 +25,6 @@ _HASH_COMMENTS = re.compile(
 
 @dataclass(frozen=True)
 class LogicalLine:
-    """One logical line."""
-
     tokens: tuple[str, ...]
     """Where indentation matters, the first token is a NUL followed by its width."""
     lines: tuple[int, ...] = field(compare=False)
@@ -288,7 +286,6 @@ def _parse(data: bytes, grammar: Grammar) -> tuple[Tree, int] | None:
 
 
 def _count_unparsed_bytes(tree: Tree) -> int:
-    """The number of bytes that did not parse."""
     total = 0
     stack = [tree.root_node]
     while stack:
@@ -332,8 +329,6 @@ def _is_local(capture: Capture, columns: Container[int], local_from: int | None)
 
 
 class _LineBuilder:
-    """Collects tokens into logical lines."""
-
     def __init__(self, text: str, layout: Layout) -> None:
         self._text = text
         self._layout = layout

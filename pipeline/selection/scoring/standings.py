@@ -72,14 +72,6 @@ class Ratios(Frozen):
         return count * sum(share * self.passes.odds(does) for share, does in shares) / total
 
 
-ASSUMED = Ratios(
-    passes=Rate(if_right=0.75, if_wrong=0.45),
-    breaks=Rate(if_right=0.05, if_wrong=0.30),
-    correlation=0.6,
-)
-"""Before any execution: what the fit starts from."""
-
-
 class FittedRatios(Frozen):
     """The file of ratios, and what stands behind it."""
 

@@ -29,12 +29,18 @@ from pipeline.lab.dataset import BadData, read_lines
 from pipeline.lab.grading import ExecutedEdit
 from pipeline.lab.scoring import StatedOutcome, calibration_error, reliability_curve
 from pipeline.selection.scoring.confidence import sigmoid
-from pipeline.selection.scoring.standings import ASSUMED, FittedRatios, Rate, Ratios
+from pipeline.selection.scoring.standings import FittedRatios, Rate, Ratios
 from sandbox.frozen import replace
 
 PRIOR_INSTANCES: Final = 10
 MIN_INSTANCES, MIN_REPOSITORIES = 20, 3
 """Below either, the file says what was counted, and the assumed ratios stay."""
+ASSUMED: Final = Ratios(
+    passes=Rate(if_right=0.75, if_wrong=0.45),
+    breaks=Rate(if_right=0.05, if_wrong=0.30),
+    correlation=0.6,
+)
+"""Before any execution: what the fit starts from."""
 SOUND: Final = 0.5
 """With it, the assumed rates are those of halves that every right edit passes and 40 % of the
 wrong ones."""

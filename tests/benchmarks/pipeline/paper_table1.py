@@ -15,7 +15,7 @@ from capuchin_demo.package import fetch_release, unpack
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import Options
-from pipeline.data.types import Issue, Selection
+from pipeline.data.types import Issue, Selection, Usage
 from pipeline.lab.render import table
 from pipeline.lab.solving import CostLine, cost_cells
 from pipeline.models.metering import Meter
@@ -60,8 +60,14 @@ async def measure() -> list[Row]:
 def _render_costs(lines: Sequence[CostLine]) -> str:
     whole = lines[-1].dollars if lines else 0.0
     head = ("Stage", "Calls", "Input", "Output", "Cache read", "Cache write", "Total", "%", "Read")
-    rows = [(*cost_cells(line, whole), f"{100 * line.read_share:.1f} %") for line in lines]
+    rows = [(*cost_cells(line, whole), f"{_read_share(line.usage):.1f} %") for line in lines]
     return "\n".join(table(head, rows))
+
+
+def _read_share(usage: Usage) -> float:
+    """The per cent of the input tokens that the cache served."""
+    whole = usage.input + usage.cache_write + usage.cache_read
+    return 100 * usage.cache_read / whole if whole else 0.0
 
 
 def _tokens(lines: Sequence[CostLine]) -> str:

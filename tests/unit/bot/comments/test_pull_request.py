@@ -12,7 +12,7 @@ from bot.comments.vote_table import render_edits, render_vote_table
 from bot.data.run import RunId
 from pipeline.data.code_places import Context
 from pipeline.data.suite_reports import CutShort, Standing
-from pipeline.data.types import JudgedEdits, RejectedEdit
+from pipeline.data.types import Candidate, JudgedEdits, RejectedEdit, Selection
 from sandbox.frozen import replace
 from tests.support.data.diffs import diff_of
 from tests.support.data.publishing import ACCOUNTS, FIX, a_run, a_selection
@@ -251,10 +251,14 @@ def test_only_files_that_found_no_room_are_said_to_be_unseen_and_perhaps_relevan
     assert "may be relevant" not in body
 
 
+def others(chosen: Selection) -> list[Candidate]:
+    return [chosen.evidence.votes.candidates[c] for c in chosen.evidence.order[1:]]
+
+
 def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown() -> None:
     chosen = a_selection()
     explored = replace(chosen.candidate, machine="explore")
-    votes = replace(chosen.evidence.votes, candidates=(explored, *chosen.runners_up))
+    votes = replace(chosen.evidence.votes, candidates=(explored, *others(chosen)))
     context = Context(files=(), dropped=("a.py", "b.py"))
     proof = replace(chosen.evidence, context=context, votes=votes)
     selection = replace(chosen, candidate=explored, evidence=proof)
@@ -266,7 +270,7 @@ def test_an_edit_that_explored_is_not_said_to_have_seen_only_what_it_was_shown()
 def test_nothing_is_said_of_the_model_of_an_edit_from_outside() -> None:
     chosen = a_selection()
     theirs = replace(chosen.candidate, source="#7")
-    votes = replace(chosen.evidence.votes, candidates=(theirs, *chosen.runners_up))
+    votes = replace(chosen.evidence.votes, candidates=(theirs, *others(chosen)))
     context = Context(files=(), dropped=("a.py",))
     proof = replace(chosen.evidence, context=context, votes=votes)
     selection = replace(chosen, candidate=theirs, evidence=proof)

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.lab.grading import ExecutedEdit
 from pipeline.lab.scoring import calibration_error
-from pipeline.selection.scoring.standings import ASSUMED, FittedRatios, load_shipped_ratios
+from pipeline.selection.scoring.standings import FittedRatios, load_shipped_ratios
 from tests.benchmarks.fitting import fit_ratios as fit
 from tests.support.sources import ROOT, parse
 
@@ -128,18 +128,18 @@ def drawn(repos: int, instances: int, *, breaks: float, passes: float) -> list[E
 
 def test_an_instance_counts_once_however_many_edits_it_has() -> None:
     rows = [row("r-1", False, breaks=True)] * 9 + [row("r-2", False), row("r-3", False)]
-    seen = fit.count_ratios(rows, ASSUMED, 0)
+    seen = fit.count_ratios(rows, fit.ASSUMED, 0)
     assert seen.breaks.if_wrong == pytest.approx(1 / 3, abs=1e-3)
 
 
 def test_few_instances_change_nothing_and_more_leave_the_assumed_rates_by_and_by() -> None:
     for repos, instances in ((1, 300), (4, 4)):
         fitted = fit.fit(drawn(repos, instances, breaks=0.9, passes=0.1))
-        assert (fitted.fitted, fitted.ratios) == (False, ASSUMED)
+        assert (fitted.fitted, fitted.ratios) == (False, fit.ASSUMED)
         assert fitted.seen.breaks.if_wrong > 0.6
     few = fit.fit(drawn(4, 5, breaks=0.9, passes=0.1)).ratios
     many = fit.fit(drawn(4, 300, breaks=0.9, passes=0.1)).ratios
-    assert ASSUMED.breaks.if_wrong < few.breaks.if_wrong < 0.8
+    assert fit.ASSUMED.breaks.if_wrong < few.breaks.if_wrong < 0.8
     assert many.breaks.if_wrong == pytest.approx(0.9, abs=0.05)
     # Half of the scripts are assumed to tell nothing.
     assert many.passes.if_right == pytest.approx(0.75, abs=0.01)
@@ -148,9 +148,12 @@ def test_few_instances_change_nothing_and_more_leave_the_assumed_rates_by_and_by
 
 
 def test_edits_of_which_near_tests_say_nothing_count_for_scripts_alone() -> None:
-    found = fit.count_ratios([row("r-1", False, breaks=None, passes=False)], ASSUMED, 0)
+    found = fit.count_ratios([row("r-1", False, breaks=None, passes=False)], fit.ASSUMED, 0)
     assert found.passes.if_wrong < 0.01
-    assert fit.count_ratios([row("r-1", True, breaks=None)], ASSUMED, 5).breaks == ASSUMED.breaks
+    assert (
+        fit.count_ratios([row("r-1", True, breaks=None)], fit.ASSUMED, 5).breaks
+        == fit.ASSUMED.breaks
+    )
 
 
 def test_each_repository_is_checked_with_ratios_of_the_others() -> None:
@@ -165,10 +168,10 @@ def test_each_repository_is_checked_with_ratios_of_the_others() -> None:
 
 
 def test_the_assumed_rates_are_those_of_halves_that_right_edits_pass() -> None:
-    halves = fit.of_halves(ASSUMED)
+    halves = fit.of_halves(fit.ASSUMED)
     assert halves.passes.if_wrong == pytest.approx(0.4)
     assert halves.passes.if_right > 0.99
-    assert fit.of_scripts(halves).passes.if_wrong == pytest.approx(ASSUMED.passes.if_wrong)
+    assert fit.of_scripts(halves).passes.if_wrong == pytest.approx(fit.ASSUMED.passes.if_wrong)
 
 
 def test_the_command_reads_executions_and_writes_the_file(
@@ -186,7 +189,7 @@ def test_the_shipped_ratios_say_what_stands_behind_them() -> None:
     shipped = load_shipped_ratios()
     assert str(shipped.edits) in shipped.data
     assert "tests.benchmarks.fitting.fit_ratios" in shipped.command
-    assert shipped.fitted or shipped.ratios == ASSUMED
+    assert shipped.fitted or shipped.ratios == fit.ASSUMED
     stated = shipped.errors.get("near tests and halves, fitted", 0.0)
     assert stated == pytest.approx(calibration_error(shipped.curve), abs=1e-3)
     for rate, more in ((shipped.ratios.passes, True), (shipped.ratios.breaks, False)):

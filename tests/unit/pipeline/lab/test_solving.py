@@ -47,12 +47,6 @@ def test_dollars_are_by_kind_and_add_up() -> None:
     assert lines["Total"].usage == sum((a.usage for a in ACCOUNTS), Usage())
 
 
-def test_the_share_that_the_cache_served_is_of_all_input() -> None:
-    lines = {line.stage: line for line in cost_table(ACCOUNTS, {})}
-    assert lines["Gen. edits"].read_share == pytest.approx(8 / 11)
-    assert lines["Gen. tests"].read_share == 0
-
-
 def test_a_run_without_any_call_has_an_empty_total() -> None:
     (total,) = cost_table((), {})
     assert (total.stage, total.calls, total.dollars) == ("Total", 0, 0)
