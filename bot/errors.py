@@ -9,8 +9,8 @@ BotError
 │   └── SwapRefused      `/capuchin use` cannot replace the edit
 ├── Superseded           another run, which does what is left to do on a pull request
 ├── PublishError         the repository's maintainer, who makes its rules
-│   ├── PublishRefused   the rules allow us no branch or pull request
-│   ├── PushRejected     not this push
+│   ├── PublishRefused   we may open no branch or pull request
+│   │   └── PushRejected not this push
 │   └── UnfitDiff        not this diff
 ├── RepositoryError      the repository's owner
 │   ├── RepositoryGone
@@ -34,10 +34,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from bot.data.refusal import Refusal, SwapProblem
+from bot.data.refusal import PublishProblem, Refusal, SwapProblem
 from bot.data.run import Failure
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
-from pipeline.data.types import Reproduction
+from pipeline.data.types import Reproduction, Selection
 from pipeline.models.base import ModelMisconfigured, ModelRefused, ModelUnavailable
 from sandbox.errors import EnvironmentFailed, SandboxUnavailable
 
@@ -86,7 +86,8 @@ class RunRefused(RunEnded):
 class SwapRefused(RunEnded):
     """Another edit cannot replace the one in pull request `number`.
 
-    `detail` says why an edit is forbidden; `test` is the reproduction test that fails.
+    `detail` says why an edit is forbidden, or is `PublishRefused.detail` of the push of `edit`;
+    `test` is the reproduction test that fails.
     """
 
     def __init__(
@@ -96,12 +97,14 @@ class SwapRefused(RunEnded):
         *,
         detail: str = "",
         test: Reproduction | None = None,
+        edit: Selection | None = None,
     ) -> None:
         super().__init__(problem)
         self.problem: SwapProblem = problem
         self.number = number
         self.detail = detail
         self.test = test
+        self.edit = edit
 
 
 class Superseded(BotError):
@@ -113,11 +116,21 @@ class PublishError(BotError):
 
 
 class PublishRefused(PublishError):
-    """The repository's rules do not let us push a branch or open a pull request."""
+    """We cannot push a branch or open a pull request; `words` are GitHub's, and untrusted."""
+
+    def __init__(self, problem: PublishProblem, words: str = "") -> None:
+        super().__init__(problem)
+        self.problem: PublishProblem = problem
+        self.words = words
+
+    @property
+    def detail(self) -> str:
+        """For `Run.detail`: the problem, then GitHub's words, cut, on the next lines."""
+        return f"{self.problem}\n{self.words[:2000]}"
 
 
-class PushRejected(PublishError):
-    """The branch at the remote is not where we expected it, or its rules forbid the push."""
+class PushRejected(PublishRefused):
+    """The remote refused a push: its branch is not where we expected it, or a rule forbids it."""
 
 
 class UnfitDiff(PublishError):
@@ -184,7 +197,6 @@ _FINAL: dict[type[Exception], Failure] = {
     Forbidden: Failure.REPOSITORY_GONE,
     ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
     ModelRefused: Failure.MODEL_REFUSED,
-    PublishRefused: Failure.PUBLISH_REFUSED,
     # The pipeline rejects such edits, so this is a bug.
     UnfitDiff: Failure.INTERNAL,
 }
@@ -215,6 +227,8 @@ def translate_errors() -> Generator[None, None, None]:
         raise RunFailed(Failure.ENVIRONMENT, environment_detail(error)) from error
     except CodebaseTooLarge as error:
         raise RunFailed(Failure.REPOSITORY_TOO_LARGE, str(error)) from error
+    except PublishRefused as error:
+        raise RunFailed(Failure.PUBLISH_REFUSED, error.detail) from error
     except tuple(_FINAL) as error:
         raise RunFailed(_failure_for(_FINAL, error)) from error
     except tuple(_TRANSIENT) as error:

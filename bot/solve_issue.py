@@ -27,7 +27,7 @@ from bot.runs.steps import (
     resume_ending,
     run_pipeline,
 )
-from bot.runs.use_candidate import use_candidate
+from bot.runs.use_candidate import find_unpublished, propose_edit, use_candidate
 from bot.storage.lease import Lease
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
@@ -71,9 +71,12 @@ class SolveIssue(RunFinisher):
             mirrors=self.mirrors,
             runner=self.runner,
         )
+        unpublished = await find_unpublished(ctx)
         await begin_run(ctx)
         if ctx.run.mode is Mode.USE:
             return await use_candidate(ctx)
+        if unpublished is not None:
+            return await propose_edit(ctx, unpublished)
         issue = await load_issue(
             repo, lease, admission,
             github_url=self.settings.github_url, sees=solver_sees(self.settings),

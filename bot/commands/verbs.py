@@ -86,7 +86,8 @@ async def start_run(
     if isinstance(request, CommandRequest):
         by = request.by
         pulls = tuple(dict.fromkeys(request.command.numbers)) if mode is Mode.JUDGE else ()
-        fields = {"confirmed": request.command.anyway, "pulls": pulls}
+        anyway = request.command.anyway
+        fields = {"confirmed": anyway, "anyway": anyway, "pulls": pulls}
     else:
         by, fields = request.asked_by, {"label": request.label}
     result = await runs.create(
@@ -137,7 +138,7 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
 
 
 async def use(ctx: CommandContext) -> RetryLater | None:
-    """Start a run that puts another edit of an earlier run into its pull request, or opens one."""
+    """Start a run that puts an edit of an earlier run into its pull request, or opens one."""
     request, queue = ctx.request, ctx.queue
     source, candidates = await _find_candidates(ctx)
     if source is None:
@@ -213,8 +214,10 @@ async def _load_candidates(
     result = await load_end(store)
     if isinstance(result, NoFix) and result.edits is not None:
         return candidate_texts.PullCandidates(result, None, None)
-    if not isinstance(result, Selection) or source.pull_request is None:
+    if not isinstance(result, Selection):
         return None
+    if source.pull_request is None:
+        return candidate_texts.PullCandidates(result, None, None) if source.is_unpublished else None
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     pull = await ctx.repo.pulls.get(source.pull_request)
     state = contents.state_at(pull.head_sha) if pull else None
@@ -371,5 +374,7 @@ def _no_run_reply(ctx: CommandContext) -> str:
 
 async def _with_spending(ctx: CommandContext, run: Run) -> Run:
     """`run` with its spending so far."""
+    if run.candidate:
+        return run
     ledger = await ctx.queue.storage.checkpoints(run.id).load(LEDGER_KEY, Ledger)
     return replace(run, dollars=max(run.dollars, ledger.dollars if ledger else 0.0))

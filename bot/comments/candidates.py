@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from bot.comments.evidence_details import render_further
 from bot.comments.pull_request import models_note, render_cost
 from bot.comments.status import render_status
+from bot.comments.unpublished import fold_selection, publish_reason
 from bot.comments.vote_table import render_vote_table
 from bot.data.job import Outcome
 from bot.data.refusal import SwapProblem
@@ -25,7 +26,7 @@ class PullCandidates(NamedTuple):
 
     result: Selection | NoFix
     pull: int | None
-    """None after a run without a fix."""
+    """None after a run without a fix, and while GitHub takes none from us."""
     current: int | None
     """The rank of its edit, from 1; None if the branch has another."""
 
@@ -63,6 +64,11 @@ def letters_instead(name: str, candidates: PullCandidates) -> str:
 def candidates_reply(name: str, candidates: PullCandidates) -> str:
     """To `explain`: the edits that `use` can put into the pull request."""
     count = len(rank_result(candidates.result))
+    if candidates.pull is None and isinstance(candidates.result, Selection):
+        return (
+            f"These are my edits, best first; I could not publish one yet. `/{name} use A` tries "
+            f"again with the first:\n\n{list_candidates(candidates.result)}"
+        )
     if candidates.pull is None:
         return (
             f"These are my edits, best first; none is proven. `/{name} use A` opens an unproven "
@@ -131,7 +137,6 @@ _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
         "Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
     ),
     "forbidden path": "I am not allowed to push that edit: {detail}.",
-    "push rejected": "The branch of #{number} has moved, or its rules forbid the push.",
 }
 
 
@@ -145,6 +150,9 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
             why = f"Edit {letter} fails the reproduction test {path}."
         log = details("Output", block(test.after.output, 4000))
         why += f" `/{name} use {letter} anyway` takes the edit without the test.\n\n{log}"
+    elif refused.edit is not None:
+        again = f"`/{name} use {letter}` then tries it again, and asks no model for it."
+        why = "\n\n".join((publish_reason(refused.detail), again, fold_selection(refused.edit)))
     else:
         why = _NO_SWAP_REASONS[refused.problem].format(
             number=refused.number, letter=letter, detail=prose(refused.detail, 600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
+from bot.comments.unpublished import publish_reason
 from bot.data.run import Failure, Stop, StopReason
 from bot.safe_text import block, code, details, prose
 from pipeline.data.types import NoFix, NoFixReason
@@ -152,10 +153,6 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
     Failure.WRITES_SPENT: (
         f"I reached my limit of writes in this repository. Please {LABEL_AGAIN} later."
     ),
-    Failure.PUBLISH_REFUSED: (
-        "I found a fix, but this repository's rules did not let me open a pull request for it. "
-        f"Allow this App to push branches named `capuchin/…`, then {LABEL_AGAIN}."
-    ),
     Failure.NO_PROGRESS: (
         "I was interrupted repeatedly and made no progress. "
         "The operator of this bot can find the reason in its log."
@@ -170,8 +167,8 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
 def failure_reason(failure: Failure, detail: str = "") -> str:
     """Why the run failed, and what to do next.
 
-    `detail` is `Run.detail` for ENVIRONMENT, the problem for CONFIG_INVALID, OTHER_FORMAT and
-    REPOSITORY_TOO_LARGE, and unused otherwise.
+    `detail` is `Run.detail` for ENVIRONMENT and PUBLISH_REFUSED, the problem for CONFIG_INVALID,
+    OTHER_FORMAT and REPOSITORY_TOO_LARGE, and unused otherwise.
     """
     match failure:
         case Failure.REPOSITORY_TOO_LARGE:
@@ -185,6 +182,8 @@ def failure_reason(failure: Failure, detail: str = "") -> str:
             return f"another version of me began this run. {why} Please {LABEL_AGAIN}."
         case Failure.ENVIRONMENT:
             return _install_failure(detail)
+        case Failure.PUBLISH_REFUSED:
+            return publish_reason(detail)
         case _:
             return _FAILURE_REASONS[failure]
 

@@ -17,12 +17,13 @@ from bot.comments.failures import (
     stop_reason,
     waiting_sentence,
 )
+from bot.comments.unpublished import fold_selection, list_ways_on, publish_reason
 from bot.comments.vote_table import render_edits
 from bot.data.progress import STAGES, Progress, Stage
 from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
-from pipeline.data.types import NoFix
+from pipeline.data.types import NoFix, Selection
 from pipeline.selection.verdict import to_letter
 from sandbox.frozen import replace
 
@@ -214,6 +215,12 @@ def render_not_judged(run: Run) -> str:
 def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
     """The status comment of a failed run; `detail` is `Run.detail`."""
     return render_status(run, f"I could not work on this: {failure_reason(failure, detail)}")
+
+
+def render_unpublished(run: Run, selection: Selection, name: str) -> str:
+    """The status comment of a run whose edit GitHub did not take; `name` begins commands."""
+    parts = (publish_reason(run.detail), list_ways_on(name), fold_selection(selection))
+    return render_status(run, "\n\n".join(parts))
 
 
 def render_stopped(run: Run) -> str:

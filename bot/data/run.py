@@ -229,12 +229,14 @@ class Run(Frozen):
     pulls: tuple[int, ...] = ()
     """For JUDGE: the pull requests to compare."""
     candidate: int = 0
-    """For USE: the rank of the edit; 1 is A, the chosen one, 2 is B. 0: not for USE."""
+    """The rank of the edit of `published_run` that it uses; 1 is A, the chosen one, 2 is B.
+    0: it uses none. For USE, and for FIX and AUTO after a run whose edit GitHub did not take."""
     anyway: bool = False
-    """For USE: the edit is wanted even if it fails the reproduction test."""
+    """For USE: the edit is wanted even if it fails the reproduction test. Else: the run starts from
+    scratch, even if there is an edit that GitHub did not take."""
     published_run: RunId = RunId("")
-    """The id of the issue's latest earlier run that opened a pull request, or ended without a fix
-    and showed its edits; empty: none."""
+    """The id of the issue's latest earlier run that opened a pull request or was refused it, or
+    ended without a fix and showed its edits; empty: none."""
     label: str = ""
     """The label that started it; its removal stops the run. Empty: a comment started it."""
     asked_at: datetime | None = None
@@ -285,7 +287,8 @@ class Run(Frozen):
     failure: Failure | None = None
     detail: str = ""
     """For NO_FIX: the reason from the pipeline's closed list. For ENVIRONMENT: a line with the
-    command, a line with the error, then the end of the log."""
+    command, a line with the error, then the end of the log. For PUBLISH_REFUSED: a line with the
+    `PublishProblem`, then GitHub's words."""
     dollars: float = 0.0
     """Spent so far at list prices."""
     confidence: float | None = None
@@ -297,15 +300,20 @@ class Run(Frozen):
 
     @property
     def edits_run(self) -> RunId:
-        """The issue's latest run up to this whose edits `use` takes: it opened a pull request, or
-        ended without a fix and showed its edits. Empty for none."""
+        """The issue's latest run up to this whose edits `use` takes: it opened a pull request or
+        was refused it, or ended without a fix and showed its edits. Empty for none."""
         if self.mode in (Mode.FIX, Mode.AUTO):
             without = ("empty repository", "no source files", "no relevant files", "no edit")
             shown = self.status is RunStatus.NO_FIX and self.detail not in without
             opened = shown or self.pull_request is not None
         else:  # only a `use` after a run without a fix has a branch of its own
             opened = self.mode is Mode.USE and self.pull_request is not None and self.branch != ""
-        return self.id if opened else self.published_run
+        return self.id if opened or self.is_unpublished else self.published_run
+
+    @property
+    def is_unpublished(self) -> bool:
+        """Whether it ended with an edit that GitHub did not take."""
+        return self.failure is Failure.PUBLISH_REFUSED and not self.mode.is_follow_up
 
 
 class QueuePosition(Frozen):

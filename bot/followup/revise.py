@@ -7,7 +7,7 @@ import dataclasses
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
 from bot.data.run import Run
-from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
+from bot.errors import PushRejected, Superseded, UnfitDiff
 from bot.followup.feedback import (
     FeedbackBatch,
     FeedbackReader,
@@ -230,7 +230,7 @@ async def _push(ctx: PullRun, at: Checkout, sha: CommitSha, *, expected: CommitS
         except PushRejected:
             there = await ctx.repo.get_branch_head(ctx.record.branch)
             if there == expected:
-                raise PublishRefused("the repository's rules forbid the push") from None
+                raise
             ctx = await ctx.update_record(pending_head="")
             if there is not None and ctx.record.is_ours(there):  # by `use`
                 raise Superseded from None

@@ -30,6 +30,7 @@ from bot.errors import (
     RepositoryError,
     RepositoryGone,
 )
+from bot.git.push_refusals import read_push_refusal
 from bot.settings import git_environment
 from pipeline.codebase.commit import FETCHED_COMMITS, Codebase, list_tree
 from pipeline.codebase.git import GitFailed, git
@@ -121,7 +122,7 @@ def _translate_failure(failure: GitFailed) -> Exception:
     if _NO_COMMIT.search(words) or _GONE.search(words):
         return RepositoryGone(message)
     if _REJECTED.search(words) or (failure.command == "push" and _FORBIDDEN.search(words)):
-        return PushRejected(message)
+        return PushRejected(*read_push_refusal(words))
     if _TRANSIENT.search(words):
         return GitHubUnavailable(message)
     return failure

@@ -30,8 +30,10 @@ from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
+from pipeline.data.types import Selection
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.run_errors import OtherFormat
+from pipeline.workflows.outcome import load_end
 from sandbox.frozen import replace
 
 RenderComment = Callable[[Run], str]
@@ -53,9 +55,15 @@ class RunFinisher:
     async def fail(self, run: Run, lease: Lease) -> Run:
         """Report `run.failure` on the issue, if GitHub permits."""
         run = replace(run, status=RunStatus.FAILED)
-        return await self._report_end(
-            run, lease, lambda r: comments.render_failed(r, r.failure or Failure.INTERNAL, r.detail)
-        )
+        refused = run.failure is Failure.PUBLISH_REFUSED
+        edit = await load_end(lease.checkpoints) if refused else None
+
+        def render(run: Run) -> str:
+            if isinstance(edit, Selection):
+                return comments.render_unpublished(run, edit, self.settings.app_name)
+            return comments.render_failed(run, run.failure or Failure.INTERNAL, run.detail)
+
+        return await self._report_end(run, lease, render)
 
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""
@@ -170,6 +178,8 @@ class RunFinisher:
 
 async def with_spending(run: Run, lease: Lease) -> Run:
     """`run` with the dollars that its ledger shows by now, if this version can read it."""
+    if run.candidate:  # the ledger is that of the run which paid for the edit
+        return run
     try:
         spent = await lease.checkpoints.load(LEDGER_KEY, Ledger)
     except OtherFormat:

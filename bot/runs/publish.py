@@ -141,10 +141,10 @@ async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str
             await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected=None)
         except PushRejected:
             if await repo.get_branch_head(branch) is None:
-                raise PublishRefused("the repository's rules forbid the branch") from None
+                raise
             continue
         return branch
-    raise PublishRefused("every name for the branch is taken")
+    raise PublishRefused("names taken")
 
 
 async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> PullRequestFacts:
@@ -167,7 +167,7 @@ async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> Pu
     except (Unprocessable, Forbidden, NotFound) as error:
         await ctx.lease.require()
         await _delete_branch(ctx.repo, branch)
-        raise PublishRefused("GitHub refused the pull request") from error
+        raise PublishRefused("pull request", getattr(error, "words", "")) from error
 
 
 async def delete_unused_branch(run: Run, *, repo: Repository, lease: Lease) -> None:

@@ -134,7 +134,10 @@ async def resume_ending(repo: Repository, lease: Lease, settings: Settings) -> R
 async def _close_replaced(repo: Repository, lease: Lease) -> None:
     """Close our earlier pull request for the issue, unless somebody has pushed to it."""
     run = lease.run
-    before = await lease.storage.runs.get_readable(run.published_run)
+    runs = lease.storage.runs
+    before = await runs.get_readable(run.published_run)
+    while before is not None and before.pull_request is None and before.published_run:
+        before = await runs.get_readable(before.published_run)
     number = before.pull_request if before else None
     if number is None or number == run.pull_request:
         return

@@ -1,4 +1,4 @@
-"""`/capuchin use B`: replaces the edit in a pull request, or opens an unproven one.
+"""`/capuchin use B`: replaces the edit in a pull request, or opens one with an edit that has none.
 
 Adds two commits, one that reverts the old edit and one with the new: reviews keep their place and
 nothing is force-pushed. A branch with somebody else's commit stays as it is.
@@ -34,28 +34,48 @@ from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
 from sandbox.frozen import replace
 
 
+async def find_unpublished(ctx: IssueRun) -> Run | None:
+    """The issue's run whose edit GitHub did not take, if this run is to publish that one."""
+    run = ctx.run
+    if run.mode not in (Mode.FIX, Mode.AUTO) or run.anyway or not run.published_run:
+        return None
+    if run.base_commit and not run.candidate:  # it has begun to work on an edit of its own
+        return None
+    source = await ctx.storage.runs.get_readable(run.published_run)
+    if source is None or not source.is_unpublished:
+        return None
+    kept = ctx.storage.checkpoints(source.id, ctx.lease.in_flight)
+    if not isinstance(await load_end(kept), Selection):
+        return None
+    await ctx.lease.save(replace(run, candidate=1, base_commit=source.base_commit))
+    return source
+
+
 async def propose_edit(ctx: IssueRun, source: Run) -> Run:
-    """Open the draft; `source` is the run without a fix. Nothing is executed.
+    """Open a pull request with an edit of `source`, which opened none. No model is asked.
 
     Raises:
-        SwapRefused: the edits have expired, or no edit has that letter.
-        PublishRefused, GitHubError, GitFailed, LeaseLost.
+        SwapRefused: the edits have expired, no edit has that letter, or it fails the test.
+        PublishRefused, SandboxError, GitHubError, GitFailed, LeaseLost.
     """
     run = ctx.run
     kept = ctx.storage.checkpoints(source.id, ctx.lease.in_flight)
     result = await load_end(kept)
-    if not isinstance(result, NoFix) or result.edits is None:
+    if result is None or (isinstance(result, NoFix) and result.edits is None):
         raise SwapRefused("edits expired")
     if not 1 <= run.candidate <= len(rank_result(result)):
         raise SwapRefused("no such edit")
     saved = await kept.load(ISSUE_KEY, Issue)
     issue = saved or Issue(repository=run.repo.full_name, title=ctx.issue.title, body="")
-    selection = propose_unproven(result, run.candidate - 1, by=run.asked_by, issue=issue)
     # The state that a run with a pull request leaves, so that `use B` can take another edit.
-    await ctx.store.save(OUTCOME_KEY, SolveResult(result=selection))
     await ctx.store.save(ISSUE_KEY, issue)
     ledger = await kept.load(LEDGER_KEY, Ledger) or Ledger()
     await ctx.store.save(LEDGER_KEY, ledger)
+    if isinstance(result, Selection):
+        selection = await _verify_candidate(ctx, result, issue)
+    else:
+        selection = propose_unproven(result, run.candidate - 1, by=run.asked_by, issue=issue)
+    await ctx.store.save(OUTCOME_KEY, SolveResult(result=selection))
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
     return await open_pull(ctx, await prepare_publication(fix, issue, ctx))
 
@@ -127,7 +147,8 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         raise SwapRefused("changed after review" if ours else "pushed by others", number)
     if state.candidate == run.candidate and state.run != run.id:
         raise SwapRefused("already there", number)
-    selection = await _verify_candidate(ctx, source)
+    issue = await _load_issue(ctx, source)
+    selection = await _verify_candidate(ctx, source.selection, issue)
     publication = await _prepare_publication(ctx, source, selection)
     head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
     await _update_record(ctx, number, head=head, pending_head="")
@@ -174,21 +195,23 @@ async def _load_issue(ctx: IssueRun, source: SourceRun) -> Issue:
     return saved or Issue(repository=ctx.run.repo.full_name, title="", body="")
 
 
-async def _verify_candidate(ctx: IssueRun, source: SourceRun) -> Selection:
-    """The edit with its evidence, after the reproduction test and the suite ran with it."""
+async def _verify_candidate(ctx: IssueRun, chosen: Selection, issue: Issue) -> Selection:
+    """The edit with its evidence, after the reproduction test and the suite ran with it.
+
+    `chosen` is the first edit of its run, and needs no further run.
+    """
     saved = await ctx.store.load(VERIFIED_KEY, SolveResult)
     if saved and isinstance(saved.result, Selection):
         return saved.result
-    at = rank_result(source.selection)[ctx.run.candidate - 1]
-    asked_for = source.selection.evidence.votes.candidates[at]
-    first = asked_for == source.selection.candidate
-    selection = source.selection if first else await _run_tests(ctx, source)
+    at = rank_result(chosen)[ctx.run.candidate - 1]
+    first = chosen.evidence.votes.candidates[at] == chosen.candidate
+    selection = chosen if first else await _run_tests(ctx, chosen, at, issue)
     await ctx.store.save(VERIFIED_KEY, SolveResult(result=selection))
     return selection
 
 
-async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
-    job = await ctx.build_job(await ctx.open_codebase(), await _load_issue(ctx, source))
+async def _run_tests(ctx: IssueRun, chosen: Selection, at: int, issue: Issue) -> Selection:
+    job = await ctx.build_job(await ctx.open_codebase(), issue)
     async with (
         ctx.show_progress() as report,
         ctx.runner.open_environment(job, ctx.store, report) as environment,
@@ -196,9 +219,7 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
         workspace = Workspace(
             environment.sandbox, job.codebase, ctx.store, job.options, on_progress=report
         )
-        letter = to_letter(ctx.run.candidate - 1)
-        at = rank_result(source.selection)[ctx.run.candidate - 1]
-        proof = source.selection.evidence
+        letter, proof = to_letter(ctx.run.candidate - 1), chosen.evidence
         workspace.say(f"Running the reproduction test with edit {letter}.")
         patch = proof.votes.candidates[at].patch
         after = await run_reproduction(proof.reproduction, patch, workspace)
@@ -207,12 +228,7 @@ async def _run_tests(ctx: IssueRun, source: SourceRun) -> Selection:
             raise SwapRefused("test fails", test=test)
         workspace.say(f"Running this repository's tests with edit {letter}.")
         return await substitute_candidate(
-            source.selection,
-            at,
-            test=test,
-            by=ctx.run.asked_by,
-            issue=job.issue,
-            workspace=workspace,
+            chosen, at, test=test, by=ctx.run.asked_by, issue=job.issue, workspace=workspace
         )
 
 
@@ -236,8 +252,9 @@ async def _push(
             ctx.checkout.git_dir, ctx.remote,
             sha=head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
-    except PushRejected:
-        raise SwapRefused("push rejected", source.pull.number) from None
+    except PushRejected as refused:
+        edit, number = publication.selection, source.pull.number
+        raise SwapRefused("push rejected", number, detail=refused.detail, edit=edit) from None
     return head
 
 

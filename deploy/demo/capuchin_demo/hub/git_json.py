@@ -12,13 +12,20 @@ from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus, Repo, Us
 
 Json = dict[str, Any]
 
-UNSIGNED: Json = {
-    "verified": False,
-    "reason": "unsigned",
-    "signature": None,
-    "payload": None,
-    "verified_at": None,
-}
+
+def _verification(repo: Repo, one: Commit) -> Json:
+    """GitHub signs what an App commits by the API without naming an author or a committer.
+
+    docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification
+    """
+    verified = one.sha in repo.verified
+    return {
+        "verified": verified,
+        "reason": "valid" if verified else "unsigned",
+        "signature": "-----BEGIN PGP SIGNATURE-----" if verified else None,
+        "payload": f"tree {one.tree}" if verified else None,
+        "verified_at": stamp(one.committer.at) if verified else None,
+    }
 
 
 def ref(repo: Repo, name: str, sha: str, kind: str = "commit") -> Json:
@@ -48,7 +55,7 @@ def git_commit(repo: Repo, one: Commit) -> Json:
         "parents": [
             {"sha": p, "url": f"{base}/commits/{p}", "html_url": f"{page}/{p}"} for p in one.parents
         ],
-        "verification": UNSIGNED,
+        "verification": _verification(repo, one),
     }
 
 
@@ -70,7 +77,7 @@ def commit(repo: Repo, one: Commit, author: User | None = None) -> Json:
             "message": one.message.rstrip("\n"),
             "tree": {"sha": one.tree, "url": f"{repo.api_url}/git/trees/{one.tree}"},
             "comment_count": 0,
-            "verification": UNSIGNED,
+            "verification": _verification(repo, one),
         },
         "author": account,
         "committer": account,

@@ -74,6 +74,8 @@ async def open_pull(state: State, repo: Repo, new_pull: NewPull, by: User) -> Pu
     Raises:
         Refusal: a branch is missing, there is nothing to merge, or one is already open (422).
     """
+    if repo.rules.pull_requests:
+        raise custom_error("PullRequest", repo.rules.pull_requests)
     issue_actions.check_title(new_pull.title, "PullRequest")
     issue_actions.check_body(new_pull.body, "PullRequest")
     head_sha, base_sha = await asyncio.to_thread(_resolve_ends, repo, new_pull)

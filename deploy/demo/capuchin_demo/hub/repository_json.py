@@ -201,7 +201,7 @@ def repository(repo: Repo) -> Json:
         "has_pages": False,
         "has_downloads": True,
         "has_discussions": False,
-        "archived": False,
+        "archived": repo.archived,
         "disabled": False,
         "visibility": "private" if repo.private else "public",
         "allow_forking": True,

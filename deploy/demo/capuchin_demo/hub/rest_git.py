@@ -15,6 +15,7 @@ from capuchin_demo.hub.git_repository import Commit, GitRepo, Signature
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_repositories import REPO
+from capuchin_demo.hub.rules import find_violation
 from capuchin_demo.hub.state import User, now, stamp
 
 READ = "contents:read"
@@ -220,6 +221,8 @@ def _create_commit(call: RestCall) -> RestResponse:
         else author
     )
     sha = git.write_commit(tree, parents, message, author, by)
+    if call.bearer.installation is not None and not {"author", "committer"} & body.keys():
+        call.repo.verified.add(sha)
     return RestResponse(201, git_json.git_commit(call.repo, git.read_commit(sha)))
 
 
@@ -331,6 +334,10 @@ async def _require_object(call: RestCall, sha: str) -> None:
 
 
 async def _set_ref(call: RestCall, name: str, sha: str, before: dict[str, str]) -> None:
+    repo, token = call.repo, call.bearer
+    broken = await asyncio.to_thread(find_violation, repo, token, name, before.get(name), sha)
+    if broken is not None:
+        raise broken.to_refusal()
     try:
         await asyncio.to_thread(call.repo.git.set_ref, name, sha, before.get(name))
     except GitCommandFailed:

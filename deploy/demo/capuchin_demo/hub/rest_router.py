@@ -14,6 +14,7 @@ from capuchin_demo.hub import rest_checks, rest_git, rest_issues, rest_pulls, re
 from capuchin_demo.hub.faults import Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match
+from capuchin_demo.hub.rules import ARCHIVED
 from capuchin_demo.hub.tokens import Token
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -94,6 +95,8 @@ class RestRouter:
                     "Resource not accessible by integration",
                     headers={"x-accepted-github-permissions": accepted},
                 )
+            if repo.archived and call.method != "GET":
+                raise Refusal(403, ARCHIVED)
         return await entry.handler(call)
 
     async def _run_public(self, entry: Operation, call: RestCall) -> RestResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from anyio import CancelScope
@@ -14,9 +14,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from capuchin_demo.hub.faults import Refusal
-from capuchin_demo.hub.git_repository import git_binary, git_environment
+from capuchin_demo.hub.git_repository import git_binary, git_environment, run_git
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.pull_actions import announce_ref_changes
+from capuchin_demo.hub.rules import Violation, find_violation
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import Token
 from pipeline.codebase.git import kill_session
@@ -33,6 +34,57 @@ class GitRequest:
     token: Token | None
     service: str
     writes: bool
+
+
+RESULT = "application/x-git-receive-pack-result"
+
+
+@dataclass
+class Push:
+    """What a client wants to set, and the pack that it sends.
+
+    https://git-scm.com/docs/gitprotocol-pack (pushing data to a server)
+    """
+
+    refs: dict[str, str]
+    pack: bytes
+
+    def decline(self, broken: Sequence[Violation]) -> bytes:
+        """The answer that refuses every ref, with lines that git shows after `remote:`."""
+        shown = b"".join(
+            _packet(b"\x02" + line.encode() + b"\n") for one in broken for line in one.lines
+        )
+        refused = b"".join(_packet(f"ng {ref} {broken[0].reason}\n".encode()) for ref in self.refs)
+        report = _packet(b"unpack ok\n") + refused + b"0000"
+        return shown + _packet(b"\x01" + report) + b"0000"
+
+
+def parse_push(body: bytes) -> Push:
+    """The commands and the pack of a request to git-receive-pack."""
+    refs: dict[str, str] = {}
+    at = 0
+    while (length := int(body[at : at + 4] or b"0", 16)) >= 4:
+        words = body[at + 4 : at + length].split(b"\0")[0].decode().split()
+        if len(words) == 3:  # others say where the client's history ends
+            refs[words[2]] = words[1]
+        at += length
+    return Push(refs, body[at + 4 :])
+
+
+def _packet(data: bytes) -> bytes:
+    return b"%04x" % (len(data) + 4) + data
+
+
+def _find_violations(
+    repo: Repo, token: Token, push: Push, before: dict[str, str]
+) -> list[Violation]:
+    """Look at the pushed commits before git accepts them; it does not mind them being there."""
+    if push.pack:
+        run_git(repo.git.path, "unpack-objects", "-q", stdin=push.pack)
+    found = (
+        find_violation(repo, token, ref, before.get(ref), new) for ref, new in push.refs.items()
+    )
+    return [one for one in found if one is not None]
 
 
 class GitRouter:
@@ -79,6 +131,8 @@ class GitRouter:
             raise Refusal(404, "Repository not found.")
         if not token.is_allowed(repo, "contents:write" if writes else "contents:read"):
             raise Refusal(403, "Write access to repository not granted.")
+        if writes and repo.archived:
+            raise Refusal(403, "This repository was archived so it is read-only.")
         return GitRequest(repo, token, service, writes)
 
     def _find_token(self, request: Request) -> Token | None:
@@ -97,11 +151,17 @@ class GitRouter:
     async def _receive_push(self, request: Request, git_request: GitRequest) -> Response:
         """Respond only after the pull requests are updated and the webhooks are on their way."""
         git = git_request.repo.git
+        assert git_request.token is not None
         before = await asyncio.to_thread(git.list_refs, "")
+        push = parse_push(await request.body())
+        broken = await asyncio.to_thread(
+            _find_violations, git_request.repo, git_request.token, push, before
+        )
+        if broken:
+            return Response(push.decline(broken), 200, None, RESULT)
         streamed = await self._run_backend(request, git_request)
         body = b"".join([chunk async for chunk in streamed.chunks])
         after = await asyncio.to_thread(git.list_refs, "")
-        assert git_request.token is not None
         await announce_ref_changes(
             self._state, git_request.repo, before, after, git_request.token.actor
         )

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from capuchin_demo.hub.git_repository import GitRepo
+from capuchin_demo.hub.rules import Rules
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's repository roles, weakest first."""
@@ -266,6 +267,10 @@ class Repo:
     statuses: list[CommitStatus] = field(default_factory=list[CommitStatus])
     last_number: int = 0
     deleted_numbers: set[int] = field(default_factory=set[int])
+    archived: bool = False
+    rules: Rules = field(default_factory=Rules)
+    verified: set[str] = field(default_factory=set[str])
+    """The commits that GitHub itself has signed."""
     created_at: datetime = field(default_factory=now)
     pushed_at: datetime = field(default_factory=now)
 

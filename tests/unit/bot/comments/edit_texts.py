@@ -114,7 +114,9 @@ NOT_USED: Mapping[str, str] = {
         "not to be pushed": SwapRefused(
             "forbidden path", detail="it changes a path that no edit may change"
         ),
-        "refused by GitHub": SwapRefused("push rejected", 12),
+        "refused by GitHub": SwapRefused(
+            "push rejected", 12, detail="branch name\nIt must begin with @bots/.", edit=CHOSEN
+        ),
     }.items()
 }
 

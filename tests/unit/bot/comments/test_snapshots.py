@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
@@ -14,9 +15,10 @@ from bot.comments import candidates, followup, pull_request, refusals, replies, 
 from bot.comments import statistics as stats
 from bot.comments import status as comments
 from bot.comments.candidates import PullCandidates
+from bot.comments.unpublished import publish_reason
 from bot.data.github_facts import ExistingWork, LinkedPull
 from bot.data.progress import Progress
-from bot.data.refusal import OptOut, Stranger
+from bot.data.refusal import OptOut, PublishProblem, Stranger
 from bot.data.run import (
     Failure,
     Login,
@@ -119,6 +121,12 @@ STATUS: Bodies = {
     **{f"failed: {failure}":
        comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
        for failure in Failure},
+    "unpublished": comments.render_unpublished(
+        replace(RUN, detail="branch name\nerror: GH013: see @acme\n- A rule of `main`."),
+        CHOSEN, "capuchin",
+    ),
+    **{f"unpublished: {problem}": publish_reason(f"{problem}\nGH013: a rule.")
+       for problem in get_args(PublishProblem)},
 }  # fmt: skip
 
 NO_PULLS = stats.PullCounts()

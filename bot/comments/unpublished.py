@@ -1,0 +1,99 @@
+"""A finished edit that GitHub did not take: why, what helps, and the edit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from bot.data.refusal import PublishProblem
+from bot.safe_text import block, code, details, prose
+from pipeline.codebase.unified_diff import list_paths, remove_files
+from pipeline.data.types import Selection
+
+_EXEMPT: Final = "Add this App to the bypass list of that rule, or change the rule."
+_PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
+    "workflows": (
+        "the default branch's workflow files have changed, and I may not push a branch with other "
+        "ones",
+        "If this branch is older than that change, merge the default branch into it.",
+    ),
+    "signatures": (
+        "a rule demands verified signatures, and these commits have none",
+        _EXEMPT,
+    ),
+    "secrets": (
+        "push protection sees a secret in the commits",
+        "If it is a false alarm, allow it as GitHub says above.",
+    ),
+    "branch name": (
+        "a rule forbids the name of my branch",
+        "Allow this App to push branches named `capuchin/…`.",
+    ),
+    "commit message": ("a rule forbids my commit messages", _EXEMPT),
+    "author": ("a rule forbids my e-mail address as the author's", _EXEMPT),
+    "rule": ("a rule of this repository forbids it", _EXEMPT),
+    "archived": ("the repository was archived while I worked", "Unarchive it."),
+    "permission": (
+        "this App may not write to the repository",
+        "Give it write access to contents and pull requests in its installation settings.",
+    ),
+    "branch moved": ("somebody moved my branch meanwhile", ""),
+    "names taken": (
+        "every name for the branch is taken",
+        "Delete old branches named `capuchin/issue-…`.",
+    ),
+    "pull request": ("GitHub refused the pull request", _EXEMPT),
+    "base gone": (
+        "the branch that it would go into is gone",
+        "Restore it, or set another default branch.",
+    ),
+    "commits dropped": (
+        "commits were taken out of the default branch by force while I worked, and my edit does "
+        "not work without them. I will not publish them again",
+        "",
+    ),
+    "gone": (
+        "the repository was deleted, or this App lost its access to it",
+        "Give the access back.",
+    ),
+}
+_MOST_CHARACTERS: Final = 30_000
+
+
+def publish_reason(detail: str) -> str:
+    """Why a finished edit is not published, GitHub's words, and what helps.
+
+    `detail` is `PublishRefused.detail`.
+    """
+    problem, _, words = detail.partition("\n")
+    why, advice = _PROBLEMS.get(cast(PublishProblem, problem), _PROBLEMS["rule"])
+    said = f"GitHub says: “{prose(' '.join(words.split()), 600)}”" if words.strip() else ""
+    reason = f"I have an edit, but could not publish it: {why}."
+    return "\n\n".join(filter(None, (reason, said, advice)))
+
+
+def list_ways_on(name: str) -> str:
+    """How people publish the edit once GitHub takes it; `name` is what commands begin with."""
+    return (
+        f"Then add the label again, or write `/{name} retry` or `/{name} use A`: I will publish "
+        f"this same edit, and ask no model for it. `/{name} retry anyway` starts from scratch."
+    )
+
+
+def fold_selection(selection: Selection) -> str:
+    """The chosen edit, with its test, as a folded section."""
+    proof, diff = selection.evidence.reproduction, selection.candidate.patch.diff
+    if proof.is_committed:
+        diff = proof.diff + remove_files(diff, list_paths(proof.diff))
+    return fold_edit(diff)
+
+
+def fold_edit(diff: str) -> str:
+    """The edit as a folded section; of a long one, the ends and the names of its files."""
+    shown = block(diff, _MOST_CHARACTERS, "diff")
+    if len(diff) > _MOST_CHARACTERS:
+        paths = sorted(list_paths(diff))
+        more = f" and {len(paths) - 20} more" if len(paths) > 20 else ""
+        names = ", ".join(code(path) for path in paths[:20])
+        shown = f"It is too long to be shown in full. It changes {names}{more}.\n\n{shown}"
+    return details("The edit", shown)

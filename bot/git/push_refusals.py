@@ -1,0 +1,47 @@
+"""Why a remote refused a push, in its own words.
+
+https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/troubleshooting-rules
+https://docs.github.com/code-security/secret-scanning/working-with-secret-scanning-and-push-protection
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from bot.data.refusal import PublishProblem
+
+_SAID = re.compile(r"^remote: ?(?P<line>.*)$|^ ! \[[^\]]*\] .{0,600}\((?P<reason>[^)\n]+)\)$", re.M)
+_SAYS_NOTHING: Final = frozenset({
+    "push declined due to repository rule violations", "pre-receive hook declined", "hook declined",
+})  # fmt: skip
+_RULE: Final = re.compile(r"[\W_]*")
+_PROBLEMS: Final[tuple[tuple[PublishProblem, re.Pattern[str]], ...]] = (
+    ("workflows", re.compile(r"`workflows?` permission|create or update workflow", re.I)),
+    ("secrets", re.compile(r"push protection|contains? secrets", re.I)),
+    ("signatures", re.compile(r"verified signature|must be signed|signed commits", re.I)),
+    ("archived", re.compile(r"archived", re.I)),
+    ("commit message", re.compile(r"commit message", re.I)),
+    ("author", re.compile(r"(author|committer)('s)? e-?mail", re.I)),
+    ("branch name", re.compile(r"branch name|cannot create ref|creations being", re.I)),
+    ("permission", re.compile(r"not granted|permission|not accessible|error: 403", re.I)),
+    ("branch moved", re.compile(r"stale info|fetch first|fast.forward|cannot lock ref", re.I)),
+)
+
+
+def read_push_refusal(words: str) -> tuple[PublishProblem, str]:
+    """The problem in git's error output, and what the remote said: its lines without rulers.
+
+    The text is untrusted, and as long as git's output was.
+    """
+    lines = [(found["line"] or found["reason"] or "").rstrip() for found in _SAID.finditer(words)]
+    said = "\n".join(
+        line for line in lines if not _RULE.fullmatch(line) and line not in _SAYS_NOTHING
+    )
+    return find_problem(said or words), said
+
+
+def find_problem(words: str) -> PublishProblem:
+    """What the remote's words are about."""
+    found: list[PublishProblem] = [one for one, sign in _PROBLEMS if sign.search(words)]
+    return found[0] if found else "rule"

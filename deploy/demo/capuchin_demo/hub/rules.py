@@ -1,0 +1,130 @@
+"""What GitHub refuses although the token may write: rulesets, push protection, workflow files.
+
+https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/available-rules-for-rulesets
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.git_repository import Commit, GitRepo, run_git
+
+if TYPE_CHECKING:
+    from capuchin_demo.hub.state import Repo
+    from capuchin_demo.hub.tokens import Token
+
+WORKFLOWS = ".github/workflows"
+ARCHIVED = "Repository was archived so is read-only."
+_DECLINED = "push declined due to repository rule violations"
+
+
+@dataclass
+class Rules:
+    """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
+
+    signatures: bool = False
+    """Commits must be verified."""
+    secrets: tuple[str, ...] = ()
+    """Texts that no pushed file may contain."""
+    branch_names: str = ""
+    messages: str = ""
+    author_emails: str = ""
+    pull_requests: str = ""
+    """Why no pull request may be opened; empty: it may."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Why a ref may not be set."""
+
+    lines: tuple[str, ...] = ()
+    """What git shows after `remote:`."""
+    reason: str = _DECLINED
+    """What git shows in parentheses after `[remote rejected]`."""
+    status: int = 422
+    """Of the REST API's refusal."""
+
+    def to_refusal(self) -> Refusal:
+        """The refusal of the REST API, which does not say more of workflow files."""
+        if self.status == 403:
+            return Refusal(403, "Resource not accessible by integration")
+        rules = "\n\n".join(line.lstrip("- ") for line in self.lines if line.startswith("- "))
+        return Refusal(422, f"Repository rule violations found\n\n{rules}\n\n")
+
+
+def find_violation(
+    repo: Repo, token: Token, ref: str, old: str | None, new: str
+) -> Violation | None:
+    """Why `token` may not set `ref`, which is `old` or new, to the commit `new`; None if it may."""
+    if not ref.startswith("refs/heads/") or repo.git.object_kind(new) != "commit":
+        return None
+    lacks = token.installation is not None and not token.is_allowed(repo, "workflows:write")
+    if lacks and (path := _find_changed_workflow(repo, new)):
+        return Violation(
+            reason="refusing to allow a GitHub App to create or update workflow "
+            f"`{path}` without `workflows` permission",
+            status=403,
+        )
+    broken = list(_find_broken_rules(repo, ref, old, _list_new_commits(repo.git, new)))
+    if not broken:
+        return None
+    return Violation((f"error: GH013: Repository rule violations found for {ref}.", "", *broken))
+
+
+def _find_changed_workflow(repo: Repo, new: str) -> str:
+    """A workflow file that differs from the default branch's; empty if they are the same."""
+    git, head = repo.git, repo.git.resolve(f"refs/heads/{repo.default_branch}")
+    if head is None:
+        return ""
+    ours, theirs = (
+        {one.path: one.sha for one in git.list_entries(entry.sha, recursive=True)}
+        if (entry := git.find_entry(commit, WORKFLOWS))
+        else {}
+        for commit in (new, head)
+    )
+    changed = sorted(p for p in ours.keys() | theirs.keys() if ours.get(p) != theirs.get(p))
+    return f"{WORKFLOWS}/{changed[0]}" if changed else ""
+
+
+def _list_new_commits(git: GitRepo, new: str) -> list[Commit]:
+    listing = run_git(git.path, "rev-list", new, "--not", "--branches")
+    return git.read_commits(listing.decode().split())
+
+
+def _find_broken_rules(
+    repo: Repo, ref: str, old: str | None, commits: list[Commit]
+) -> Iterator[str]:
+    rules = repo.rules
+    if rules.signatures and any(one.sha not in repo.verified for one in commits):
+        yield "- Commits must have verified signatures."
+    if rules.secrets and any(_holds_secret(repo, one) for one in commits):
+        yield from (
+            "- GITHUB PUSH PROTECTION",
+            "  —————————————————————————————————————————",
+            "    Resolve the following violations before pushing again",
+            "",
+            "    - Push cannot contain secrets",
+        )
+    name = ref.removeprefix("refs/heads/")
+    if rules.branch_names and old is None and not re.fullmatch(rules.branch_names, name):
+        yield f"- Branch name must match a given regex pattern: {rules.branch_names}"
+    if rules.messages and not all(re.fullmatch(rules.messages, c.message, re.S) for c in commits):
+        yield f"- Commit message must match a given regex pattern: {rules.messages}"
+    if rules.author_emails and not all(
+        re.fullmatch(rules.author_emails, one.author.email) for one in commits
+    ):
+        yield f"- Commit author email must match a given regex pattern: {rules.author_emails}"
+
+
+def _holds_secret(repo: Repo, commit: Commit) -> bool:
+    git = repo.git
+    before, after = (
+        {one.sha for one in git.list_entries(tree, recursive=True) if one.kind == "blob"}
+        for tree in (git.read_commit(commit.parents[0]).tree, commit.tree)
+    )
+    texts = (git.read_object("blob", sha).decode("utf-8", "replace") for sha in after - before)
+    return any(secret in text for text in texts for secret in repo.rules.secrets)

@@ -1,0 +1,135 @@
+"""What GitHub says when it takes no commits from us reaches people, and the edit is not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bot.data.run import Failure, RunStatus
+from capuchin_demo.hub.rules import Rules
+from capuchin_demo.hub.state import Issue, Repo
+from pipeline.data.types import NoFix
+from tests.e2e.harness import BotHarness
+
+RULES: dict[str, tuple[Callable[[Repo], None], str]] = {
+    "secrets": (
+        lambda repo: setattr(repo, "rules", Rules(secrets=("return a + b",))),
+        "Push cannot contain secrets",
+    ),
+    "branch name": (
+        lambda repo: setattr(repo, "rules", Rules(branch_names="bots/.*")),
+        "Branch name must match a given regex pattern",
+    ),
+    "commit message": (
+        lambda repo: setattr(repo, "rules", Rules(messages="JIRA-.*")),
+        "Commit message must match a given regex pattern",
+    ),
+    "author": (
+        lambda repo: setattr(repo, "rules", Rules(author_emails=".*@acme.example")),
+        "Commit author email must match a given regex pattern",
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", RULES)
+async def test_a_refused_push_is_told_in_githubs_words_and_keeps_the_edit(
+    bot: BotHarness, problem: str
+) -> None:
+    repo = bot.add_repo()
+    forbid, words = RULES[problem]
+    forbid(repo)
+    issue = await bot.open_issue(repo)
+    run = await bot.solve(issue)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.PUBLISH_REFUSED)
+    assert run.detail.partition("\n")[0] == problem
+    assert words in run.detail
+    (said,) = bot.comments_of(issue)
+    assert words in said
+    assert ("capuchin/…" in said) == (problem == "branch name")
+    assert "<details>\n<summary>The edit</summary>" in said
+    assert "+    return a + b" in said
+    assert "+def test_total_adds" in said
+    assert repo.list_branches() == ["main"]
+
+
+async def label(bot: BotHarness, issue: Issue) -> None:
+    await bot.label(issue)
+
+
+async def retry(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin retry")
+
+
+async def use_first(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin use A")
+
+
+@pytest.mark.parametrize("ask", [label, retry, use_first])
+async def test_the_same_edit_is_published_later_and_no_model_is_asked(
+    bot: BotHarness, ask: Callable[[BotHarness, Issue], Awaitable[None]]
+) -> None:
+    repo = bot.add_repo()
+    repo.rules = Rules(branch_names="bots/.*")
+    issue = await bot.open_issue(repo)
+    refused = await bot.solve(issue)
+    await ask(bot, issue)
+    again = await bot.solve(issue)
+    assert (again.failure, again.dollars) == (Failure.PUBLISH_REFUSED, 0)
+    assert again.id != refused.id
+    repo.rules = Rules()
+    bot.runner.answer = NoFix(reason="no edit")
+    await ask(bot, issue)
+    run = await bot.solve(issue)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert len(bot.runner.jobs) == 1
+    assert run.dollars == 0
+    (pull,) = repo.pulls
+    assert repo.read_file(pull.head_ref, "shop.py") == "def total(a, b):\n    return a + b\n"
+    assert "edit A of 2" in (pull.body or "")
+    await bot.comment(issue, "/capuchin use B")
+    swapped = await bot.solve(issue)
+    assert swapped.status is RunStatus.SWAPPED
+    assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
+
+
+async def test_another_edit_of_a_refused_run_is_tested_and_published(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    repo.rules = Rules(branch_names="bots/.*")
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    repo.rules = Rules()
+    await bot.comment(issue, "/capuchin use B")
+    run = await bot.solve(issue)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    (pull,) = repo.pulls
+    assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
+    assert len(bot.runner.jobs) == 1
+
+
+async def test_retry_anyway_starts_from_scratch(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    repo.rules = Rules(branch_names="bots/.*")
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    repo.rules = Rules()
+    await bot.comment(issue, "/capuchin retry anyway")
+    run = await bot.solve(issue)
+    assert run.status is RunStatus.OPENED_PULL_REQUEST
+    assert len(bot.runner.jobs) == 2
+
+
+async def test_a_swap_that_github_refuses_can_be_tried_again(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    (pull,) = repo.pulls
+    repo.rules = Rules(secrets=("return b + a",))
+    await bot.comment(issue, "/capuchin use B")
+    assert (await bot.solve(issue)).status is RunStatus.REFUSED
+    assert "Push cannot contain secrets" in bot.comments_of(issue)[-1]
+    assert "+    return b + a" in bot.comments_of(issue)[-1]
+    repo.rules = Rules()
+    await bot.comment(issue, "/capuchin use B")
+    assert (await bot.solve(issue)).status is RunStatus.SWAPPED
+    assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
