@@ -152,34 +152,84 @@ class RepositoryEmpty(RepositoryError):
 class GitHubError(BotError):
     """A call to GitHub failed. `str(error)` names the call and the status: never a body or token.
 
+    `words` is GitHub's own message, which is untrusted text; `status` is 0 without an answer.
+    `bot.github.refusals` decides which answer is which error.
+
     GitHubError
-    ├── GitHubUnavailable    temporary: 5xx, no network, rate limit
-    │   └── WritesSpent      by our own limit, until the next hour
+    ├── GitHubUnavailable    temporary: 5xx, no network
+    │   ├── RateLimited      GitHub wants fewer calls (403, 429, or 200 by GraphQL)
+    │   └── WritesSpent      by our own limit, until the next minute or hour
     ├── NotFound             gone, or invisible to this installation (404, 410)
-    ├── Forbidden            not permitted for this installation (401, 403)
+    │   └── NotInstalled     the App is not, or no longer, installed there
+    ├── Forbidden            refused for this installation (401, 403)
+    │   ├── PermissionMissing    the installation has not accepted a permission
+    │   ├── InstallationSuspended    by the owner, or by us
+    │   ├── RepositoryArchived   it can only be read
+    │   └── PolicyForbids    a list of allowed addresses, or GitHub itself, keeps us out
     ├── Unprocessable        invalid: a duplicate, closed, missing (409, 422)
-    └── GitHubMisconfigured  for the operator: wrong App id or private key
+    └── GitHubMisconfigured  for the operator: wrong App id, private key or clock
     """
+
+    def __init__(self, message: str, *, status: int = 0, words: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.words = words
 
 
 class GitHubUnavailable(GitHubError):
     """GitHub does not respond. `retry_after` is in seconds; None if GitHub did not specify it."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, status: int = 0, words: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, status=status, words=words)
         self.retry_after = retry_after
 
 
+class RateLimited(GitHubUnavailable):
+    """GitHub answers no more calls of this installation for `retry_after` seconds."""
+
+
 class WritesSpent(GitHubUnavailable):
-    """The hour's writes to the repository are spent; the wait is `retry_after`."""
+    """We have written as much as we may for now; the wait is `retry_after`."""
 
 
 class NotFound(GitHubError):
     """The object does not exist, or this installation cannot see it."""
 
 
+class NotInstalled(NotFound):
+    """The App is not installed on the repository: removed, renamed, deleted or never installed."""
+
+
 class Forbidden(GitHubError):
-    """The installation lacks a permission, or has been suspended."""
+    """GitHub forbids it to this installation."""
+
+    accepted = ""
+    """The permissions of which the call needs one, as in `x-accepted-github-permissions`; empty if
+    GitHub did not say."""
+
+
+class PermissionMissing(Forbidden):
+    """The installation lacks `permissions`, such as `issues: write`.
+
+    `accept_at` is the page on which an owner accepts them; empty if unknown.
+    """
+
+    permissions: tuple[str, ...] = ()
+    accept_at = ""
+
+
+class InstallationSuspended(Forbidden):
+    """The App's installation is suspended."""
+
+
+class RepositoryArchived(Forbidden):
+    """The repository is archived, which makes it read-only."""
+
+
+class PolicyForbids(Forbidden):
+    """A rule of the organisation, the enterprise or GitHub itself keeps us out."""
 
 
 class Unprocessable(GitHubError):
@@ -193,8 +243,14 @@ class GitHubMisconfigured(GitHubError):
 _FINAL: dict[type[Exception], Failure] = {
     RepositoryGone: Failure.REPOSITORY_GONE,
     RepositoryEmpty: Failure.REPOSITORY_EMPTY,
+    NotInstalled: Failure.NOT_INSTALLED,
     NotFound: Failure.REPOSITORY_GONE,
-    Forbidden: Failure.REPOSITORY_GONE,
+    PermissionMissing: Failure.PERMISSION_MISSING,
+    InstallationSuspended: Failure.INSTALLATION_SUSPENDED,
+    RepositoryArchived: Failure.REPOSITORY_ARCHIVED,
+    PolicyForbids: Failure.POLICY_FORBIDS,
+    Forbidden: Failure.GITHUB_REFUSED,
+    Unprocessable: Failure.GITHUB_REFUSED,
     ModelMisconfigured: Failure.MODEL_MISCONFIGURED,
     ModelRefused: Failure.MODEL_REFUSED,
     # The pipeline rejects such edits, so this is a bug.
@@ -202,9 +258,10 @@ _FINAL: dict[type[Exception], Failure] = {
 }
 _TRANSIENT: dict[type[Exception], Failure] = {
     WritesSpent: Failure.WRITES_SPENT,
+    RateLimited: Failure.GITHUB_LIMITED,
     GitHubUnavailable: Failure.GITHUB_UNAVAILABLE,
     # Only the operator can repair this; requests wait until then.
-    GitHubMisconfigured: Failure.GITHUB_UNAVAILABLE,
+    GitHubMisconfigured: Failure.GITHUB_MISCONFIGURED,
     ModelUnavailable: Failure.MODEL_UNAVAILABLE,
     SandboxUnavailable: Failure.SANDBOX_UNAVAILABLE,
     # A damaged mirror; the next start makes a new one.
@@ -230,10 +287,22 @@ def translate_errors() -> Generator[None, None, None]:
     except PublishRefused as error:
         raise RunFailed(Failure.PUBLISH_REFUSED, error.detail) from error
     except tuple(_FINAL) as error:
-        raise RunFailed(_failure_for(_FINAL, error)) from error
+        raise RunFailed(_failure_for(_FINAL, error), _final_detail(error)) from error
     except tuple(_TRANSIENT) as error:
-        after = getattr(error, "retry_after", None) or 30.0
-        raise TryLater(_failure_for(_TRANSIENT, error), after) from error
+        raise to_try_later(error) from error
+
+
+def to_try_later(error: Exception) -> TryLater:
+    """The same as a reason to wait: `error` is one that passes by itself."""
+    after = getattr(error, "retry_after", None) or 30.0
+    return TryLater(_failure_for(_TRANSIENT, error), after)
+
+
+def _final_detail(error: Exception) -> str:
+    """What the sentence on GitHub's refusal repeats of it."""
+    if isinstance(error, PermissionMissing):
+        return f"{', '.join(error.permissions)}\n{error.accept_at}"
+    return error.words if isinstance(error, GitHubError) else ""
 
 
 def environment_detail(error: EnvironmentFailed) -> str:
@@ -245,7 +314,8 @@ def environment_detail(error: EnvironmentFailed) -> str:
 def describe_cause(error: BaseException) -> str:
     """The class and the first words of what is behind `error`, on one line, for the log."""
     cause = error.__cause__ or error
-    text = " ".join(str(cause).split())
+    words = getattr(cause, "words", "")
+    text = " ".join(f"{cause}{f' ({words})' if words else ''}".split())
     return f"{type(cause).__name__}: {text[:300]}" if text else type(cause).__name__
 
 

@@ -142,11 +142,11 @@ async def check_admission(
     Raises:
         RunRefused: the requester may not start runs, or the quota is used up; the repository opted
             out; the label is gone; somebody seems to work on the issue.
-        RunFailed: repository or issue gone, issue closed, configuration invalid.
+        RunFailed: repository or issue gone, repository archived, issue closed, or configuration
+            invalid.
+        PermissionMissing: the installation has not accepted what a run needs.
     """
-    facts = await repo.get_facts()
-    if facts is None:
-        raise RunFailed(Failure.REPOSITORY_GONE)
+    facts = await _load_facts(repo)
     issue = await repo.issues.get(run.issue)
     if issue is None or issue.pull_request is not None:
         raise RunFailed(Failure.ISSUE_GONE)
@@ -154,6 +154,7 @@ async def check_admission(
     config = found if isinstance(found, RepoConfig) else RepoConfig()
     if not await is_trusted(repo, run.asked_by, config.trust):
         raise RunRefused(Stranger(config.trust))
+    await repo.check_permissions()
     if issue.state != "open":
         raise RunFailed(Failure.ISSUE_CLOSED)
     if isinstance(found, RunFailed):
@@ -169,6 +170,16 @@ async def check_admission(
             detail = f"`base_branch`: there is no branch {code(config.base_branch)}"
             raise RunFailed(Failure.CONFIG_INVALID, detail)
     return Admission(facts, issue, config)
+
+
+async def _load_facts(repo: Repository) -> RepositoryFacts:
+    """Raises RunFailed: the repository is gone, or can only be read."""
+    facts = await repo.get_facts()
+    if facts is None:
+        raise RunFailed(Failure.REPOSITORY_GONE)
+    if facts.archived:
+        raise RunFailed(Failure.REPOSITORY_ARCHIVED)
+    return facts
 
 
 async def load_repo_config(repo: Repository) -> RepoConfig | RunFailed:

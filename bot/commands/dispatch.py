@@ -36,7 +36,7 @@ from bot.data.request import (
     StartOutcome,
 )
 from bot.data.run import CommentLocation, Mode
-from bot.errors import Forbidden, NotFound, RunFailed, TryLater, translate_errors
+from bot.errors import Forbidden, NotFound, RunFailed, TryLater, describe_cause, translate_errors
 from bot.followup.feedback import WRITERS, acknowledge_comment
 from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.github.app import GitHubApp
@@ -125,8 +125,9 @@ class CommandDispatcher:
                     return RetryLater(item, RETRY_SECONDS)
                 async with self.github.open_repository(request.repo, about=request.issue) as repo:
                     return await self._execute(repo, item, request, queue)
-        except RunFailed as ended:  # gone or locked: no reply is possible
-            logger.info("Command %s: %s", request.id, ended.failure.value)
+        except RunFailed as ended:  # gone, locked or forbidden: no reply is possible
+            cause = describe_cause(ended)
+            logger.warning("Command %s: %s: %s", request.id, ended.failure.value, cause)
             return None
 
     async def _acknowledge(self, item: QueuedRequest, update: PullUpdate, queue: RunQueue) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, get_args
 
@@ -12,6 +13,10 @@ from pipeline.data.types import NoFix, NoFixReason
 
 LABEL_AGAIN = "add the label again"
 NO_PYTHON = "I found no Python code here, and I can only fix Python."
+_REJECTED_APP: Final = (
+    "GitHub rejects the id or the key that I am configured with. The operator of this bot has to "
+    "correct it."
+)
 NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
 
 _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
@@ -102,10 +107,32 @@ def no_fix_reason(reason: NoFixReason, again: str = LABEL_AGAIN) -> str:
 def waiting_sentence(reason: Failure) -> str:
     """Which service a run waits for, as a sentence."""
     if reason is Failure.WRITES_SPENT:
-        return "The run is waiting because I reached my hourly limit of writes in this repository."
+        return "The run is waiting because I reached my own limit of writes on GitHub."
+    if reason is Failure.GITHUB_LIMITED:
+        return "The run is waiting because GitHub limits how often I may call it."
+    if reason is Failure.GITHUB_MISCONFIGURED:
+        return f"The run is waiting because {_REJECTED_APP}"
     model, sandbox = "the language model", "the sandbox that runs the tests"
     what = {Failure.MODEL_UNAVAILABLE: model, Failure.SANDBOX_UNAVAILABLE: sandbox}
     return f"The run is waiting for {what.get(reason, 'GitHub')}, which is not responding."
+
+
+def _missing_permission(detail: str) -> str:
+    """`detail` as `bot.errors` makes it: permissions, then a line with the page to accept them."""
+    names, _, accept_at = detail.partition("\n")
+    what = f"the permission {code(names)}" if names else "a permission"
+    where = "in the settings of the installation"
+    if re.fullmatch(r"https?://[\w.:/-]+", accept_at):
+        where = f"at <{accept_at}>"
+    return (
+        f"this App has not been granted {what} here. An owner can accept it {where}, "
+        f"then {LABEL_AGAIN}."
+    )
+
+
+def _quote_github(detail: str) -> str:
+    words = prose(" ".join(detail.split()), 300)
+    return f" GitHub says: “{words}”" if words else ""
 
 
 def _install_failure(detail: str) -> str:
@@ -129,6 +156,18 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
         "the repository, or the commit that I started from, no longer exists. "
         f"If the repository has moved, {LABEL_AGAIN}."
     ),
+    Failure.NOT_INSTALLED: (
+        "this App is not installed on the repository any more, or the repository was renamed or "
+        f"deleted. Install it there, then {LABEL_AGAIN}."
+    ),
+    Failure.INSTALLATION_SUSPENDED: (
+        "this App's installation is suspended. An owner can lift that in the installation "
+        f"settings, then {LABEL_AGAIN}."
+    ),
+    Failure.REPOSITORY_ARCHIVED: (
+        "the repository is archived, so that it can only be read. "
+        f"Unarchive it, then {LABEL_AGAIN}."
+    ),
     Failure.REPOSITORY_EMPTY: (
         f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
     ),
@@ -151,8 +190,12 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
         f"GitHub did not respond for a long time. Please {LABEL_AGAIN} later."
     ),
     Failure.WRITES_SPENT: (
-        f"I reached my limit of writes in this repository. Please {LABEL_AGAIN} later."
+        f"I reached my own limit of writes on GitHub. Please {LABEL_AGAIN} later."
     ),
+    Failure.GITHUB_LIMITED: (
+        f"GitHub limited how often I may call it for a long time. Please {LABEL_AGAIN} later."
+    ),
+    Failure.GITHUB_MISCONFIGURED: _REJECTED_APP,
     Failure.NO_PROGRESS: (
         "I was interrupted repeatedly and made no progress. "
         "The operator of this bot can find the reason in its log."
@@ -167,8 +210,9 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
 def failure_reason(failure: Failure, detail: str = "") -> str:
     """Why the run failed, and what to do next.
 
-    `detail` is `Run.detail` for ENVIRONMENT and PUBLISH_REFUSED, the problem for CONFIG_INVALID,
-    OTHER_FORMAT and REPOSITORY_TOO_LARGE, and unused otherwise.
+    `detail` is `Run.detail` for ENVIRONMENT, PERMISSION_MISSING, POLICY_FORBIDS, GITHUB_REFUSED and
+    PUBLISH_REFUSED, the problem for CONFIG_INVALID, OTHER_FORMAT and REPOSITORY_TOO_LARGE, and
+    unused otherwise.
     """
     match failure:
         case Failure.REPOSITORY_TOO_LARGE:
@@ -180,6 +224,18 @@ def failure_reason(failure: Failure, detail: str = "") -> str:
         case Failure.OTHER_FORMAT:
             why = prose(detail, 300)
             return f"another version of me began this run. {why} Please {LABEL_AGAIN}."
+        case Failure.PERMISSION_MISSING:
+            return _missing_permission(detail)
+        case Failure.POLICY_FORBIDS:
+            return (
+                "a rule of this organisation or of GitHub keeps me out of the repository."
+                f"{_quote_github(detail)} An owner can change it, then {LABEL_AGAIN}."
+            )
+        case Failure.GITHUB_REFUSED:
+            return (
+                f"GitHub refused a call that I need.{_quote_github(detail)} "
+                "The operator of this bot can find the call in the log, under the run's id."
+            )
         case Failure.ENVIRONMENT:
             return _install_failure(detail)
         case Failure.PUBLISH_REFUSED:

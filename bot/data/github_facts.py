@@ -63,6 +63,18 @@ class AppFacts(Fact):
     events: tuple[str, ...] = ()
 
 
+class InstallationFacts(Fact):
+    """One installation of the App: what its owner has accepted."""
+
+    id: int
+    account: Login = Field(default=GHOST, validation_alias=AliasPath("account", "login"))
+    html_url: str = ""
+    """The page on which its owner changes it, and accepts new permissions."""
+    permissions: dict[str, str] = Field(default_factory=dict[str, str])
+    events: tuple[str, ...] = ()
+    suspended_at: datetime | None = None
+
+
 class DeliveryFacts(Fact):
     """One attempt to deliver a webhook."""
 

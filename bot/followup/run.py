@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from bot.admission.check import load_repo_config
 from bot.comments import followup
 from bot.data.github_facts import CheckRunFacts, CheckSuiteFacts, StatusFacts
-from bot.data.run import Failure, Run, RunStatus, Stop, StopReason, now
+from bot.data.run import Run, RunStatus, Stop, StopReason, now
 from bot.errors import (
     Forbidden,
     GitHubError,
@@ -20,8 +20,8 @@ from bot.errors import (
     NotFound,
     RunFailed,
     Superseded,
-    TryLater,
     describe_cause,
+    to_try_later,
     translate_errors,
 )
 from bot.followup.feedback import FeedbackBatch, PullRun
@@ -211,12 +211,13 @@ class FollowUpRun:
                     await ctx.comment_once(marker, text)
                     await mark_answered(ctx, batch)
         except GitHubUnavailable as error:
-            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+            raise to_try_later(error) from error
         except GitHubError:  # the repository is gone
             await lease.storage.pulls.drop(run.repo, run.issue)
         return await with_spending(run, lease)
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:
+        await repo.check_permissions()
         ctx = await self._load_context(repo, run, lease)
         if ctx is None:
             return

@@ -14,10 +14,15 @@ from bot.data.github_facts import AppFacts, DeliveryFacts, Identity
 from bot.data.run import Login, RepoRef
 from bot.errors import Forbidden, GitHubError, GitHubMisconfigured, GitHubUnavailable, NotFound
 from bot.github.credentials import (
+    LEVELS,
     PERMISSIONS,
     READ_PERMISSIONS,
     AppCredential,
     InstallationCredential,
+    MintedToken,
+    explain_refusal,
+    find_missing,
+    load_installation,
     mint_token,
 )
 from bot.github.http import ConditionalLists, GitHubClient, api_path, is_github_com
@@ -26,6 +31,20 @@ from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryAp
 from bot.settings import GitHubSettings
 
 CredentialKey = tuple[int, str, str, str]
+
+
+def _read_accepted(header: str) -> list[dict[str, str]]:
+    """The sets of permissions in `x-accepted-github-permissions`, any of which would do.
+
+    Without the header, all that a run may need.
+    https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api
+    """
+    sets = [
+        {name: level for name, _, level in (one.strip().partition("=") for one in each.split(","))}
+        for each in header.split(";")
+    ]
+    known = [each for each in sets if set(each.values()) <= set(LEVELS)]
+    return known or [dict(PERMISSIONS)]
 
 
 class GitHubApp:
@@ -70,7 +89,9 @@ class GitHubApp:
         goes to the issue `about`. `minor`: nothing here is urgent; it leaves writes for others.
 
         Raises:
-            NotFound: the App is not installed there.
+            NotInstalled: the App is not installed there.
+            PermissionMissing: in place of a `Forbidden` that leaves the block, where the
+                installation lacks the permission for it.
         """
         async with self._open_client() as client, self._open_writes(ref) as writes:
             credential = self._run_credential(ref)
@@ -83,7 +104,26 @@ class GitHubApp:
                 client, credential, ref.owner, ref.name,
                 writes=writes, about=about, share=MINOR_SHARE if minor else 1,
             )  # fmt: skip
-            yield Repository(api, ref, identity, defaults=defaults)
+            try:
+                yield Repository(api, ref, identity, defaults=defaults)
+            except Forbidden as error:
+                raise await self._explain(client, ref, error) from error
+
+    async def _explain(self, client: GitHubClient, ref: RepoRef, error: Forbidden) -> Forbidden:
+        """The same refusal, or `PermissionMissing` if the installation lacks what the call needs.
+
+        GitHub gives one answer, "Resource not accessible by integration", to both.
+        """
+        if type(error) is not Forbidden:
+            return error
+        try:
+            facts = await load_installation(client, self._app_credential(), ref.owner, ref.name)
+        except GitHubError:
+            return error
+        accepted = _read_accepted(error.accepted)
+        if not all(find_missing(one, facts.permissions) for one in accepted):
+            return error
+        return explain_refusal(error, accepted[0], facts)
 
     async def list_repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository on which the App is installed, without suspended installations."""
@@ -116,7 +156,8 @@ class GitHubApp:
         ref = await self.find_repository(owner, name)
         if ref is None:
             return None
-        return self._new_credential(ref.installation, name, {**READ_PERMISSIONS, "issues": "read"})
+        permissions = {**READ_PERMISSIONS, "issues": "read"}
+        return self._new_credential(ref.installation, owner, name, permissions)
 
     async def find_repository(self, owner: str, name: str) -> RepoRef | None:
         """The repository with its installation; None without an installation."""
@@ -151,8 +192,10 @@ class GitHubApp:
             if self._identity is None:
                 try:
                     app = await client.send("GET", api_path("app"), self._app_credential())
-                except (Forbidden, NotFound):
-                    raise GitHubMisconfigured("GitHub rejects the App's key") from None
+                except NotFound as error:
+                    raise GitHubMisconfigured(
+                        "GitHub rejects the App's id", status=error.status, words=error.words
+                    ) from None
                 login = Login(f"{app.data['slug']}[bot]")
                 self._identity = Identity(
                     login=login, email=await self._fetch_email(client, credential, login)
@@ -198,20 +241,21 @@ class GitHubApp:
             while len(self._credentials) >= 256:
                 del self._credentials[next(iter(self._credentials))]
             permissions = READ_PERMISSIONS if reading else PERMISSIONS
-            self._credentials[key] = self._new_credential(installation, name, permissions)
+            self._credentials[key] = self._new_credential(installation, owner, name, permissions)
         return self._credentials[key]
 
     def _new_credential(
         self,
         installation: int,
+        owner: str,
         repository: str | None,
         permissions: Mapping[str, str] = PERMISSIONS,
     ) -> InstallationCredential:
-        async def mint_fresh() -> tuple[str, float]:
+        async def mint_fresh() -> MintedToken:
             # Use a separate connection: the caller's may close while others still wait.
             async with self._open_client() as client:
                 return await mint_token(
-                    client, self._app_credential(), installation, repository, permissions
+                    client, self._app_credential(), installation, owner, repository, permissions
                 )
 
         return InstallationCredential(mint_fresh, self._clock)

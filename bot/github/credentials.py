@@ -14,14 +14,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import jwt
 import yaml
 from pydantic import Field
 
-from bot.data.github_facts import Fact
-from bot.errors import Forbidden, GitHubMisconfigured, NotFound, Unprocessable
+from bot.data.github_facts import Fact, InstallationFacts
+from bot.errors import (
+    Forbidden,
+    GitHubError,
+    GitHubMisconfigured,
+    NotFound,
+    NotInstalled,
+    PermissionMissing,
+)
 from bot.github.http import GitHubClient, api_path
 
 RENEW_SECONDS = 5 * 60.0
@@ -38,6 +45,21 @@ PERMISSIONS = {
 
 READ_PERMISSIONS = {"metadata": "read", "contents": "read"}
 """The permissions to read an owner's defaults."""
+LEVELS: Final = ("none", "read", "write", "admin")
+
+
+def find_missing(wanted: Mapping[str, str], granted: Mapping[str, str]) -> tuple[str, ...]:
+    """The permissions of `wanted` that are not granted, such as `issues: write`."""
+    return tuple(
+        f"{name}: {level}"
+        for name, level in wanted.items()
+        if LEVELS.index(_level(granted, name)) < LEVELS.index(level)
+    )
+
+
+def _level(granted: Mapping[str, str], name: str) -> str:
+    level = granted.get(name, "none")
+    return level if level in LEVELS else "none"
 
 
 @lru_cache(maxsize=2)
@@ -61,20 +83,40 @@ class AppCredential:
         except (ValueError, TypeError, jwt.PyJWTError):
             raise GitHubMisconfigured("the App's private key is not an RSA key") from None
 
-    def discard(self, value: str) -> bool:  # noqa: ARG002 - a fresh JWT would be the same
-        return False
+    def discard(self, value: str, refused: GitHubError) -> bool:
+        """A fresh JWT would be the same. Raises GitHubMisconfigured."""
+        del value
+        what = (
+            "the App's key: check this machine's clock"
+            if "claim" in refused.words
+            else ("the App's id or key")
+        )
+        raise GitHubMisconfigured(
+            f"GitHub rejects {what}", status=refused.status, words=refused.words
+        ) from None
+
+
+class MintedToken(NamedTuple):
+    """An installation token."""
+
+    value: str
+    expires: float
+    """Seconds since the epoch."""
+    missing: PermissionMissing | None = None
+    """Set if the installation lacks permissions: the token has the others."""
 
 
 class InstallationCredential:
     """Authorizes as an installation. Concurrent callers share one token."""
 
     def __init__(
-        self, mint: Callable[[], Awaitable[tuple[str, float]]], clock: Callable[[], float]
+        self, mint: Callable[[], Awaitable[MintedToken]], clock: Callable[[], float]
     ) -> None:
         self._mint = mint
         self._clock = clock
         self._token = ""
         self._expires = 0.0
+        self._missing: PermissionMissing | None = None
         self._lock = asyncio.Lock()
 
     async def get_token(self) -> str:
@@ -82,20 +124,35 @@ class InstallationCredential:
 
         Raises:
             NotFound: the App is no longer installed there.
-            Forbidden: the installation is suspended.
+            Forbidden: the installation is suspended, or a rule keeps us out.
             GitHubMisconfigured: GitHub rejects the App's id or key.
             GitHubUnavailable: GitHub does not respond.
         """
         async with self._lock:
             if not self._token or self._clock() > self._expires - RENEW_SECONDS:
-                self._token, self._expires = await self._mint()
+                self._token, self._expires, self._missing = await self._mint()
             return self._token
+
+    async def check_permissions(self) -> None:
+        """Check that the token has every permission that was asked for.
+
+        Raises:
+            PermissionMissing: it has not. GitHubError: as `get_token`.
+        """
+        for again in (True, False):
+            await self.get_token()
+            if self._missing is None:
+                return
+            if again:  # an owner may have accepted them meanwhile
+                self._token = ""
+        raise self._missing
 
     async def get_header(self) -> str:
         return f"token {await self.get_token()}"
 
-    def discard(self, value: str) -> bool:
+    def discard(self, value: str, refused: GitHubError) -> bool:
         """Forget a token that GitHub rejects, unless a newer one has replaced it."""
+        del refused
         if value == f"token {self._token}":
             self._token = ""
         return True
@@ -105,36 +162,69 @@ async def mint_token(
     client: GitHubClient,
     app: AppCredential,
     installation: int,
+    owner: str,
     repository: str | None,
     permissions: Mapping[str, str] = PERMISSIONS,
-) -> tuple[str, float]:
-    """Create a token; return it with its expiry in seconds since the epoch.
+) -> MintedToken:
+    """Create a token for `repository` (the bare name) of `owner` with `permissions`.
 
-    It is scoped to `repository` (the bare name) with `permissions`, or, if that is None, to reading
-    the whole installation.
+    If `repository` is None, it may read the whole installation. Where the installation has not
+    accepted all permissions, the token has those that it has: enough to say what is missing.
+    https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
 
     Raises:
-        NotFound: the App is no longer installed there, or the installation lacks the repository.
-        Forbidden: the installation is suspended, or lacks the permissions.
-        GitHubMisconfigured: GitHub rejects the App's id or key.
+        NotInstalled: the App is no longer installed there, or the installation lacks the
+            repository.
+        Forbidden: the installation is suspended, or a rule keeps us out.
+        GitHubMisconfigured: GitHub rejects the App's id, key or clock.
         GitHubUnavailable: GitHub does not respond.
     """
-    body: dict[str, Any] = {"permissions": {"metadata": "read", "issues": "read"}}
-    if repository is not None:
-        body = {"repositories": [repository], "permissions": dict(permissions)}
+    if repository is None:
+        permissions = {"metadata": "read", "issues": "read"}
+    body: dict[str, Any] = {} if repository is None else {"repositories": [repository]}
     where = api_path("app", "installations", installation, "access_tokens")
+    missing: PermissionMissing | None = None
     try:
-        answer = await client.send("POST", where, app, json=body)
-    except Forbidden as error:
-        if str(error).endswith("401"):
-            raise GitHubMisconfigured("GitHub rejects the App's id or key") from None
-        raise
-    except Unprocessable:
-        # GitHub has one status for "no such repository" and "permission not granted"; the latter
-        # only occurs for an App with fewer permissions than in `app.yml`.
-        raise NotFound(f"installation {installation} has no such repository") from None
+        try:
+            answer = await client.send(
+                "POST", where, app, json={**body, "permissions": dict(permissions)}
+            )
+        except PermissionMissing as refused:
+            if repository is None:
+                raise
+            facts = await load_installation(client, app, owner, repository)
+            missing = explain_refusal(refused, permissions, facts)
+            granted = _keep_granted(permissions, facts.permissions)
+            answer = await client.send("POST", where, app, json={**body, "permissions": granted})
+    except NotFound as error:
+        raise NotInstalled(str(error), status=error.status, words=error.words) from None
     expires = datetime.fromisoformat(str(answer.data["expires_at"]).replace("Z", "+00:00"))
-    return str(answer.data["token"]), expires.timestamp()
+    return MintedToken(str(answer.data["token"]), expires.timestamp(), missing)
+
+
+def _keep_granted(wanted: Mapping[str, str], granted: Mapping[str, str]) -> dict[str, str]:
+    levels = {name: min(level, _level(granted, name), key=LEVELS.index)
+              for name, level in wanted.items()}  # fmt: skip
+    return {name: level for name, level in levels.items() if level != "none"}
+
+
+def explain_refusal(
+    refused: Forbidden, wanted: Mapping[str, str], installation: InstallationFacts
+) -> PermissionMissing:
+    """Which permissions of `wanted` the installation lacks, and where its owner accepts them."""
+    names = find_missing(wanted, installation.permissions)
+    said = f"{refused}; missing: {', '.join(names) or 'unknown'}"
+    missing = PermissionMissing(said, status=refused.status, words=refused.words)
+    missing.permissions, missing.accept_at = names, installation.html_url
+    return missing
+
+
+async def load_installation(
+    client: GitHubClient, app: AppCredential, owner: str, name: str
+) -> InstallationFacts:
+    """The App's installation on a repository. Raises GitHubError."""
+    found = await client.send("GET", api_path("repos", owner, name, "installation"), app)
+    return InstallationFacts.model_validate(found.data)
 
 
 class AppRegistration(Fact):
@@ -154,7 +244,9 @@ class NoCredential:
     async def get_header(self) -> str:
         return ""
 
-    def discard(self, value: str) -> bool:  # noqa: ARG002 - there is no other credential
+    def discard(self, value: str, refused: GitHubError) -> bool:
+        """There is no other."""
+        del value, refused
         return False
 
 

@@ -20,21 +20,10 @@ import httpx
 import stamina.instrumentation
 from githubkit import GitHub, Response, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
-from githubkit.exception import (
-    GitHubException,
-    PrimaryRateLimitExceeded,
-    RateLimitExceeded,
-    RequestFailed,
-)
+from githubkit.exception import GitHubException, RequestFailed
 
-from bot.errors import (
-    Forbidden,
-    GitHubError,
-    GitHubUnavailable,
-    NotFound,
-    Unprocessable,
-    WritesSpent,
-)
+from bot.errors import GitHubError, GitHubUnavailable, NotFound, Unprocessable, WritesSpent
+from bot.github.refusals import Answer, read_graphql_errors, read_refusal
 from bot.telemetry.measurements import GITHUB_RATE
 from sandbox.observation import Event, Kind, observe
 
@@ -80,9 +69,18 @@ class Credential(Protocol):
         """The Authorization header's value; empty to send none."""
         ...
 
-    def discard(self, value: str) -> bool:
-        """GitHub answered 401 to this header; return True if a new header may work."""
+    def discard(self, value: str, refused: GitHubError) -> bool:
+        """GitHub answered 401 to this header; return True if a new header may work.
+
+        Raises:
+            GitHubMisconfigured: no header can, before the operator corrects the App's settings.
+        """
         ...
+
+
+_DATA_RESIDENCY: Final = re.compile(r"https://([a-z0-9][a-z0-9-]*)\.ghe\.com", re.IGNORECASE)
+API_VERSION: Final = "2022-11-28"
+"""The same for every GitHub, and the one that the tests' documents are of."""
 
 
 def api_path(*segments: str | int) -> str:
@@ -98,16 +96,22 @@ def api_path(*segments: str | int) -> str:
 
 
 def api_root(github_url: str) -> str:
-    """The address of the REST API (docs.github.com/enterprise-server)."""
+    """The address of the REST API.
+
+    https://docs.github.com/enterprise-server/rest/quickstart for an Enterprise Server;
+    https://docs.github.com/enterprise-cloud@latest/admin/data-residency for `NAME.ghe.com`.
+    """
     url = github_url.rstrip("/")
-    return "https://api.github.com" if is_github_com(url) else f"{url}/api/v3"
+    if is_github_com(url):
+        return "https://api.github.com"
+    if tenant := _DATA_RESIDENCY.fullmatch(url):
+        return f"https://api.{tenant[1].lower()}.ghe.com"
+    return f"{url}/api/v3"
 
 
 def graphql_url(github_url: str) -> str:
     """The address of the GraphQL API; on an Enterprise Server it is not below the REST API."""
-    if is_github_com(github_url):
-        return f"{api_root(github_url)}/graphql"
-    return f"{github_url.rstrip('/')}/api/graphql"
+    return f"{api_root(github_url).removesuffix('/v3')}/graphql"
 
 
 def is_github_com(github_url: str) -> bool:
@@ -165,9 +169,8 @@ class GitHubClient:
             # The default cache is shared by all clients of the process, also of other servers.
             cache_strategy=MemCacheStrategy(),
         )
-        version = "2026-03-10" if is_github_com(github_url) else "2022-11-28"
         self._graphql_url = graphql_url(github_url)
-        self._headers = {"X-GitHub-Api-Version": version}
+        self._headers = {"X-GitHub-Api-Version": API_VERSION}
         self.pause = pause
 
     async def __aenter__(self) -> GitHubClient:
@@ -194,20 +197,31 @@ class GitHubClient:
         tries = MAX_TRIES if method in SAFE_TO_REPEAT else 1
         async for attempt in _retry(tries, self.pause):
             with attempt:
-                return await self._send_once(method, path, credential, json, params, etag)
+                response = await self._send_once(method, path, credential, json, params, etag)
+                return ApiResponse(
+                    status=response.status_code,
+                    data=response.json() if response.content else None,
+                    has_more='rel="next"' in response.headers.get("link", ""),
+                    etag=response.headers.get("etag", ""),
+                )
         raise AssertionError("the last attempt returns or raises")
 
     async def query_graphql(
         self, query: str, variables: Mapping[str, Any], credential: Credential
     ) -> Any:
-        """The `data` of a query, or of an idempotent mutation; its errors raise Forbidden."""
-        answer = await self.send(
-            "POST", self._graphql_url, credential, json={"query": query, "variables": variables}
-        )
-        if answer.data.get("errors"):
-            kinds = ", ".join(str(error.get("type")) for error in answer.data["errors"])
-            raise Forbidden(f"POST {self._graphql_url}: {kinds}")
-        return answer.data.get("data")
+        """The `data` of a query, or of an idempotent mutation; its errors raise as those of REST.
+
+        Their status is 200, also where GitHub limits the rate or has failed.
+        """
+        url, json = self._graphql_url, {"query": query, "variables": variables}
+        async for attempt in _retry(MAX_TRIES, self.pause):
+            with attempt:
+                response = await self._send_once("POST", url, credential, json, None, "")
+                answer = response.json()
+                if errors := answer.get("errors"):
+                    raise read_graphql_errors(f"POST {url}", errors, response.headers)
+                return answer.get("data")
+        raise AssertionError("the last attempt returns or raises")
 
     async def paginate(
         self,
@@ -242,7 +256,7 @@ class GitHubClient:
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
         etag: str,
-    ) -> ApiResponse:
+    ) -> Response[Any]:
         condition = {"If-None-Match": etag} if etag else {}
         for last in (False, True):
             value = await credential.get_header()
@@ -254,18 +268,15 @@ class GitHubClient:
                     params=dict(params) if params is not None else None,
                     headers=self._headers | condition | ({"Authorization": value} if value else {}),
                 )
-                response = await observe_request(method, path, request)
+                return await observe_request(method, path, request)
             except RequestFailed as error:
+                refused = read_refusal(f"{method} {path}", _read_answer(error))
                 # A 401 had no effect, so even a POST may be sent again with a fresh token.
-                if error.response.status_code == 401 and not last and credential.discard(value):
+                if refused.status == 401 and not last and credential.discard(value, refused):
                     continue
-                raise _translate_error(method, path, error) from None
+                raise refused from None
             except GitHubException:
                 raise GitHubUnavailable(f"{method} {path}: no answer") from None
-            body = response.json() if response.content else None
-            more = 'rel="next"' in response.headers.get("link", "")
-            named = response.headers.get("etag", "")
-            return ApiResponse(status=response.status_code, data=body, has_more=more, etag=named)
         raise AssertionError("the second iteration returns or raises")
 
 
@@ -292,24 +303,20 @@ def _retry_decision(error: Exception) -> bool | float:
     return error.retry_after if error.retry_after <= MAX_WAIT_SECONDS else False
 
 
-def _translate_error(method: str, path: str, error: RequestFailed) -> GitHubError:
-    status = error.response.status_code
-    message = f"{method} {path}: {status}"
-    if isinstance(error, RateLimitExceeded):
-        kind = "rate" if isinstance(error, PrimaryRateLimitExceeded) else "secondary rate"
-        seconds = error.retry_after.total_seconds()
-        return GitHubUnavailable(f"{message} ({kind} limit)", retry_after=seconds)
-    if status == 403 and "rate limit" in error.response.text[:2000].lower():
-        # Without a header, GitHub demands a wait of at least a minute
-        # (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
-        return GitHubUnavailable(f"{message} (secondary rate limit)", retry_after=60.0)
-    if status >= 500 or status in (408, 429):
-        return GitHubUnavailable(message)
-    if status in (404, 410, 451):
-        return NotFound(message)
-    if status in (401, 403):
-        return Forbidden(message)
-    return Unprocessable(message)
+def _read_answer(error: RequestFailed) -> Answer:
+    try:
+        body: Any = error.response.json()
+    except ValueError:  # such as a proxy's page
+        body = None
+    found = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    # What exactly is wrong stands in `errors`, as sentences or as objects with one.
+    errors: Any = found.get("errors")
+    said = [str(found.get("message") or "")]
+    for one in cast("list[Any]", errors) if isinstance(errors, list) else []:
+        item = cast("dict[str, Any]", one).get("message") if isinstance(one, dict) else one
+        said.append(str(item or ""))
+    words = ": ".join(filter(None, said))
+    return Answer(error.response.status_code, words, error.response.headers)
 
 
 async def find_or_create(

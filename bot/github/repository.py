@@ -52,6 +52,10 @@ class Repository:
         """Count a push that is about to happen. Raises `WritesSpent`."""
         await self._api.count_write()
 
+    async def check_permissions(self) -> None:
+        """Check that the installation has accepted what a run needs. Raises PermissionMissing."""
+        await self._api.credential.check_permissions()
+
     async def get_token(self) -> str:
         """An installation token for git, valid for at least five minutes."""
         return await self._api.credential.get_token()

@@ -16,11 +16,12 @@ from bot.data.github_facts import PullRequestFacts
 from bot.data.refusal import OptOut, Refusal, Stranger, end_status
 from bot.data.run import Failure, QuotaLimit, Run, RunStatus, Stop, StopReason
 from bot.errors import (
+    Forbidden,
     GitHubError,
     GitHubUnavailable,
     NotFound,
     RunFailed,
-    TryLater,
+    to_try_later,
     translate_errors,
 )
 from bot.github.app import GitHubApp
@@ -68,7 +69,13 @@ class RunFinisher:
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""
         run = lease.run
-        silent = (Failure.GITHUB_UNAVAILABLE, Failure.WRITES_SPENT, Failure.INTERNAL)
+        silent = (
+            Failure.GITHUB_UNAVAILABLE,
+            Failure.GITHUB_LIMITED,
+            Failure.GITHUB_MISCONFIGURED,
+            Failure.WRITES_SPENT,
+            Failure.INTERNAL,
+        )
         if run.comment_id is None or reason in silent:
             return
         run = await with_spending(run, lease)
@@ -119,7 +126,7 @@ class RunFinisher:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 issue = await repo.issues.get(run.issue)
         except GitHubUnavailable as error:
-            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+            raise to_try_later(error) from error
         except GitHubError:  # the repository is gone, or we may not see it any more
             return True
         if issue is None:
@@ -135,7 +142,9 @@ class RunFinisher:
         try:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 marker = comments.pull_marker(run.id)
-                pull = await repo.pulls.find(run.branch, marker) if run.branch else None
+                pull = None
+                with suppress(Forbidden):  # a run that lacks this permission has opened none
+                    pull = await repo.pulls.find(run.branch, marker) if run.branch else None
                 if pull is not None:
                     return await self._finish_with_pull(run, repo, lease, pull)
                 await delete_unused_branch(run, repo=repo, lease=lease)
@@ -148,7 +157,7 @@ class RunFinisher:
                     await status.remove_label(run)
                 return run
         except GitHubUnavailable as error:
-            raise TryLater(Failure.GITHUB_UNAVAILABLE, error.retry_after or 30) from error
+            raise to_try_later(error) from error
         except GitHubError:  # the repository or issue is gone: the record alone says why
             return run
 

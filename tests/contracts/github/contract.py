@@ -24,6 +24,7 @@ UNDOCUMENTED: Mapping[int, str] = {
     404: "a repository that the token cannot see: any operation",
     410: "a deleted issue: documented for most operations on issues only",
     422: "check runs and reviewers are refused with it; their documents leave it or its body out",
+    451: "a repository that was taken down (troubleshooting the REST API): any operation",
     429: "secondary rate limit: any operation",
 }
 SERVER_FAULTS = range(500, 600)

@@ -109,7 +109,7 @@ async def ridden_out(
         if run.status.final:
             return run, tries
         assert run.not_before is not None
-        assert run.waiting_for is Failure.GITHUB_UNAVAILABLE
+        assert run.waiting_for in (Failure.GITHUB_UNAVAILABLE, Failure.GITHUB_LIMITED)
         clock.ahead += (run.not_before - now()).total_seconds()
         if clock.ahead >= TEN_MINUTES:
             hub.faults.down = False

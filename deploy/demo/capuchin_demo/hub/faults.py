@@ -1,6 +1,7 @@
 """GitHub's error words, and failures on request.
 
 Refusal              any response other than success
+QueryFailed          errors of GraphQL, which come with status 200
 GitCommandFailed     the git binary failed: a bug of the hub, not of a client
 """
 
@@ -40,6 +41,16 @@ class Refusal(Exception):
             "documentation_url": "https://docs.github.com/rest",
             "status": str(self.status),
         }
+
+
+class QueryFailed(Exception):
+    """The `errors` of a GraphQL response, which has status 200. An empty `kind` sends no type."""
+
+    def __init__(self, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        error = {"message": message, **({"type": kind} if kind else {})}
+        self.body: dict[str, Any] = {"data": None, "errors": [error]}
+        self.headers = dict(headers or {})
 
 
 class GitCommandFailed(Exception):
@@ -96,6 +107,7 @@ class Faults:
     def __init__(self) -> None:
         self.down = False
         self._waiting: list[Fault] = []
+        self._queries: list[QueryFailed] = []
 
     def fail_next(
         self,
@@ -116,6 +128,22 @@ class Faults:
         """
         fault = Fault(method, path, status, after_effect, message, headers or {}, delay_s)
         self._waiting.extend([fault] * times)
+
+    def fail_next_queries(
+        self,
+        kind: str,
+        message: str,
+        *,
+        times: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Let the next `times` GraphQL queries get an error with status 200."""
+        self._queries.extend([QueryFailed(kind, message, headers)] * times)
+
+    def fail_query(self) -> None:
+        """Raise the next error of a GraphQL query, if one waits."""
+        if self._queries:
+            raise self._queries.pop(0)
 
     @asynccontextmanager
     async def apply(self, method: str, path: str) -> AsyncGenerator[None]:
@@ -146,6 +174,11 @@ class Faults:
     def pending(self) -> list[Fault]:
         """Faults that have not applied to a call yet."""
         return list(self._waiting)
+
+    @property
+    def pending_queries(self) -> int:
+        """Errors that no GraphQL query has got yet."""
+        return len(self._queries)
 
 
 class RateLimit:

@@ -101,8 +101,8 @@ def installation(identity: AppIdentity, one: AppInstallation) -> Json:
         "single_file_name": None,
         "has_multiple_single_files": False,
         "single_file_paths": [],
-        "suspended_by": None,
-        "suspended_at": None,
+        "suspended_by": None if one.suspended_at is None else user(one.account),
+        "suspended_at": None if one.suspended_at is None else stamp(one.suspended_at),
     }
 
 

@@ -128,6 +128,10 @@ async def create_token(call: RestCall) -> RestResponse:
     one = state.installations.get(call.number("id"))
     if one is None:
         raise not_found()
+    if one.suspended_at is not None:
+        raise Refusal(403, "This installation has been suspended")
+    if one.blocked_by:
+        raise Refusal(403, one.blocked_by)
     repos, permissions = _parse_repos(call, one), _parse_permissions(call, one)
     token = state.tokens.create_for_installation(one, state.bot, repos, permissions)
     body: dict[str, Any] = {

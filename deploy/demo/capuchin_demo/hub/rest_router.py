@@ -83,6 +83,7 @@ class RestRouter:
             return await self._run_public(entry, call)
         if not call.path.startswith("/rate_limit"):
             self._state.limit.spend()
+        check_installation(call.token, writes=call.method != "GET")
         if "owner" in call.parts:
             repo = self._state.find_repo(f"{call.parts['owner']}/{call.parts['repo']}")
             if repo is None or not call.token.can_see(repo):
@@ -152,6 +153,33 @@ def _apply_etag(
         return RestResponse(304, None, {"etag": etag})
     vary = {"etag": etag, "vary": "Accept, Authorization"}
     return RestResponse(200, answer.body, {**answer.headers, **vary})
+
+
+def check_installation(token: Token, *, writes: bool) -> None:
+    """Refuse what no token of its installation may do just now.
+
+    Raises:
+        Refusal: suspended, kept out by a rule, or over the limit of content (403).
+    """
+    one = token.installation
+    if one is None:
+        return
+    if one.suspended_at is not None:
+        raise Refusal(403, "This installation has been suspended")
+    if one.blocked_by:
+        raise Refusal(403, one.blocked_by)
+    limit = one.content if writes else None
+    if limit is None:
+        return
+    limit.written += 1
+    if limit.written > limit.most:
+        limit.refused += 1
+        raise Refusal(
+            403,
+            "You have exceeded a secondary rate limit. Please wait a few minutes before you try "
+            "again.",
+            headers={"retry-after": str(limit.seconds)},
+        )
 
 
 def _parse_credentials(header: str) -> str:

@@ -12,11 +12,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from capuchin_demo.hub.apps import RegistrationRouter
-from capuchin_demo.hub.faults import Refusal
+from capuchin_demo.hub.faults import QueryFailed, Refusal
 from capuchin_demo.hub.hub_pages import PageRouter, render_signed
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.pull_actions import convert_to_draft, mark_ready
-from capuchin_demo.hub.rest_router import PREFIX, RestRouter
+from capuchin_demo.hub.rest_router import PREFIX, RestRouter, check_installation
 from capuchin_demo.hub.smart_http import SERVICES, GitRouter
 from capuchin_demo.hub.state import Issue, Pull, node_id, stamp
 from capuchin_demo.hub.tokens import Token
@@ -36,16 +36,19 @@ class GraphQLRouter:
             request.headers.get("authorization", "").partition(" ")[2].strip()
         )
         status, body = 401, {"message": "Bad credentials"}
+        headers: dict[str, str] = {}
         if token is not None:
             try:
                 async with self._state.faults.apply("POST", PATH):
+                    check_installation(token, writes=b"mutation" in raw)
                     status = 200
+                    self._state.faults.fail_query()
                     body = self._execute(raw, token)
-            except _QueryFailed as failed:
-                body = failed.body
+            except QueryFailed as failed:
+                body, headers = failed.body, failed.headers
             except Refusal as refusal:
-                status, body = refusal.status, refusal.body()
-        answer = JSONResponse(body, status)
+                status, body, headers = refusal.status, refusal.body(), refusal.headers
+        answer = JSONResponse(body, status, headers)
         self._state.record(
             "graphql", request, token, status,
             path=PATH, body=raw, response_headers=answer.headers, response=bytes(answer.body),
@@ -74,24 +77,18 @@ class GraphQLRouter:
             issue = self._find("I", global_id, token, "issues:read")
             return {"data": {"node": {"bodyHTML": render_signed(self._state, issue.body or "")}}}
         self._state.unexpected.append(f"POST {PATH}: {query[:80]}")
-        raise _QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
+        raise QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
 
     def _find(self, kind: Literal["I", "PR"], global_id: str, token: Token, needs: str) -> Issue:
         for repo in filter(token.can_see, self._state.repos.values()):
             for issue in repo.issues.values() if kind == "I" else repo.pulls:
                 if node_id(kind, issue.id) == global_id:
                     if not token.is_allowed(repo, needs):
-                        raise _QueryFailed("FORBIDDEN", "Resource not accessible by integration")
+                        raise QueryFailed("FORBIDDEN", "Resource not accessible by integration")
                     return issue
-        raise _QueryFailed(
+        raise QueryFailed(
             "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
         )
-
-
-class _QueryFailed(Exception):
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.body = {"data": None, "errors": [{"type": kind, "message": message}]}
 
 
 def _edit_history(issue: Issue) -> dict[str, Any]:

@@ -235,6 +235,20 @@ class CommitStatus:
     created_at: datetime = field(default_factory=now)
 
 
+@dataclass
+class ContentLimit:
+    """GitHub's secondary limit: at most `most` writes, then 403 with `retry-after` for a while.
+
+    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
+    """
+
+    most: int
+    seconds: int
+    written: int = 0
+    refused: int = 0
+    """Writes that came in spite of the limit."""
+
+
 @dataclass(eq=False)
 class AppInstallation:
     """The installation of the App on one account, with the repositories that the owner selected."""
@@ -243,7 +257,13 @@ class AppInstallation:
     account: User
     permissions: dict[str, str]
     events: tuple[str, ...]
+    """Those of the App when its owner last accepted its permissions."""
     repos: list[Repo] = field(default_factory=list["Repo"], repr=False)
+    suspended_at: datetime | None = None
+    blocked_by: str = ""
+    """The message of a 403 to every call, such as that of a list of allowed addresses."""
+    content: ContentLimit | None = None
+    """The limit of content; None: there is none."""
     created_at: datetime = field(default_factory=now)
 
 
