@@ -1,5 +1,5 @@
 # The targets a person needs; `make demo` and `make test` install what they need by themselves.
-.PHONY: help demo test test-all durations count check lint fix bench prepare packages test-vllm test-learn test-kubernetes sequences walls fuzz safety-gvisor supply release
+.PHONY: help demo test test-all durations count check lint fix bench prepare packages test-vllm test-learn test-github test-kubernetes sequences walls fuzz safety-gvisor supply release
 .DEFAULT_GOAL := help
 
 # Where it is set (many containers), every start of a program compiles its packages again.
@@ -69,6 +69,9 @@ build/learn/ready: deploy/learn-cpu.lock
 	python3.11 -m venv build/learn
 	build/learn/bin/pip install --quiet --no-deps --no-compile -r deploy/learn-cpu.lock
 	touch $@
+
+test-github: prepare ## a dozen scenarios on a real GitHub (CAPUCHIN_TEST_*: docs/operating.md), or else on the local one
+	@$(BIN)/pytest tests/github -v $(ARGS)
 
 test-kubernetes: prepare build/kubernetes/ready ## sandboxes in a real Kubernetes 1.20 (root; builds it once, about 20 minutes)
 	@$(BIN)/pytest tests/kubernetes --kubernetes build/kubernetes $(ARGS)
