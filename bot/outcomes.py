@@ -1,7 +1,8 @@
 """What became of our pull requests, and the recalibration of the confidence by it.
 
-git writes "This reverts commit SHA" into the message; GitHub's button writes "Reverts OWNER/NAME#N"
-into the description of its pull request. A revert that was itself reverted does not count.
+git writes "This reverts commit SHA" into the message, for a squash as for a merge commit; GitHub's
+button writes "Reverts OWNER/NAME#N" into the description of its pull request. A revert that was
+itself reverted does not count.
 
 Our records hold the confidence of each, before any correction; GitHub shows what became of it.
 """
@@ -12,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from bot.data.github_facts import CommitFacts, Identity, PullRequestFacts
@@ -20,6 +22,7 @@ from bot.github.repository import Repository
 from bot.storage.history import HISTORY_DAYS, DecidedEdit, History, RunHistoryEntry
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Recalibration
+from pipeline.data.types import CommitSha
 from pipeline.selection.scoring.confidence import MIN_OUTCOMES, fit_recalibration
 
 
@@ -31,16 +34,21 @@ class _Change(NamedTuple):
 
 
 def find_reverted(
-    repository: str, pulls: Sequence[PullRequestFacts], commits: Iterable[CommitFacts]
+    repository: str,
+    pulls: Sequence[PullRequestFacts],
+    commits: Iterable[CommitFacts],
+    merges: Mapping[str, int] = MappingProxyType({}),
 ) -> set[int]:
     """The numbers of those of the merged `pulls` that were reverted.
 
-    `commits` are the later commits on their base branches; `repository` is `owner/name`.
+    `commits` are the later commits on their base branches; `repository` is `owner/name`; `merges`
+    has the numbers of pull requests by the commit that merged them.
     """
+    names = {number: sha for sha, number in merges.items()}
     changes = [
         _Change(
             one.merged_at,
-            frozenset({f"#{one.number}", one.head_sha, one.merge_commit_sha or one.head_sha}),
+            frozenset({f"#{one.number}", one.head_sha, names.get(one.number, one.head_sha)}),
             _find_references(repository, one.body or ""),
         )
         for one in pulls
@@ -60,11 +68,15 @@ def find_reverted(
 
 
 def _find_references(repository: str, text: str) -> tuple[str, ...]:
-    flags = re.M | re.I
-    shas = re.findall(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", text, flags)
     pulls = rf"^[ \t]*Reverts (?:{re.escape(repository)})?#(\d{{1,9}})\b"
-    numbers = (f"#{int(number)}" for number in re.findall(pulls, text, flags))
-    return (*(sha.lower() for sha in shas), *numbers)
+    numbers = (f"#{int(number)}" for number in re.findall(pulls, text, re.M | re.I))
+    return (*_find_reverted_commits(text), *numbers)
+
+
+def _find_reverted_commits(text: str) -> list[str]:
+    """The SHAs, some of them abbreviated."""
+    found = re.findall(r"^[ \t]*This reverts commit ([0-9a-f]{7,64})\b", text, re.M | re.I)
+    return [sha.lower() for sha in found]
 
 
 def _all_names(name: str, changes: Iterable[_Change]) -> set[str]:
@@ -134,9 +146,28 @@ async def find_pulls(
     ]
     merged = [one for one in ours if one.merged_at is not None]
     commits, too_many = await _load_commits(repo, merged)
-    back = find_reverted(repo.ref.full_name, every, commits)
+    merges = await _find_merges(repo, commits)
+    back = find_reverted(repo.ref.full_name, every, commits, merges)
     reverted = frozenset(one.number for one in merged if one.number in back)
     return FoundPulls(ours, reverted, more, too_many)
+
+
+async def _find_merges(repo: Repository, commits: Sequence[CommitFacts]) -> dict[str, int]:
+    """Of the commits that `commits` revert: those that merged a pull request, with its number.
+
+    GitHub's new versions do not say in a pull request which commit that is.
+    """
+    said = tuple({sha for one in commits for sha in _find_reverted_commits(one.message)})
+    latest = [one.sha for one in commits if one.sha.startswith(said)][:20]
+
+    async def find(sha: CommitSha) -> int | None:
+        pull = await repo.pulls.find_merged_with(sha)
+        if pull is None or await repo.issues.find_merge_commit(pull.number) != sha:
+            return None  # one of several commits of a pull request
+        return pull.number
+
+    numbers = await gather_bounded(CONCURRENCY, (find(sha) for sha in latest))
+    return {sha: number for sha, number in zip(latest, numbers, strict=True) if number}
 
 
 async def find_changed(repo: Repository, merged: Sequence[PullRequestFacts]) -> set[int]:

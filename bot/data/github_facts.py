@@ -193,8 +193,6 @@ class PullRequestFacts(Fact):
     body: str | None = None
     author: Login = Field(default=GHOST, validation_alias=AliasPath("user", "login"))
     merged_at: datetime | None = None
-    merge_commit_sha: CommitSha | None = None
-    """For a merged pull request: the resulting commit on the base branch."""
     base_branch: str = Field(default="", validation_alias=AliasPath("base", "ref"))
     head_branch: str = Field(validation_alias=AliasPath("head", "ref"))
     head_sha: CommitSha = Field(validation_alias=AliasPath("head", "sha"))
@@ -294,9 +292,11 @@ class FileFacts(Fact):
 
 
 class LabelEventFacts(Fact):
-    """An entry of an issue's history; only `event` is read of entries other than "labeled"."""
+    """An entry of an issue's history; `label` and who put it on are read of "labeled" alone."""
 
     event: str
+    commit: CommitSha | None = Field(default=None, validation_alias="commit_id")
+    """Of "merged": the resulting commit on the base branch."""
     label: str = Field(default="", validation_alias=AliasPath("label", "name"))
     actor: Login | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
     created_at: datetime | None = None

@@ -18,6 +18,7 @@ from bot.data.run import Login
 from bot.errors import NotFound
 from bot.github.http import PER_PAGE
 from bot.github.repository_api import Reaction, Reactions, RepositoryApi, list_changed
+from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
 
 LAST_EDIT_QUERY = (
@@ -194,6 +195,17 @@ class Issues:
             if named and found.actor and found.created_at:
                 last = None if self.is_own(found.actor) else (found.actor, found.created_at)
         return last
+
+    async def find_merge_commit(self, number: int) -> CommitSha | None:
+        """The commit by which a pull request was merged, also by a squash; None if it was not.
+
+        https://docs.github.com/rest/using-the-rest-api/issue-event-types#merged
+        """
+        async for event in self._api.paginate("issues", number, "events"):
+            found = LabelEventFacts.model_validate(event)
+            if found.event == "merged":
+                return found.commit
+        return None
 
     async def list_linked_pulls(self, number: int) -> AsyncIterator[LinkedPull]:
         """Pull requests that mention the issue, oldest first, without duplicates.

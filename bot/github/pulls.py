@@ -74,10 +74,13 @@ class Pulls:
 
         https://docs.github.com/en/rest/commits/commits#list-pull-requests-associated-with-a-commit
         """
-        async for item in self._api.paginate("commits", commit, "pulls", limit=1):
-            found = PullRequestFacts.model_validate(item)
-            if found.merged_at:
-                return found
+        try:
+            async for item in self._api.paginate("commits", commit, "pulls", limit=1):
+                found = PullRequestFacts.model_validate(item)
+                if found.merged_at:
+                    return found
+        except Unprocessable:  # there is no such commit
+            return None
         return None
 
     async def find(self, branch: str, marker: str) -> PullRequestFacts | None:

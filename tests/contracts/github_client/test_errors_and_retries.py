@@ -183,9 +183,14 @@ async def test_no_error_holds_a_token_or_a_body(repo: Repository, hub: LocalHub)
 
 
 def test_github_com_has_its_own_api_address() -> None:
-    from bot.github.http import api_root
+    from bot.github.http import api_root, graphql_url
 
     assert api_root("https://github.com/") == "https://api.github.com"
     assert api_root("https://git.acme.test") == "https://git.acme.test/api/v3"
+    assert api_root("https://octocorp.ghe.com/") == "https://api.octocorp.ghe.com"
+    assert graphql_url("https://octocorp.ghe.com") == "https://api.octocorp.ghe.com/graphql"
+    assert graphql_url("https://github.com") == "https://api.github.com/graphql"
+    assert graphql_url("https://git.acme.test/") == "https://git.acme.test/api/graphql"
+    assert api_root("https://a.b.ghe.com") == "https://a.b.ghe.com/api/v3"
     assert api_root("https://github.com.evil.test") == "https://github.com.evil.test/api/v3"
     assert Settings().github_url == "https://github.com"

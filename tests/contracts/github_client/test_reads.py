@@ -17,6 +17,7 @@ from bot.storage.workers import Cursors
 from bot.webhooks.labels import BotNames
 from capuchin_demo.hub.hub import LocalHub
 from capuchin_demo.hub.state import Repo
+from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
 from tests.support.hub import ref_of
 
@@ -255,7 +256,9 @@ async def test_what_was_opened_and_committed_since_is_read(
     assert len(commit.parents) == 1
     assert await repo.list_commits("nothing", before) == ([], False)
     assert await repo.list_commits("fix", later) == ([], False)
+    assert await repo.issues.find_merge_commit(made.number) is None
     await hub.merge(made, "alice")
-    (merged,), _ = await repo.pulls.list_since(before)
+    merged = await repo.issues.find_merge_commit(made.number)
     history, more = await repo.list_commits("main", before)
-    assert (history[0].sha, more) == (merged.merge_commit_sha, False)
+    assert (history[0].sha, more) == (merged, False)
+    assert await repo.pulls.find_merged_with(CommitSha("0" * 40)) is None

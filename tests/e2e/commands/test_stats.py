@@ -34,7 +34,7 @@ async def decided(bot: BotHarness, repo: Repo) -> None:
     """Of four pull requests one is left open."""
     first, swapped, closed, _ = repo.pulls
     await bot.hub.commit(repo, first.head_ref, {"why.md": "It adds.\n"}, "Say why", "alice")
-    sha = await bot.hub.merge(swapped, "alice")
+    sha = await bot.hub.merge(swapped, "alice", squash=True)
     said = f'Revert "Fix total()"\n\nThis reverts commit {sha}.'
     await bot.hub.commit(repo, "main", {"shop.py": SHOP.decode()}, said, "alice")
     await bot.hub.merge(first, "alice")

@@ -19,7 +19,6 @@ def pull(number: int, body: str = "", *, merged: bool = True) -> PullRequestFact
             "number": number, "html_url": "", "state": "closed", "body": body,
             "head": {"ref": "x", "sha": sha(50 + number)},
             "merged_at": f"2026-01-01T00:{number:02}:00Z" if merged else None,
-            "merge_commit_sha": sha(10 + number),
         }
     )  # fmt: skip
 
@@ -59,5 +58,6 @@ def back(number: int) -> str:
 def test_reverted_pull_requests_are_found(
     pulls: list[PullRequestFacts], commits: list[CommitFacts], gone: set[int]
 ) -> None:
-    assert find_reverted("acme/shop", pulls, commits) == gone
-    assert find_reverted("acme/shop", pulls[::-1], commits[::-1]) == gone
+    merges = {sha(10 + one.number): one.number for one in pulls}
+    assert find_reverted("acme/shop", pulls, commits, merges) == gone
+    assert find_reverted("acme/shop", pulls[::-1], commits[::-1], merges) == gone

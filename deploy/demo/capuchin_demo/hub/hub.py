@@ -144,9 +144,9 @@ class LocalHub(State):
         await self.wait_until_delivered()
         return pull
 
-    async def merge(self, pull: Pull, by: str) -> str:
+    async def merge(self, pull: Pull, by: str, *, squash: bool = False) -> str:
         """Merge, close the issues that the pull request fixes, and return the merge commit's id."""
-        sha = await pull_actions.merge(self, pull, self.add_user(by))
+        sha = await pull_actions.merge(self, pull, self.add_user(by), squash=squash)
         await self.wait_until_delivered()
         return sha
 

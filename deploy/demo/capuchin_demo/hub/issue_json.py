@@ -107,22 +107,24 @@ def reaction(one: Reaction) -> Json:
     }
 
 
-def label_event(one: Issue, entry: TimelineEntry) -> Json:
-    """`issue-event-for-issue` for an added or removed label."""
+def history_event(one: Issue, entry: TimelineEntry) -> Json:
+    """`issue-event-for-issue` for an added or removed label, or a merge."""
     number = one.timeline.index(entry) + one.id * 1000
-    label = one.repo.labels[entry.label.lower()]
-    return {
+    event = {
         "id": number,
         "node_id": node_id("LE", number),
         "url": f"{one.repo.api_url}/issues/events/{number}",
         "actor": user(entry.actor),
         "event": entry.event,
-        "commit_id": None,
-        "commit_url": None,
+        "commit_id": entry.commit or None,
+        "commit_url": f"{one.repo.api_url}/commits/{entry.commit}" if entry.commit else None,
         "created_at": stamp(entry.at),
         "performed_via_github_app": None,
-        "label": {"name": label.name, "color": label.color},
     }
+    if not entry.label:
+        return event
+    label = one.repo.labels[entry.label.lower()]
+    return {**event, "label": {"name": label.name, "color": label.color}}
 
 
 def cross_reference(by: Issue) -> Json:

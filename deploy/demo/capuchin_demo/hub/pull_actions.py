@@ -198,8 +198,8 @@ def convert_to_draft(state: State, pull: Pull, by: User) -> None:
         events.send_issue_event(state, pull, "converted_to_draft", by)
 
 
-async def merge(state: State, pull: Pull, by: User) -> str:
-    """Create the merge commit, close the issues that it fixes, and return its id.
+async def merge(state: State, pull: Pull, by: User, *, squash: bool = False) -> str:
+    """Create the merge commit, or one that holds all, close the issues that it fixes; its id.
 
     Raises:
         Refusal: it cannot be merged (405).
@@ -210,12 +210,14 @@ async def merge(state: State, pull: Pull, by: User) -> str:
     tree = run_git(git.path, "merge-tree", "--write-tree", pull.base_sha, pull.head_sha)
     who = Signature(by.login, f"{by.login}@users.noreply.github.com", now())
     message = f"Merge pull request #{pull.number} from {pull.head_ref}\n\n{pull.title}\n"
-    parents = (pull.base_sha, pull.head_sha)
+    parents = (pull.base_sha,) if squash else (pull.base_sha, pull.head_sha)
+    if squash:
+        message = f"{pull.title} (#{pull.number})\n"
     sha = git.write_commit(tree.decode().strip(), parents, message, who, who)
     before = git.list_refs("")
     git.set_ref(f"refs/heads/{pull.base_ref}", sha)
     pull.merged_at, pull.merged_by, pull.merge_commit_sha = now(), by, sha
-    pull.add_to_timeline(by, f"merged {sha[:7]}")
+    pull.add_to_timeline(by, f"merged {sha[:7]}", event="merged", commit=sha)
     issue_actions.close_issue(state, pull, by)
     await announce_ref_changes(state, pull.repo, before, git.list_refs(""), by)
     if pull.base_ref == pull.repo.default_branch:

@@ -194,10 +194,10 @@ async def remove_label(call: RestCall) -> RestResponse:
 
 
 async def list_events(call: RestCall) -> RestResponse:
-    """The label events of an issue's history, oldest first."""
+    """The label and merge events of an issue's history, oldest first."""
     issue = call.issue()
     named = [entry for entry in issue.timeline if entry.event]
-    return paginate(call, [issue_json.label_event(issue, one) for one in named])
+    return paginate(call, [issue_json.history_event(issue, one) for one in named])
 
 
 async def list_labels(call: RestCall) -> RestResponse:
@@ -229,9 +229,8 @@ async def show_label(call: RestCall) -> RestResponse:
 async def list_timeline(call: RestCall) -> RestResponse:
     """The entries, oldest first: labels, and references from the same repository."""
     issue = call.issue()
-    moments = [
-        (entry.at, issue_json.label_event(issue, entry)) for entry in issue.timeline if entry.event
-    ]
+    named = [entry for entry in issue.timeline if entry.label]
+    moments = [(entry.at, issue_json.history_event(issue, entry)) for entry in named]
     moments += [
         (other.created_at, issue_json.cross_reference(other))
         for other in call.repo.issues.values()

@@ -91,6 +91,8 @@ class TimelineEntry:
     """The name of the event in the REST API."""
     label: str = ""
     """The label that was added or removed."""
+    commit: str = ""
+    """The commit of a merge."""
 
 
 @dataclass(eq=False)
@@ -124,10 +126,13 @@ class Issue:
         *,
         event: str = "",
         label: str = "",
+        commit: str = "",
     ) -> None:
         """Add an entry to the timeline and update `updated_at`."""
         self.updated_at = now()
-        self.timeline.append(TimelineEntry(actor, text, self.updated_at, comment, event, label))
+        self.timeline.append(
+            TimelineEntry(actor, text, self.updated_at, comment, event, label, commit)
+        )
 
     @property
     def html_path(self) -> str:
