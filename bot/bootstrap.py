@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+import logging
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from bot.commands.dispatch import VERBS, CommandDispatcher
 from bot.commands.report import write_summaries
 from bot.comments.replies import render_writes_spent
 from bot.data.run import Mode, RepoRef
+from bot.errors import GitHubError
 from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
 from bot.github.app import GitHubApp
@@ -31,6 +42,8 @@ from bot.storage.workers import Cursors, DiskUse, Housekeeping
 from bot.webhooks.labels import BotNames
 from pipeline.models.wrappers import RETRY_WAITS
 from sandbox.frozen import replace
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -170,5 +183,25 @@ async def build_worker(settings: Settings, *, poll: float = 0) -> AsyncGenerator
     if poll:
         timings = replace(settings.timings, missed_seconds=poll)
         settings = replace(settings, timings=timings)
-    async with open_bot(settings) as bot:
+    async with open_bot(settings) as bot, _in_background(warn_of_installations(bot.github)):
         yield dataclasses.replace(bot, polls=poll > 0).build_worker()
+
+
+@asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do `work` during the block, and no longer."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def warn_of_installations(github: GitHubApp) -> None:
+    """Log which installations lack permissions or events: their runs fail, or are not heard of."""
+    try:
+        for sentence in await github.find_incomplete():
+            logger.warning("%s", sentence)
+    except GitHubError as error:  # each run tells
+        logger.warning("The permissions of installations are unknown: %s", error)

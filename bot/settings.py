@@ -121,7 +121,10 @@ class SettingsError(BotError):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Secrets come from files and from `kubectl create secret`, which end them with a line break.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, str_strip_whitespace=True
+    )
 
 
 class GitHubSettings(_Section):
@@ -413,6 +416,18 @@ def find_unknown_variables(environ: Mapping[str, str] | None = None) -> list[str
             close = difflib.get_close_matches(name, known, n=1)
             found.append(f"{name} is unknown{f': did you mean {close[0]}?' if close else '.'}")
     return found
+
+
+def find_trimmed_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """A sentence for each variable of the process (or of `environ`) with blanks at its ends."""
+    env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251
+    names = {variable_name(field) for field in variable_fields()} & env.keys()
+    names.discard(variable_name("github_private_key"))  # the last line of a PEM ends as all do
+    return [
+        f"{name} begins or ends with blanks or a line break, which are not part of it."
+        for name in sorted(names)
+        if env[name].strip() != env[name]
+    ]
 
 
 def git_environment() -> dict[str, str]:

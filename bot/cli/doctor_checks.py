@@ -17,7 +17,7 @@ from bot.cli import doctor_services
 from bot.cli.doctor_services import CheckFailed, HealthCheck
 from bot.data.run import Lane
 from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
-from bot.settings import Settings, SettingsError, find_unknown_variables
+from bot.settings import Settings, SettingsError, find_trimmed_variables, find_unknown_variables
 from bot.storage.client import UNREACHABLE
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
@@ -93,7 +93,7 @@ async def _check_git(_settings: Settings) -> str:
 async def _check_environment(_settings: Settings) -> str:
     if unknown := find_unknown_variables():
         raise CheckFailed(" ".join(unknown), "Correct or delete them: they have no effect.")
-    return "every CAPUCHIN_ variable is known"
+    return " ".join(["every CAPUCHIN_ variable is known.", *find_trimmed_variables()])
 
 
 async def _check_disk(settings: Settings) -> str:

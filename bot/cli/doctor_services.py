@@ -17,7 +17,7 @@ from bot.data.run import RepoRef, now
 from bot.errors import BotError, GitHubError
 from bot.git.mirrors import Remote
 from bot.github.app import GitHubApp
-from bot.github.credentials import build_manifest
+from bot.github.credentials import describe_missing
 from bot.settings import Settings, SettingsError, variable_name
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import (
@@ -90,23 +90,20 @@ async def check_app(settings: Settings) -> str:
 
 
 async def check_permissions(settings: Settings) -> str:
-    """Whether the App still has the permissions and events of `app.yml`."""
+    """Whether the App, and each installation, has the permissions and events of `app.yml`."""
+    github = GitHubApp(settings)
     with _github_failures():
-        app = await GitHubApp(settings).load_registration()
-    wanted = build_manifest(name="", public_url="", redirect_url="")
-    levels = ("none", "read", "write", "admin")
-    lacking = [
-        f"{name}: {level}"
-        for name, level in wanted["default_permissions"].items()
-        if levels.index(app.permissions.get(name, "none")) < levels.index(level)
-    ]
+        app = await github.load_registration()
+        incomplete = await github.find_incomplete()
     silent = not app.events and not settings.webhook_secret.get_secret_value()
-    unheard = [] if silent else sorted(set(wanted["default_events"]) - set(app.events))
-    if lacking or unheard:
-        parts = {"permissions": lacking, "events": unheard}
-        missing = "; ".join(f"{part}: {', '.join(names)}" for part, names in parts.items() if names)
-        raise CheckFailed(f"missing {missing}", "Grant them on the App's page under Permissions.")
-    return f"as Capuchin needs them, for {app.slug}"
+    if missing := describe_missing(app, silent=silent):
+        raise CheckFailed(
+            f"missing {missing}",
+            "Grant them on the App's page under Permissions; then each owner accepts them.",
+        )
+    if incomplete:
+        raise CheckFailed("; ".join(incomplete), "Ask the owners to accept what the App asks for.")
+    return f"as Capuchin needs them, for {app.slug} and every installation"
 
 
 async def check_webhook_secret(settings: Settings) -> str:

@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 
 from bot.cli import FAILED, Subparsers, parse_port
-from bot.settings import Settings, find_unknown_variables
+from bot.settings import Settings, find_trimmed_variables, find_unknown_variables
 from bot.telemetry.log import configure_logging, watch_loop
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ async def _serve(settings: Settings, host: str, number: int) -> int:
     from bot.server.app import create_app
     from bot.server.connections import build_server
 
-    for sentence in find_unknown_variables():
+    for sentence in (*find_unknown_variables(), *find_trimmed_variables()):
         logger.warning("%s", sentence)
     server = build_server(create_app(settings), stop_seconds=10)
     # uvicorn stops gracefully, then raises the signal again.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from bot.data.github_facts import AppFacts, DeliveryFacts, Identity
+from bot.data.github_facts import AppFacts, DeliveryFacts, Identity, InstallationFacts
 from bot.data.run import Login, RepoRef
 from bot.errors import Forbidden, GitHubError, GitHubMisconfigured, GitHubUnavailable, NotFound
 from bot.github.credentials import (
@@ -20,6 +20,7 @@ from bot.github.credentials import (
     AppCredential,
     InstallationCredential,
     MintedToken,
+    describe_missing,
     explain_refusal,
     find_missing,
     load_installation,
@@ -128,14 +129,33 @@ class GitHubApp:
     async def list_repositories(self) -> AsyncIterator[RepoRef]:
         """Every repository on which the App is installed, without suspended installations."""
         async with self._open_client() as client:
-            listed = self._lists.read(
-                client, api_path("app", "installations"), self._app_credential()
-            )
-            async for installation in listed:
-                if installation.get("suspended_at"):
-                    continue
-                async for ref in self._list_installation(client, int(installation["id"])):
-                    yield ref
+            async for installation in self._list_installations(client):
+                if installation.suspended_at is None:
+                    async for ref in self._list_installation(client, installation.id):
+                        yield ref
+
+    async def list_installations(self) -> list[InstallationFacts]:
+        """Every installation of the App, with what its owner has accepted."""
+        async with self._open_client() as client:
+            return [one async for one in self._list_installations(client)]
+
+    async def _list_installations(self, client: GitHubClient) -> AsyncIterator[InstallationFacts]:
+        path = api_path("app", "installations")
+        async for item in self._lists.read(client, path, self._app_credential()):
+            yield InstallationFacts.model_validate(item)
+
+    async def find_incomplete(self) -> list[str]:
+        """A sentence on each installation that lacks what the App itself has of `app.yml`.
+
+        A permission that is added later holds only where the owner accepts it:
+        https://docs.github.com/apps/maintaining-github-apps/modifying-a-github-app-registration
+        """
+        silent = not (await self.load_registration()).events
+        return [
+            f"{one.account} has not accepted {missing}: an owner can at {one.html_url}"
+            for one in await self.list_installations()
+            if (missing := describe_missing(one, silent=silent))
+        ]
 
     async def load_registration(self) -> AppFacts:
         """What GitHub knows of the App: its permissions and the events that it is sent."""

@@ -20,7 +20,7 @@ import jwt
 import yaml
 from pydantic import Field
 
-from bot.data.github_facts import Fact, InstallationFacts
+from bot.data.github_facts import AppFacts, Fact, InstallationFacts
 from bot.errors import (
     Forbidden,
     GitHubError,
@@ -225,6 +225,20 @@ async def load_installation(
     """The App's installation on a repository. Raises GitHubError."""
     found = await client.send("GET", api_path("repos", owner, name, "installation"), app)
     return InstallationFacts.model_validate(found.data)
+
+
+def describe_missing(granted: AppFacts | InstallationFacts, *, silent: bool = False) -> str:
+    """What `granted` lacks of the permissions and events of `app.yml`; empty if nothing.
+
+    `silent`: the App is sent no events on purpose.
+    """
+    wanted = build_manifest(name="", public_url="", redirect_url="")
+    events = () if silent else sorted(set(wanted["default_events"]) - set(granted.events))
+    missing = {
+        "permissions": find_missing(wanted["default_permissions"], granted.permissions),
+        "events": events,
+    }
+    return "; ".join(f"{part}: {', '.join(names)}" for part, names in missing.items() if names)
 
 
 class AppRegistration(Fact):

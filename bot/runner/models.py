@@ -13,7 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.settings import ModelSettings, SettingsError, find_unknown_variables, variable_name
+from bot.settings import (
+    ModelSettings,
+    SettingsError,
+    find_trimmed_variables,
+    find_unknown_variables,
+    variable_name,
+)
 from bot.storage.workers import InFlightWork
 from pipeline.context.retrieval.embeddings import EmbeddingRanker
 from pipeline.context.tokens import ESTIMATOR, TokenCounter, open_counter
@@ -199,7 +205,7 @@ def _check_role(
 
 def warn_of_settings(settings: ModelSettings) -> None:
     """Log variables that have no effect, and models that are counted at a price we assume."""
-    for sentence in find_unknown_variables():
+    for sentence in (*find_unknown_variables(), *find_trimmed_variables()):
         logger.warning("%s", sentence)
     table = read_prices(settings.prices_file)
     for text in filter(None, (settings.solver_model, settings.scout_model)):

@@ -20,7 +20,9 @@ import docker
 import pytest
 from docker.errors import NotFound
 
+from bot.bootstrap import warn_of_installations
 from bot.cli.doctor_checks import clean_all, run_checks
+from bot.cli.doctor_services import CheckFailed, check_permissions
 from bot.runner.sandbox import FIX_OWNER, build_engine
 from bot.settings import Settings
 from capuchin_demo.recorded.recording import RecordedAnswer, Recording
@@ -131,6 +133,39 @@ async def test_what_the_app_lacks_and_what_did_not_arrive_is_said(bot: BotHarnes
     assert ("checks: write" in lacking, "check_run" in lacking) == (True, True)
     assert not checks["webhooks"].works
     assert "webhook secret" in checks["webhooks"].mend
+
+
+async def test_an_installation_that_has_not_accepted_all_is_named_with_the_page_to_do_it(
+    bot: BotHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By doctor, and by a worker that starts."""
+    one, other = (bot.add_repo(f"{owner}/shop").installation for owner in ("acme", "late"))
+    assert one is not None
+    assert other is not None
+    del other.permissions["checks"]
+    other.events = tuple(event for event in other.events if event != "push")
+    with pytest.raises(CheckFailed) as failed:
+        await check_permissions(bot.settings)
+    await warn_of_installations(bot.parts.github)
+    for said in (failed.value.found, caplog.text):
+        assert "checks: write" in said
+        assert "events: push" in said
+        assert f"/late/settings/installations/{other.id}" in said
+        assert "acme" not in said
+    other.permissions, other.events = one.permissions, one.events
+    assert "every installation" in await check_permissions(bot.settings)
+
+
+async def test_a_secret_that_ends_in_a_line_break_is_read_without_it_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CAPUCHIN_WEBHOOK_SECRET", "abc\r\n")
+    monkeypatch.setenv("CAPUCHIN_GITHUB_APP_ID", " 12\n")
+    settings = Settings.from_env()
+    assert (settings.webhook_secret.get_secret_value(), settings.github_app_id) == ("abc", "12")
+    checks = {check.name: check for check in await run_checks(settings)}
+    assert checks["environment"].works
+    assert "CAPUCHIN_WEBHOOK_SECRET" in checks["environment"].found
 
 
 async def test_a_misspelt_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
