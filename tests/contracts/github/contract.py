@@ -18,6 +18,8 @@ from capuchin_demo.hub.webhooks import Delivery
 from tests.contracts.github.openapi_document import COMPOSED, Document, Json
 
 UNDOCUMENTED: Mapping[int, str] = {
+    301: "a repository that was renamed or transferred: any reading operation",
+    307: "the same for operations that write",
     304: "answered to any conditional request (Best practices for using the REST API)",
     401: "answered by every operation, documented for few",
     403: "missing permission or spent rate limit: any operation",

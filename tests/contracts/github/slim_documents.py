@@ -41,6 +41,8 @@ OPERATIONS: Mapping[str, str] = {
     REPO + "/check-runs": "post",
     REPO + "/check-runs/{check_run_id}": "get patch",
     REPO + "/check-runs/{check_run_id}/annotations": "get",
+    REPO + "/check-suites": "post",
+    REPO + "/check-suites/preferences": "patch",
     REPO + "/collaborators/{username}/permission": "get",
     REPO + "/commits": "get",
     REPO + "/commits/{ref}": "get",

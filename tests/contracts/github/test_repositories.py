@@ -255,6 +255,52 @@ async def test_a_token_dies_with_its_installation(world: HubApi) -> None:
     assert (await world.call("GET", "~")).status_code == 401
 
 
+async def test_a_suspended_installation_has_no_tokens(world: HubApi) -> None:
+    await world.hub.suspend(world.repo, "alice")
+    assert (await world.call("GET", "~")).status_code == 401
+    assert (await world.new_token()).status_code == 403
+    await world.hub.unsuspend(world.repo, "alice")
+    assert (await world.new_token()).status_code == 201
+
+
+async def test_an_old_name_redirects_to_the_id_until_it_is_taken_again(world: HubApi) -> None:
+    hub, repo = world.hub, world.repo
+    await hub.rename_repo(repo, "store")
+    read, written = (
+        await world.call("GET", "~"),
+        await world.call("POST", "~/issues", {"title": "x"}),
+    )
+    assert (read.status_code, written.status_code) == (301, 307)
+    assert read.headers["location"].endswith(f"/repositories/{repo.id}")
+    moved = f"/repositories/{repo.id}/issues"
+    assert (await world.call("POST", moved, {"title": "x"})).status_code == 201
+    hub.add_repo("acme/shop", {"a": "b"})
+    assert (await world.call("GET", "~")).json()["id"] != repo.id
+
+
+async def test_an_archived_repository_is_read_only(world: HubApi) -> None:
+    await world.hub.archive_repo(world.repo)
+    assert (await world.call("GET", "~")).json()["archived"] is True
+    assert (await world.call("POST", "~/issues", {"title": "x"})).status_code == 403
+
+
+async def test_each_push_queues_a_suite_unless_that_is_switched_off(world: HubApi) -> None:
+    hub, repo = world.hub, world.repo
+    first = await hub.commit(repo, "main", {"a.py": "1\n"}, "Add", "alice")
+    assert [suite.head_sha for suite in repo.check_suites] == [first]
+    own = {"app_id": hub.app.app_id, "setting": False}
+    asked = {"auto_trigger_checks": [own]}
+    assert (await world.call("PATCH", "~/check-suites/preferences", asked)).status_code == 200
+    second = await hub.commit(repo, "main", {"a.py": "2\n"}, "Change", "alice")
+    assert len(repo.check_suites) == 1
+    run = {"name": "capuchin", "head_sha": second, "conclusion": "success"}
+    assert (await world.call("POST", "~/check-runs", run)).status_code == 422
+    for status in (201, 200):
+        made = await world.call("POST", "~/check-suites", {"head_sha": second})
+        assert made.status_code == status
+    assert (await world.call("POST", "~/check-runs", run)).status_code == 201
+
+
 async def test_people_use_their_own_tokens_with_their_own_rights(world: HubApi) -> None:
     bob = world.hub.create_personal_token("bob")
     assert (await world.call("GET", "~", token=bob)).status_code == 200

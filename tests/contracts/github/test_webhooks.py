@@ -149,11 +149,35 @@ async def test_coming_and_going_of_the_app_is_reported(world: HubApi) -> None:
         "installation_repositories.added",
         "installation_repositories.removed",
         "installation.created",
+        "repository.deleted",
         "installation.deleted",
         "ping",
     ]
     assert world.hub.find_repo("solo/lone") is None
     assert not lone.git.path.exists()
+
+
+async def test_what_becomes_of_a_repository_is_reported(world: HubApi) -> None:
+    hub, repo, number = world.hub, world.repo, world.repo.id
+    other = hub.add_repo("umbrella/other", {"a": "b"})
+    await hub.rename_repo(repo, "store")
+    await hub.rename_default_branch(repo, "trunk")
+    await hub.transfer_repo(repo, "umbrella")
+    await hub.suspend(repo, "alice")
+    await hub.unsuspend(repo, "alice")
+    await hub.archive_repo(repo)
+    assert [kind for kind in kinds(hub.deliveries) if kind != "push"] == [
+        "repository.renamed",
+        "repository.edited",
+        "installation_repositories.removed",
+        "installation_repositories.added",
+        "repository.transferred",
+        "installation.suspend",
+        "installation.unsuspend",
+        "repository.archived",
+    ]
+    assert repo.id == number
+    assert repo.installation is other.installation
 
 
 async def test_a_repository_without_the_app_gives_no_result(world: HubApi) -> None:

@@ -24,11 +24,13 @@ def create(state: State, repo: Repo, sha: str, fields: Json, by: User) -> CheckR
     """Create a check run on the existing commit `sha`.
 
     Raises:
-        Refusal: the fields are not valid (422).
+        Refusal: the fields are not valid, or the commit has no suite and gets none (422).
     """
-    suite = next((s for s in repo.check_suites if s.head_sha == sha and not s.app), None)
-    if suite is None:
-        suite = CheckSuite(state.next_id(), sha)
+    suite = find_own_suite(repo, sha)
+    if suite is None and not repo.auto_suites:
+        # Once it is switched off, "you can manually Create a check suite": nobody else does.
+        raise Refusal(422, "Invalid request.\n\nNo check suite exists for this commit.")
+    suite = suite or CheckSuite(state.next_id(), sha)
     run = CheckRun(state.next_id(), suite, "", sha, started_at=now())
     _apply(run, fields)
     if suite not in repo.check_suites:
@@ -73,6 +75,19 @@ def queue_suite(state: State, pull: Pull, app: str = "ci") -> CheckSuite:
     suite = CheckSuite(state.next_id(), pull.head_sha, app)
     pull.repo.check_suites.append(suite)
     return suite
+
+
+def queue_own_suite(state: State, repo: Repo, sha: str) -> None:
+    """The same for this hub's App, unless its preferences for the repository say no."""
+    one = repo.installation
+    wanted = one is not None and one.permissions.get("checks") == "write" and repo.auto_suites
+    if wanted and find_own_suite(repo, sha) is None:
+        repo.check_suites.append(CheckSuite(state.next_id(), sha))
+
+
+def find_own_suite(repo: Repo, sha: str) -> CheckSuite | None:
+    """The suite of this hub's App on a commit."""
+    return next((s for s in repo.check_suites if s.head_sha == sha and not s.app), None)
 
 
 def update(state: State, repo: Repo, run: CheckRun, fields: Json, by: User) -> None:

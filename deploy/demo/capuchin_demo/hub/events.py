@@ -142,7 +142,7 @@ def emit(state: State, event: str, repo: Repo, by: User, payload: Json) -> None:
 
 
 def send_installation_event(state: State, one: AppInstallation, action: str, by: User) -> None:
-    """Send `installation`, created or deleted."""
+    """Send `installation`: created, deleted, suspend or unsuspend."""
     payload = {
         "action": action,
         "installation": repository_json.installation(state.app, one),
@@ -151,6 +151,11 @@ def send_installation_event(state: State, one: AppInstallation, action: str, by:
         "sender": repository_json.user(by),
     }
     state.webhooks.send("installation", payload)
+
+
+def send_repository_event(state: State, repo: Repo, action: str, by: User, **more: Any) -> None:
+    """Send `repository`; `more` is what changed."""
+    emit(state, "repository", repo, by, {"action": action, **more})
 
 
 def send_selection_event(

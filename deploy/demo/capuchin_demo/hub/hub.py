@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from bot.server.connections import serve_app
-from capuchin_demo.hub import events, issue_actions, pull_actions
+from capuchin_demo.hub import events, issue_actions, pull_actions, repository_json
+from capuchin_demo.hub.git_repository import run_git
 from capuchin_demo.hub.hub_state import State, commit_tree
 from capuchin_demo.hub.serve_hub import create_app
-from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment
+from capuchin_demo.hub.state import Comment, Issue, Pull, Repo, Review, ReviewComment, now
 from capuchin_demo.hub.webhooks import Delivery
 
 
@@ -216,8 +217,71 @@ class LocalHub(State):
         repo.installation = None
         await self.wait_until_delivered()
 
+    async def suspend(self, repo: Repo, by: str) -> None:
+        """Suspend the installation: no token is made or taken until it is unsuspended."""
+        one = repo.installation
+        assert one is not None
+        one.suspended_at = now()
+        self.tokens.revoke(one)
+        events.send_installation_event(self, one, "suspend", self.add_user(by))
+        await self.wait_until_delivered()
+
+    async def unsuspend(self, repo: Repo, by: str) -> None:
+        one = repo.installation
+        assert one is not None
+        one.suspended_at = None
+        events.send_installation_event(self, one, "unsuspend", self.add_user(by))
+        await self.wait_until_delivered()
+
+    async def rename_repo(self, repo: Repo, name: str) -> None:
+        """Rename it, as its owner. Its old name redirects."""
+        old = repo.name
+        self.move_repo(repo, repo.owner, name)
+        changes = {"repository": {"name": {"from": old}}}
+        events.send_repository_event(self, repo, "renamed", repo.owner, changes=changes)
+        await self.wait_until_delivered()
+
+    async def transfer_repo(self, repo: Repo, to: str) -> None:
+        """Give it to another account; the App keeps access if it is installed there."""
+        before, one = repo.owner, repo.installation
+        owner = self.add_user(to)
+        if one is not None:
+            events.send_selection_event(self, one, before, [], [repo])
+            one.repos.remove(repo)
+            repo.installation = None
+        self.move_repo(repo, owner, repo.name)
+        new = self.find_installation(owner)
+        if new is not None:
+            self.add_to_installation(repo)
+            events.send_selection_event(self, new, owner, [repo], [])
+        kind = "organization" if before.type == "Organization" else "user"
+        former = {"owner": {"from": {kind: repository_json.user(before)}}}
+        events.send_repository_event(self, repo, "transferred", before, changes=former)
+        await self.wait_until_delivered()
+
+    async def rename_default_branch(self, repo: Repo, name: str) -> None:
+        """Rename the default branch; open pull requests follow it."""
+        git, old, before = repo.git, repo.default_branch, repo.git.list_refs("")
+        git.set_ref(f"refs/heads/{name}", before[f"refs/heads/{old}"])
+        run_git(git.path, "symbolic-ref", "HEAD", f"refs/heads/{name}")
+        git.delete_ref(f"refs/heads/{old}")
+        repo.default_branch = name
+        for pull in repo.pulls:
+            pull.base_ref = name if pull.base_ref == old else pull.base_ref
+        changes = {"default_branch": {"from": old}}
+        events.send_repository_event(self, repo, "edited", repo.owner, changes=changes)
+        await pull_actions.announce_ref_changes(self, repo, before, git.list_refs(""), repo.owner)
+        await self.wait_until_delivered()
+
+    async def archive_repo(self, repo: Repo) -> None:
+        """Make it read-only, as its owner."""
+        repo.archived = True
+        events.send_repository_event(self, repo, "archived", repo.owner)
+        await self.wait_until_delivered()
+
     async def delete_repo(self, repo: Repo) -> None:
         """Delete the repository with its git data. GitHub notifies Apps that they lost access."""
+        events.send_repository_event(self, repo, "deleted", repo.owner)
         await self.uninstall(repo)
         del self.repos[repo.full_name.lower()]
         shutil.rmtree(repo.git.path)

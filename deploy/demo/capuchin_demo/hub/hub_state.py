@@ -45,6 +45,8 @@ class State:
         self.site = Site("http://localhub.invalid")
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}
+        self.moved: dict[str, Repo] = {}
+        """By names that repositories had before; requests are redirected from there."""
         self.installations: dict[int, AppInstallation] = {}
         self.faults = Faults()
         self.limit = RateLimit()
@@ -153,6 +155,17 @@ class State:
 
     def find_repo(self, full_name: str) -> Repo | None:
         return self.repos.get(full_name.lower())
+
+    def find_moved(self, full_name: str) -> Repo | None:
+        """The repository that had this name before, unless another has it now."""
+        return None if self.find_repo(full_name) else self.moved.get(full_name.lower())
+
+    def move_repo(self, repo: Repo, owner: User, name: str) -> None:
+        """Give a repository another name or owner."""
+        del self.repos[repo.full_name.lower()]
+        self.moved[repo.full_name.lower()] = repo
+        repo.owner, repo.name = owner, name
+        self.repos[repo.full_name.lower()] = repo
 
     def add_repo(
         self,

@@ -6,7 +6,14 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-from capuchin_demo.hub import events, git_compare, issue_actions, issue_json, repository_json
+from capuchin_demo.hub import (
+    check_actions,
+    events,
+    git_compare,
+    issue_actions,
+    issue_json,
+    repository_json,
+)
 from capuchin_demo.hub.faults import Refusal, custom_error, invalid, unprocessable
 from capuchin_demo.hub.git_repository import Signature, run_git
 from capuchin_demo.hub.hub_state import State
@@ -30,6 +37,8 @@ async def announce_ref_changes(
         repo.pushed_at = now()
         payload = await asyncio.to_thread(events.push_payload, repo, ref, old, new, by)
         events.emit(state, "push", repo, by, payload)
+        if ref.startswith("refs/heads/") and new != events.NO_COMMIT:
+            check_actions.queue_own_suite(state, repo, new)
         if ref.startswith("refs/heads/"):
             await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
 

@@ -9,7 +9,7 @@ from capuchin_demo.hub import check_actions, git_json, repository_json
 from capuchin_demo.hub.faults import Refusal, not_found
 from capuchin_demo.hub.rest_call import RestCall, RestResponse, operation, paginate
 from capuchin_demo.hub.rest_repositories import REPO
-from capuchin_demo.hub.state import CheckRun, CommitStatus
+from capuchin_demo.hub.state import CheckRun, CheckSuite, CommitStatus
 
 READ = "checks:read"
 WRITE = "checks:write"
@@ -78,6 +78,37 @@ async def list_suites(call: RestCall) -> RestResponse:
     return paginate(call, shown, wrap="check_suites")
 
 
+async def create_suite(call: RestCall) -> RestResponse:
+    """Create the App's suite of a commit (201), or show it (200)."""
+    _require_app(call)
+    asked = call.text("head_sha", "CheckSuite")
+    sha = await asyncio.to_thread(call.repo.git.resolve, asked)
+    if sha is None or sha != asked:
+        raise Refusal(422, f"No commit found for SHA: {asked}")
+    suite = check_actions.find_own_suite(call.repo, sha)
+    status = 200 if suite else 201
+    if suite is None:
+        suite = CheckSuite(call.state.next_id(), sha)
+        call.repo.check_suites.append(suite)
+    head = await asyncio.to_thread(call.repo.git.read_commit, sha)
+    runs = [run for run in call.repo.check_runs if run.suite is suite]
+    shape = git_json.check_suite(call.repo, suite, runs, head, _app_json(call))
+    return RestResponse(status, shape)
+
+
+async def set_preferences(call: RestCall) -> RestResponse:
+    """Switch the automatic suites of the App on or off."""
+    _require_app(call)
+    for one in call.json().get("auto_trigger_checks", []):
+        if one["app_id"] != call.state.app.app_id:
+            raise Refusal(422, "You may only change the preferences of your own App.")
+        call.repo.auto_suites = bool(one["setting"])
+    own = {"app_id": call.state.app.app_id, "setting": call.repo.auto_suites}
+    shape = repository_json.minimal_repository(call.repo)
+    body = {"preferences": {"auto_trigger_checks": [own]}, "repository": shape}
+    return RestResponse(200, body)
+
+
 async def _resolve_commit(call: RestCall) -> str:
     sha = await asyncio.to_thread(call.repo.git.resolve, call.parts["ref"])
     if sha is None:
@@ -130,6 +161,8 @@ def _overall_state(found: list[CommitStatus]) -> str:
 
 
 OPERATIONS = (
+    operation("POST", REPO + "/check-suites", create_suite, WRITE),
+    operation("PATCH", REPO + "/check-suites/preferences", set_preferences, WRITE),
     operation("POST", REPO + "/check-runs", create_run, WRITE),
     operation("GET", REPO + "/check-runs/{run}", show_run, READ),
     operation("PATCH", REPO + "/check-runs/{run}", change_run, WRITE),

@@ -116,7 +116,8 @@ async def list_installations(call: RestCall) -> RestResponse:
 
 async def show_repo_installation(call: RestCall) -> RestResponse:
     state = call.state
-    repo = state.find_repo(f"{call.parts['of']}/{call.parts['name']}")
+    name = f"{call.parts['of']}/{call.parts['name']}"
+    repo = state.find_repo(name) or state.find_moved(name)  # GitHub redirects here, too
     if repo is None or repo.installation is None:
         raise not_found()
     return RestResponse(200, repository_json.installation(state.app, repo.installation))

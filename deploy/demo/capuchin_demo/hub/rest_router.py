@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from email.utils import formatdate
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +16,7 @@ from capuchin_demo.hub.faults import Refusal, not_found
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.rest_call import Operation, RestCall, RestResponse, match
 from capuchin_demo.hub.rules import ARCHIVED
+from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import Token
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -40,6 +42,7 @@ class RestRouter:
         # Still encoded: `%2F` is not a slash.
         encoded: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
         path = encoded.split(b"?")[0].decode("ascii", "replace").removeprefix(PREFIX) or "/"
+        path = _name_repository(self._state, path)
         token: Token | None = None
         try:
             token = self._find_token(request)
@@ -85,7 +88,10 @@ class RestRouter:
             self._state.limit.spend()
         check_installation(call.token, writes=call.method != "GET")
         if "owner" in call.parts:
-            repo = self._state.find_repo(f"{call.parts['owner']}/{call.parts['repo']}")
+            name = f"{call.parts['owner']}/{call.parts['repo']}"
+            repo = self._state.find_repo(name)
+            if moved := self._state.find_moved(name):
+                return _redirect(self._state, moved, call)
             if repo is None or not call.token.can_see(repo):
                 raise not_found()
             call.authorized_repo = repo
@@ -133,6 +139,23 @@ class RestRouter:
         if answer.status in (204, 304):
             del headers["content-type"]
         return RestResponse(answer.status, answer.body, headers)
+
+
+def _redirect(state: State, repo: Repo, call: RestCall) -> RestResponse:
+    """docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
+    rest = "/".join(call.path.split("/")[4:])
+    place = f"{state.url}{PREFIX}/repositories/{repo.id}{'/' * bool(rest)}{rest}"
+    status = 301 if call.method == "GET" else 307
+    query = f"?{urlencode(call.query)}" if call.query else ""
+    body = {"message": "Moved Permanently", "url": place, "documentation_url": state.url}
+    return RestResponse(status, body, {"location": place + query})
+
+
+def _name_repository(state: State, path: str) -> str:
+    """`/repositories/ID`, where redirects lead, by the repository's present name."""
+    found = re.fullmatch(r"/repositories/(\d+)(/.*)?", path)
+    repo = next((r for r in state.repos.values() if found and r.id == int(found[1])), None)
+    return f"/repos/{repo.full_name}{found[2] or ''}" if found and repo else path
 
 
 def _apply_etag(

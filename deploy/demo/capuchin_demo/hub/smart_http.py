@@ -109,6 +109,11 @@ class GitRouter:
         return response
 
     async def _serve(self, request: Request, token: Token | None) -> Response:
+        name = f"{request.path_params['owner']}/{request.path_params['repo']}"
+        if moved := self._state.find_moved(name):
+            query = f"?{request.url.query}" if request.url.query else ""
+            place = f"{moved.page_url}.git/{request.path_params['service']}{query}"
+            return Response(None, 301, {"location": place})
         git_request = self._authorize(request, token)
         async with self._state.faults.apply(request.method, request.url.path):
             if git_request.writes and request.method == "POST":

@@ -284,6 +284,8 @@ class Repo:
     private: bool = False
     description: str | None = None
     installation: AppInstallation | None = None
+    auto_suites: bool = True
+    """Whether each push makes an empty check suite for the App."""
     roles: dict[str, str] = field(default_factory=dict[str, str])
     labels: dict[str, Label] = field(default_factory=dict[str, Label])
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])

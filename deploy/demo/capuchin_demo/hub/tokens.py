@@ -35,6 +35,7 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "push",
+    "repository",
     "status",
 )
 """The events that the App subscribes to. Every App receives `installation*` and `ping`."""
