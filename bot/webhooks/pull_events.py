@@ -141,7 +141,7 @@ class _CheckRerequested(Payload):
         pulls = run.pull_requests or run.check_suite.pull_requests
         # GitHub names no pull requests that come from forks; the external id does.
         written = re.fullmatch(
-            r"config-[^ ]+-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]+)?",
+            r"config-[^ ]{1,200}-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]{1,64})?",
             run.external_id or "",
         )
         if not pulls and written is None:
