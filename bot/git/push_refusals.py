@@ -11,7 +11,6 @@ from typing import Final
 
 from bot.data.refusal import PublishProblem
 
-_SAID = re.compile(r"^remote: ?(?P<line>.*)$|^ ! \[[^\]]*\] .{0,600}\((?P<reason>[^)\n]+)\)$", re.M)
 _SAYS_NOTHING: Final = frozenset({
     "push declined due to repository rule violations", "pre-receive hook declined", "hook declined",
 })  # fmt: skip
@@ -34,7 +33,12 @@ def read_push_refusal(words: str) -> tuple[PublishProblem, str]:
 
     The text is untrusted, and as long as git's output was.
     """
-    lines = [(found["line"] or found["reason"] or "").rstrip() for found in _SAID.finditer(words)]
+    lines: list[str] = []
+    for line in words.splitlines():
+        if line.startswith("remote:"):
+            lines.append(line.removeprefix("remote:").strip())
+        elif line.startswith(" ! [") and line.endswith(")"):
+            lines.append(line[:-1].rpartition("(")[2])
     said = "\n".join(
         line for line in lines if not _RULE.fullmatch(line) and line not in _SAYS_NOTHING
     )
