@@ -146,11 +146,11 @@ def assemble(
 
 @asynccontextmanager
 async def _open_writes(settings: Settings, repo: RepoRef) -> AsyncGenerator[HourlyWrites]:
-    """The writes of a repository; while Redis does not answer, a write waits."""
+    """The writes of a repository's installation; while Redis does not answer, a write waits."""
     url, prefix = settings.redis_url, settings.redis_prefix
     async with Storage.open(url, prefix, timeout=REDIS_SECONDS) as storage:
         yield storage.waiting().open_writes(
-            repo,
+            repo.installation,
             most=settings.timings.hourly_writes,
             seconds=settings.timings.hourly_writes_seconds,
             render=render_writes_spent,

@@ -36,13 +36,13 @@ class Timings(BaseModel):
     """How often a waiting run's place in the queue is updated for people to see."""
     no_worker_seconds: float = Field(default=300, ge=0)
     """How long no worker may be heard from before waiting issues say so."""
-    status_seconds: float = Field(default=5, ge=0)
-    """The minimum time between two edits of a status comment; GitHub allows 80 writes a minute."""
+    status_seconds: float = Field(default=20, ge=0)
+    """The minimum time between two edits of a status comment; its last one does not wait."""
     reverify_seconds: float = Field(default=600, ge=0)
     """The minimum time between two verifications of a pull request whose base branch moves: a busy
     branch moves every few minutes, and each verification occupies a sandbox."""
     hourly_writes: int = Field(default=400, ge=2)
-    """Maximum writes to one repository per hour; GitHub blocks accounts at 500."""
+    """Maximum writes of one installation per hour; GitHub blocks it at 500."""
     hourly_writes_seconds: float = Field(default=3600, ge=0.2)
     """How long an hour of `hourly_writes` is."""
     archive_seconds: float = Field(default=600, ge=0.2)

@@ -91,8 +91,8 @@ def run_status(
 def render_writes_spent(most: int, at: str) -> str:
     """The notice that the hourly limit of writes is reached; `at` is when they continue."""
     return (
-        f"I have written {pluralize(most, 'time')} in this repository within an hour, which is my "
-        f"limit. Nothing is lost: I will continue at {at}."
+        f"I have written {pluralize(most, 'time')} within an hour in the repositories of this "
+        f"owner, which is my limit. Nothing is lost: I will continue at {at}."
     )
 
 

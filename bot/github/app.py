@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
 
 import httpx
@@ -28,7 +28,7 @@ from bot.github.credentials import (
 )
 from bot.github.http import ConditionalLists, GitHubClient, api_path, is_github_com
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
-from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, WriteBudget
+from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, check_block
 from bot.settings import GitHubSettings
 
 CredentialKey = tuple[int, str, str, str]
@@ -78,7 +78,7 @@ class GitHubApp:
         self._identity: Identity | None = None
         self._identity_lock = asyncio.Lock()
         self.open_writes: OpenWriteBudget | None = None
-        """Opens the budget of writes of a repository; without it, writes have no limit."""
+        """Opens the budget of writes of an installation; without it, writes have no limit."""
 
     @asynccontextmanager
     async def open_repository(
@@ -91,10 +91,17 @@ class GitHubApp:
 
         Raises:
             NotInstalled: the App is not installed there.
+            RateLimited: GitHub wants no calls of the installation for a while.
             PermissionMissing: in place of a `Forbidden` that leaves the block, where the
                 installation lacks the permission for it.
         """
-        async with self._open_client() as client, self._open_writes(ref) as writes:
+        async with AsyncExitStack() as stack:
+            writes = None
+            if self.open_writes is not None:
+                writes = await stack.enter_async_context(self.open_writes(ref))
+                await check_block(writes)
+            client = await stack.enter_async_context(self._open_client())
+            client.on_limited = writes.block if writes else None
             credential = self._run_credential(ref)
             await credential.get_token()
             identity = await self._load_identity(client, credential)
@@ -238,9 +245,6 @@ class GitHubApp:
         if self._signer is None or self._signer.private_key != key:
             self._signer = AppCredential(self._settings.github_app_id, key)
         return self._signer
-
-    def _open_writes(self, ref: RepoRef) -> AbstractAsyncContextManager[WriteBudget | None]:
-        return nullcontext() if self.open_writes is None else self.open_writes(ref)
 
     def _open_client(self) -> GitHubClient:
         return GitHubClient(self._url, pause=self._pause, transport=self._transport)

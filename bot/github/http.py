@@ -22,7 +22,14 @@ from githubkit import GitHub, Response, UnauthAuthStrategy
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import GitHubException, RequestFailed
 
-from bot.errors import GitHubError, GitHubUnavailable, NotFound, Unprocessable, WritesSpent
+from bot.errors import (
+    GitHubError,
+    GitHubUnavailable,
+    NotFound,
+    RateLimited,
+    Unprocessable,
+    WritesSpent,
+)
 from bot.github.refusals import Answer, read_graphql_errors, read_refusal
 from bot.telemetry.measurements import GITHUB_RATE
 from sandbox.observation import Event, Kind, observe
@@ -154,6 +161,8 @@ class GitHubClient:
         pause: float = 0.5,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self.on_limited: Callable[[float], Awaitable[None]] | None = None
+        """Is told for how many seconds GitHub wants no more calls."""
         self._github = GitHub(
             # Each request carries its own header: see `credentials.py`.
             UnauthAuthStrategy(),
@@ -219,7 +228,9 @@ class GitHubClient:
                 response = await self._send_once("POST", url, credential, json, None, "")
                 answer = response.json()
                 if errors := answer.get("errors"):
-                    raise read_graphql_errors(f"POST {url}", errors, response.headers)
+                    refused = read_graphql_errors(f"POST {url}", errors, response.headers)
+                    await self._note(refused)
+                    raise refused
                 return answer.get("data")
         raise AssertionError("the last attempt returns or raises")
 
@@ -274,10 +285,15 @@ class GitHubClient:
                 # A 401 had no effect, so even a POST may be sent again with a fresh token.
                 if refused.status == 401 and not last and credential.discard(value, refused):
                     continue
+                await self._note(refused)
                 raise refused from None
             except GitHubException:
                 raise GitHubUnavailable(f"{method} {path}: no answer") from None
         raise AssertionError("the second iteration returns or raises")
+
+    async def _note(self, refused: GitHubError) -> None:
+        if isinstance(refused, RateLimited) and self.on_limited and refused.retry_after:
+            await self.on_limited(refused.retry_after)
 
 
 def _retry(attempts: int, pause: float) -> AsyncIterator[stamina.Attempt]:

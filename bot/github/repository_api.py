@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from bot.data.github_facts import CommentFacts, IssueFacts, ReactionFacts
 from bot.data.run import Login, RepoRef
-from bot.errors import GitHubError, NotFound, WritesSpent
+from bot.errors import GitHubError, NotFound, RateLimited, WritesSpent
 from bot.github.credentials import InstallationCredential
 from bot.github.http import PER_PAGE, ApiResponse, GitHubClient, api_path, find_or_create
 
@@ -18,10 +18,18 @@ MINOR_SHARE: Final = 0.5
 
 
 class WriteBudget(Protocol):
-    """How often we may write to one repository in an hour: GitHub blocks who writes too often."""
+    """How often we may write to an owner's repositories: GitHub blocks who writes too often."""
 
     async def take(self, share: float) -> float:
         """Count a write. 0, or the seconds until there is another, if `share` of all is spent."""
+        ...
+
+    async def block(self, seconds: float) -> None:
+        """Let nobody write for so long: GitHub has limited the installation."""
+        ...
+
+    async def get_block(self) -> float:
+        """The seconds for which nobody may write; 0 for none."""
         ...
 
     async def claim_notice(self, seconds: float) -> str:
@@ -30,6 +38,16 @@ class WriteBudget(Protocol):
 
 
 OpenWriteBudget = Callable[[RepoRef], AbstractAsyncContextManager[WriteBudget]]
+
+
+async def check_block(writes: WriteBudget) -> None:
+    """Raises RateLimited: an answer to any run or worker has limited the installation.
+
+    https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api: whoever
+    goes on while limited may be banned.
+    """
+    if seconds := await writes.get_block():
+        raise RateLimited("GitHub limits this installation", retry_after=seconds)
 
 
 T = TypeVar("T")
@@ -91,9 +109,11 @@ class RepositoryApi:
 
         Raises:
             WritesSpent: there were too many in this hour.
+            RateLimited: GitHub limits the installation.
         """
         if self._writes is None:
             return
+        await check_block(self._writes)
         share = min(self._share, MINOR_SHARE) if minor else self._share
         seconds = await self._writes.take(share)
         if not seconds:

@@ -25,9 +25,9 @@ from sandbox.frozen import replace
 class StatusComment:
     """What people see of one run on its issue: a comment, a reaction, and the label that began it.
 
-    Find-or-create: a second worker continues with the first one's comment. Edits of all workers
-    together are `Timings.status_seconds` apart; the latest text wins. When a person deletes the
-    comment, the run writes no other until its end.
+    Find-or-create: a second worker continues with the first one's comment. Progress is written
+    `Timings.status_seconds` after the last edit of any worker; the latest text wins. When a person
+    deletes the comment, the run writes no other until its end.
 
     Raises:
         LeaseLost, GitHubUnavailable. NotFound: the issue is gone.
@@ -44,7 +44,7 @@ class StatusComment:
         """Write `text` into the comment; returns its id, None where comments are not allowed."""
         if run.comment_id is None:
             return await self._find_or_create(run, text)
-        async with self._throttle():
+        async with self._edit():
             with suppress(Forbidden):
                 await self._repo.issues.edit_comment(run.comment_id, text)
         return run.comment_id
@@ -52,7 +52,7 @@ class StatusComment:
     async def write_final(self, run: Run, text: str) -> int | None:
         """Write `text` like `write`, but into a new comment if the first was deleted."""
         if run.comment_id is not None:
-            async with self._throttle():
+            async with self._edit():
                 with suppress(Forbidden):
                     if await self._repo.issues.edit_comment(run.comment_id, text):
                         return run.comment_id
@@ -79,10 +79,10 @@ class StatusComment:
         # GitHub's clock and ours may differ.
         since = run.created_at - timedelta(hours=1)
         try:
-            async with self._throttle():
+            async with self._edit():
                 comment = await issues.comment_once(run.issue, marker, text, since=since)
             if comment.body != text:
-                async with self._throttle():
+                async with self._edit():
                     await issues.edit_comment(comment.id, text)
         except Forbidden:  # locked, or the repository was archived
             return None
@@ -94,7 +94,7 @@ class StatusComment:
         while True:
             await self._news.wait()
             try:
-                async with self._throttle():
+                async with self._edit(wait=True):
                     self._news.clear()
                     progress = self._latest
                     await self._lease.storage.progress.save(run.id, progress)
@@ -156,11 +156,12 @@ class StatusComment:
         return put is not None and put[1] > stop.at
 
     @asynccontextmanager
-    async def _throttle(self) -> AsyncGenerator[None, None]:
-        """Begin the write some seconds after the last one of any worker."""
+    async def _edit(self, *, wait: bool = False) -> AsyncGenerator[None, None]:
+        """Write in the block; with `wait`, some seconds after the last write of any worker."""
         turns, run_id = self._lease.storage.turns, self._lease.run.id
         every = self._settings.timings.status_seconds
-        await turns.wait_for_edit(run_id, every)
+        if wait:
+            await turns.wait_for_edit(run_id, every)
         await self._lease.require()
         try:
             yield

@@ -20,7 +20,7 @@
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
 | `run:{id}:fence` | how often the lease was taken | 30 days |
 | `run:{id}:progress` | the latest progress report, JSON | 30 days |
-| `run:{id}:edit-turn` | its status comment has just been edited | 5 seconds |
+| `run:{id}:edit-turn` | its status comment has just been edited | 20 seconds |
 | `run:{id}:checkpoints` | how many checkpoints were written | 30 days |
 | `run:{id}:documents` | set of the names of its checkpoints | 30 days |
 | `run:{id}:checkpoint:{key}` | one checkpoint, zlib of JSON | 7 days; its answer 30 |
@@ -39,7 +39,8 @@
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
 | `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
-| `writes:{owner}/{repo}` | writes there in this hour; `:notice`: it was said | 1 hour |
+| `writes:{installation}` | its writes in this hour; `:notice`: it was said | 1 hour |
+| `writes:{installation}:blocked` | until when GitHub limits it | as long as it does |
 | `cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `turn:summaries` | the turn of one worker to write monthly summaries | the interval |
 | `summary:{owner}/{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
@@ -149,8 +150,8 @@ class Keys:
     def last_refusal(self, repo: RepoRef, login: Login) -> str:
         return f"{self.prefix}last-refusal:{repo.full_name.lower()}:{login.lower()}"
 
-    def writes(self, repo: RepoRef) -> str:
-        return f"{self.prefix}writes:{repo.full_name.lower()}"
+    def writes(self, installation: int) -> str:
+        return f"{self.prefix}writes:{installation}"
 
     def cursor(self, repo: RepoRef) -> str:
         return f"{self.prefix}cursor:{repo.full_name.lower()}"

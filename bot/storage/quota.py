@@ -73,7 +73,7 @@ class Refusals(RedisRecords):
 
 
 class HourlyWrites:
-    """The `WriteBudget` of one repository: `most` writes in `seconds`, by all workers."""
+    """The `WriteBudget` of one installation: `most` writes in `seconds`, by all workers."""
 
     def __init__(
         self, redis: Redis, key: str, *, most: int, seconds: float, render: RenderNotice
@@ -88,6 +88,17 @@ class HourlyWrites:
         """See `WriteBudget`."""
         args = [int(self._most * share), self._milliseconds]
         return int(await run_script(self._redis, TAKE_SCRIPT, [self._key], args)) / 1000
+
+    async def block(self, seconds: float) -> None:
+        """See `WriteBudget`. A shorter block leaves a longer one as it is."""
+        if seconds > await self.get_block():
+            until = now().timestamp() + seconds
+            await self._redis.set(f"{self._key}:blocked", until, px=max(1, int(seconds * 1000)))
+
+    async def get_block(self) -> float:
+        """See `WriteBudget`."""
+        until = await self._redis.get(f"{self._key}:blocked")
+        return max(0.0, float(until) - now().timestamp()) if until else 0.0
 
     async def claim_notice(self, seconds: float) -> str:
         """See `WriteBudget`."""

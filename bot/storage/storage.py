@@ -125,10 +125,10 @@ class Storage:
         return f"{facts['redis_version']}"
 
     def open_writes(
-        self, repo: RepoRef, *, most: int, seconds: float, render: RenderNotice
+        self, installation: int, *, most: int, seconds: float, render: RenderNotice
     ) -> HourlyWrites:
-        """The budget of writes to a repository. See `HourlyWrites`."""
-        key = self.keys.writes(repo)
+        """The budget of an installation's writes. See `HourlyWrites`."""
+        key = self.keys.writes(installation)
         return HourlyWrites(self.redis, key, most=most, seconds=seconds, render=render)
 
     async def find_dangers(self) -> list[str]:

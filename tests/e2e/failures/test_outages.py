@@ -111,6 +111,9 @@ async def ridden_out(
         assert run.not_before is not None
         assert run.waiting_for in (Failure.GITHUB_UNAVAILABLE, Failure.GITHUB_LIMITED)
         clock.ahead += (run.not_before - now()).total_seconds()
+        # Redis's clock does not move with it.
+        key = manual_bot.storage.keys.writes(run.repo.installation)
+        await manual_bot.redis.delete(f"{key}:blocked")
         if clock.ahead >= TEN_MINUTES:
             hub.faults.down = False
         lease = await manual_bot.take(run.id)

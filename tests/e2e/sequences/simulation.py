@@ -157,7 +157,9 @@ class World:
             if repo.installation is None:
                 self.hub.add_to_installation(repo)
                 await self._caught_up(repo)
-            await self.redis.delete(keys.pulls(ref_of(repo)))
+            await self.redis.delete(
+                keys.pulls(ref_of(repo)), f"{keys.writes(ref_of(repo).installation)}:blocked"
+            )
             for pull in repo.pulls:
                 pull.state = "closed"
             if repo.full_name in self.merged:

@@ -1,0 +1,112 @@
+"""GitHub's limits on an installation: every run and worker of it keeps them, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bot.comments.status import status_marker
+from bot.data.progress import Progress
+from bot.data.run import RunId
+from bot.errors import RateLimited, WritesSpent
+from bot.runs.status_comment import StatusComment
+from capuchin_demo.hub.state import AppInstallation, ContentLimit, Exchange, Repo
+from sandbox.frozen import replace
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.hub import ref_of
+
+LONG = 600
+
+
+def writes_of(bot: BotHarness) -> int:
+    """How many requests changed something in a repository."""
+    return len([e for e in bot.hub.requests if e.method != "GET" and "/repos/" in e.path])
+
+
+def installation_of(repo: Repo) -> AppInstallation:
+    assert repo.installation is not None
+    return repo.installation
+
+
+async def test_a_limit_is_kept_by_every_run_of_the_installation_and_by_no_other(
+    bot: BotHarness,
+) -> None:
+    github, one = bot.parts.github, bot.add_repo()
+    other, elsewhere = bot.add_repo("acme/other"), bot.add_repo("elsewhere/shop")
+    issues = [await bot.report_issue(repo) for repo in (one, other, elsewhere)]
+    limit = installation_of(one).content = ContentLimit(most=0, seconds=LONG)
+    async with (
+        github.open_repository(ref_of(one)) as first,
+        github.open_repository(ref_of(other)) as second,
+        github.open_repository(ref_of(elsewhere)) as third,
+    ):
+        with pytest.raises(RateLimited):
+            await first.issues.react(issues[0].number, "eyes")
+        with pytest.raises(RateLimited) as caught:
+            await second.issues.react(issues[1].number, "eyes")
+        await third.issues.react(issues[2].number, "eyes")
+    assert caught.value.retry_after == pytest.approx(LONG, abs=LONG / 2)
+    with pytest.raises(RateLimited):
+        async with github.open_repository(ref_of(other)):
+            pass
+    assert limit.refused == 1
+
+
+async def test_a_query_over_the_limit_stops_writes_too(bot: BotHarness) -> None:
+    github, repo = bot.parts.github, bot.add_repo()
+    issue = await bot.report_issue(repo)
+    bot.hub.faults.fail_next_queries("RATE_LIMITED", "Wait.", headers={"retry-after": str(LONG)})
+    async with github.open_repository(ref_of(repo)) as opened:
+        facts = await opened.issues.get(issue.number)
+        assert facts is not None
+        with pytest.raises(RateLimited):
+            await opened.issues.get_edit_time(facts)
+        before = writes_of(bot)
+        with pytest.raises(RateLimited):
+            await opened.issues.react(issue.number, "eyes")
+    assert writes_of(bot) == before
+
+
+async def test_progress_is_not_written_while_github_limits(manual_bot: BotHarness) -> None:
+    bot = manual_bot
+    repo, issue = await bot.prepare_issue()
+    lease = await bot.lease(repo, issue)
+    refused = asyncio.Event()
+
+    def heard(exchange: Exchange) -> None:
+        if exchange.status == 403:
+            refused.set()
+
+    bot.hub.listen(heard)
+    async with bot.parts.github.open_repository(ref_of(repo)) as opened:
+        status = StatusComment(opened, lease, bot.settings)
+        begun = status_marker(lease.run.id)
+        run = replace(lease.run, comment_id=await status.write(lease.run, begun))
+        limit = installation_of(repo).content = ContentLimit(most=0, seconds=LONG)
+        async with status.show_updates(run):
+            status.update(Progress(doing="Step 0."))
+            await refused.wait()
+            for number in range(1, 20):
+                status.update(Progress(doing=f"Step {number}."))
+                await bot.until(lambda number=number: shown(bot, run.id, f"Step {number}."))
+    assert limit.refused == 1
+
+
+async def shown(bot: BotHarness, run: RunId, doing: str) -> bool:
+    """Whether the run's page has it."""
+    progress = await bot.storage.progress.load(run)
+    return progress.doing == doing
+
+
+async def test_the_repositories_of_an_owner_share_the_budget(start_bot: StartBot) -> None:
+    async with start_bot(hourly_writes=2, hourly_writes_seconds=LONG) as bot:
+        github = bot.parts.github
+        first, second = bot.add_repo(), bot.add_repo("acme/other")
+        issues = [await bot.report_issue(repo) for repo in (first, second)]
+        async with github.open_repository(ref_of(first)) as opened:
+            await opened.issues.react(issues[0].number, "eyes")
+            await opened.issues.react(issues[0].number, "rocket")
+        async with github.open_repository(ref_of(second)) as opened:
+            with pytest.raises(WritesSpent):
+                await opened.issues.react(issues[1].number, "eyes")
