@@ -164,7 +164,8 @@ def find_blocked_in_selection(selection: Selection) -> BlockedHosts:
     proof = selection.evidence
     runs = [proof.reproduction.before, proof.reproduction.after]
     runs += [*proof.votes.base, *chain.from_iterable(proof.votes.runs)]
-    if proof.suite is not None:
+    # Tests that the network alone fails are told apart, and counted by themselves.
+    if proof.suite is not None and not proof.suite.after.offline:
         runs += [proof.suite.before.execution, proof.suite.after.execution]
     return find_blocked_hosts(run.output for run in runs)
 

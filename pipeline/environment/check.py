@@ -190,7 +190,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
     problem = run.problem
     if not suite.passed and not count:
         problem = problem or _explain_nothing(command, run)
-    begun = {*run.files, *suite.passed, *failed}
+    begun = {*run.files, *suite.passed, *failed, *suite.offline}
     return replace(
         health,
         command=command.argv,
@@ -198,6 +198,7 @@ def _add_run(health: Health, command: TestCommand, run: TestRun, files: int) -> 
         collected=len(begun) if run.ended and (not files or health.of_files <= files) else None,
         passed=len(suite.passed),
         failed=count,
+        offline=len(suite.offline),
         errors=errors or (count_kinds(suite.execution.output) if problem else {}),
         commonest=commonest,
         alike=alike,

@@ -64,6 +64,8 @@ class Health(Frozen):
     passed: int = 0
     failed: int = 0
     """Failures among the sampled tests. A failed collection counts as one."""
+    offline: int = 0
+    """Tests that need a network, a display or a service: no evidence, and not among the failed."""
     errors: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of failures by kind that the output shows."""
     commonest: str = ""
@@ -155,7 +157,7 @@ class Health(Frozen):
         if not self.passed and not self.failed:
             return self.problem or "No test could be run."
         sampled = self.passed + self.failed
-        of = self._describe_sample(sampled)
+        of = self._describe_sample(sampled + self.offline)
         told = {kind: count for kind, count in self.errors.items() if count and kind != OTHER}
         kinds = ", ".join(f"{kind} {count}" for kind, count in told.items())
         why = f" ({kinds})" if kinds else ""
@@ -164,6 +166,11 @@ class Health(Frozen):
             most = "The most frequent error" if self.alike > 1 else "One of the errors"
             what = "The error" if self.failed == 1 else most
             end += f" {what}: {self.commonest.rstrip('.')}."
+        if self.offline:
+            needs = agree(self.offline, "needs", "need")
+            end += (
+                f" {self.offline:,} more {needs} a network or a display, which the sandbox lacks."
+            )
         end += f" {self.problem}" if self.problem else ""
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""

@@ -92,6 +92,10 @@ def test_the_rule(seen: Health, grade: Grade) -> None:
         (health(passed=5), "5 of 5 tests pass."),
         (health(passed=5, collected=9), "5 of 5 tests (a sample of 9) pass."),
         (
+            health(passed=5, offline=21, collected=26),
+            "5 of 5 tests pass. 21 more need a network or a display, which the sandbox lacks.",
+        ),
+        (
             health(passed=77, files=10, of_files=764),
             "77 of 77 tests (a sample: 10 of 764 test files) pass.",
         ),
