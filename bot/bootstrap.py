@@ -183,7 +183,7 @@ async def build_worker(settings: Settings, *, poll: float = 0) -> AsyncGenerator
     if poll:
         timings = replace(settings.timings, missed_seconds=poll)
         settings = replace(settings, timings=timings)
-    async with open_bot(settings) as bot, _in_background(warn_of_installations(bot.github)):
+    async with open_bot(settings) as bot, _in_background(learn_app(settings, bot.github)):
         yield dataclasses.replace(bot, polls=poll > 0).build_worker()
 
 
@@ -198,10 +198,15 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None
         await asyncio.wait([task])
 
 
-async def warn_of_installations(github: GitHubApp) -> None:
-    """Log which installations lack permissions or events: their runs fail, or are not heard of."""
+async def learn_app(settings: Settings, github: GitHubApp) -> None:
+    """Save what GitHub calls the App, and log which installations lack permissions or events."""
     try:
+        slug = (await github.load_registration()).slug
+        async with Storage.open(
+            settings.redis_url, settings.redis_prefix, timeout=REDIS_SECONDS
+        ) as storage:
+            await storage.waiting().save_app_slug(slug)
         for sentence in await github.find_incomplete():
             logger.warning("%s", sentence)
     except GitHubError as error:  # each run tells
-        logger.warning("The permissions of installations are unknown: %s", error)
+        logger.warning("The App's name and permissions on GitHub are unknown: %s", error)

@@ -181,14 +181,19 @@ class DiskSettings(_Section):
     day after the end. The `AWS_` variables give address and keys. Empty: off."""
 
 
+DEFAULT_NAME: Final = "capuchin"
+"""Heard in `/capuchin` under every name: only one App on GitHub can have this one."""
+
+
 class BotSettings(_Section):
     """How people ask for a run."""
 
     label: str = "capuchin"
     """The label that requests a fix. `LABEL:auto` opens the pull request ready for review,
     `LABEL:dry-run` only posts a plan, `LABEL:disabled` keeps the bot away."""
-    app_name: str = Field(default="capuchin", pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
-    """The App's name (slug). Comments command it by `/NAME fix` or `@NAME fix`."""
+    app_name: str = Field(default=DEFAULT_NAME, pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")
+    """What comments tell people to write. Beside it, `/capuchin fix` is heard, and `/SLUG fix` and
+    `@SLUG fix` by the App's name on GitHub."""
     assignee: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,38})?$")
     """A user account (no App); assigning an issue to it requests a fix. Empty: off."""
 

@@ -349,7 +349,9 @@ async def show_config(ctx: CommandContext) -> RetryLater | None:
 async def show_help(ctx: CommandContext) -> RetryLater | None:
     """Reply with the list of verbs."""
     rows = [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in ctx.verbs.items()]
-    await ctx.reply(replies.help_text(ctx.settings.app_name, rows, ctx.settings.label))
+    await ctx.reply(
+        replies.help_text(ctx.settings.app_name, ctx.repo.identity.slug, rows, ctx.settings.label)
+    )
     return None
 
 

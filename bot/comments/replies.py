@@ -65,12 +65,14 @@ def foreign_pull() -> str:
     return "I did not open this pull request, or no longer follow it up, so I leave it alone."
 
 
-def help_text(name: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
-    """Every verb and the labels."""
+def help_text(name: str, slug: str, verbs: Sequence[tuple[str, str]], label: str) -> str:
+    """Every verb and the labels. `slug` is the App's name on GitHub, which is heard as well."""
     # A list instead of a table: a phone shows whole sentences.
     rows = "\n".join(f"- `/{name} {verb}`: {does}" for verb, does in verbs)
     return (
-        f"Start a comment with one of these commands.\n\n{rows}\n\n"
+        "Start a comment with one of these commands"
+        f"{'' if slug == name else f', or with {code(chr(47) + slug)} in place of the first word'}"
+        f".\n\n{rows}\n\n"
         f"The label {code(label)} does the same as `fix`; {code(label + ':auto')} skips the "
         "check whether somebody already works on the issue, and opens the pull request "
         f"ready for review; {code(label + ':dry-run')} does the same as `plan`. "

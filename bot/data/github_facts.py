@@ -331,3 +331,8 @@ class Identity:
     login: Login
     email: str
     """The noreply address that GitHub attributes to the App."""
+
+    @property
+    def slug(self) -> str:
+        """The App's name, as in `@name`."""
+        return self.login.removesuffix("[bot]")

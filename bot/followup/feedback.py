@@ -18,6 +18,7 @@ from bot.github.repository import Repository
 from bot.runs.context import RunContext
 from bot.visible_text import visible_text
 from bot.webhooks.command_text import parse_command
+from bot.webhooks.labels import BotNames
 from pipeline.data.types import CommitSha
 from pipeline.workflows.revise import Revision
 from sandbox.frozen import Frozen, replace
@@ -154,10 +155,10 @@ class FeedbackReader:
     async def _read_commands(self) -> list[Remark]:
         """Commands to us; other comments in the conversation are between people."""
         found: list[Remark] = []
-        name = self._ctx.settings.app_name
+        names = BotNames.of(self._ctx.settings).with_slug(self._ctx.repo.identity.slug).called
         async for comment in self._ctx.repo.issues.list_comments(self._ctx.pull.number):
             text = await asyncio.to_thread(visible_text, comment.body or "")
-            command = parse_command(text, name)
+            command = parse_command(text, *names)
             remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=text)
             if command and command.verb == "fix" and await self._is_relevant(remark, None):
                 found.append(remark)

@@ -43,8 +43,8 @@ OpenWriteBudget = Callable[[RepoRef], AbstractAsyncContextManager[WriteBudget]]
 async def check_block(writes: WriteBudget) -> None:
     """Raises RateLimited: an answer to any run or worker has limited the installation.
 
-    https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api: whoever
-    goes on while limited may be banned.
+    Calls in spite of a limit may get the App banned:
+    https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
     """
     if seconds := await writes.get_block():
         raise RateLimited("GitHub limits this installation", retry_after=seconds)

@@ -53,6 +53,7 @@ async def find_missed_events(
 async def _find_in_repository(
     repo: Repository, ref: RepoRef, names: BotNames, cursors: Cursors
 ) -> AsyncIterator[MissedEvent]:
+    names = names.with_slug(repo.identity.slug)
     cursor = await cursors.get(ref)
     if cursor is None:
         later = Cursor(since=(now() - CLOCK_OVERLAP).replace(microsecond=0))
@@ -138,7 +139,7 @@ def _to_command(ref: RepoRef, comment: CommentFacts, names: BotNames) -> Command
     at, number = comment.created_at, comment.issue
     if at is None or not number or comment.is_edited or comment.author_type == "Bot":
         return None
-    command = parse_command(comment.body or "", names.app)
+    command = parse_command(comment.body or "", *names.called)
     if command is None:
         return None
     place = CommentLocation.PULL if comment.is_on_pull else CommentLocation.ISSUE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -122,6 +123,8 @@ class NoWorkerWatch:
         return QueueAnnouncer(self._storage, self._nudges, announce)
 
 
+NAMES_SECONDS: Final = 60.0
+"""How long a name that GitHub has changed may be unheard."""
 REDIS_SECONDS: Final = 2.0  # GitHub waits ten seconds for an answer
 
 
@@ -142,8 +145,17 @@ class Intake:
         self.nudges = Nudges(self.storage)
         self.deliveries: Counter[int] = Counter()
         self._names = BotNames.of(settings)
+        self._names_until = 0.0
         self._bodies = BodyReader(MAX_BODY_BYTES)
         self._refusals = RefusalLog()
+
+    async def _load_names(self) -> BotNames:
+        """What the bot is called: the settings, and what a worker has learnt of GitHub."""
+        if time.monotonic() > self._names_until:
+            self._names_until = time.monotonic() + NAMES_SECONDS
+            with suppress(*REDIS_ERRORS):  # without it, by the last name that was known
+                self._names = self._names.with_slug(await self.storage.get_app_slug())
+        return self._names
 
     async def accept(self, request: AnyRequest) -> Response:
         """Record the request of the event and nudge a worker."""
@@ -209,7 +221,8 @@ class Intake:
             body = await self._bodies.read(declared, request.stream(), check.add)
             check.finish(signature)
             event = request.headers.get("x-github-event", "")
-            delivery = Delivery(request.headers.get("x-github-delivery", ""), self._names)
+            names = await self._load_names()
+            delivery = Delivery(request.headers.get("x-github-delivery", ""), names)
             wanted = read_request(event, delivery, bytes(body))
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
         except BodyRefused as refusal:

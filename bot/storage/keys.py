@@ -34,6 +34,7 @@
 | `outcomes:{owner}/{repo}` | our confidence in its decided edits and their outcomes, JSON | 1 day |
 | `owners:served` | sorted set of owners; score: when a run of each last began | 1 day |
 | `turn:queue-positions` | the turn of one worker to announce queue positions | the interval |
+| `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
 | `request:{id}` | a queued request with its tries, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
@@ -92,6 +93,7 @@ class Keys:
         self.owners_served = f"{prefix}owners:served"
         self.archive_cursor = f"{prefix}archive:cursor"
         self.requests = f"{prefix}requests"
+        self.app_slug = f"{prefix}app:slug"
         self.pulls_due = f"{prefix}pulls:due"
 
     def nudges(self, lane: Lane) -> str:

@@ -124,6 +124,15 @@ class Storage:
         facts = await self.redis.info("server")
         return f"{facts['redis_version']}"
 
+    async def save_app_slug(self, slug: str) -> None:
+        """Let `serve`, which may not ask GitHub, know what it calls the App."""
+        await self.redis.set(self.keys.app_slug, slug)
+
+    async def get_app_slug(self) -> str:
+        """What GitHub calls the App; empty if no worker has learnt it. Raises redis-py's errors."""
+        found = await self.redis.get(self.keys.app_slug)
+        return found.decode() if found else ""
+
     def open_writes(
         self, installation: int, *, most: int, seconds: float, render: RenderNotice
     ) -> HourlyWrites:

@@ -11,15 +11,17 @@ import re
 from collections.abc import Collection
 
 from bot.data.request import Command
+from bot.settings import DEFAULT_NAME
 
 
-def parse_command(text: str, name: str) -> Command | None:
-    """The command that `text` begins with, or None. `name` is ours; case does not count.
+def parse_command(text: str, *names: str) -> Command | None:
+    """The command that `text` begins with, or None. `names` are ours; case does not count.
 
-    `@name[bot]`, as GitHub writes an App's login, is the same as `@name`.
+    `/capuchin` is always heard: it notifies nobody. `@name[bot]`, as GitHub writes an App's login,
+    is the same as `@name`.
     """
-    bot = r"(?:\[bot\])?"
-    ours = rf"(?:(?P<slash>/){re.escape(name)}|@{re.escape(name)}{bot})[:,]?"
+    called, always = "|".join(map(re.escape, names)), re.escape(DEFAULT_NAME)
+    ours = rf"(?:(?P<slash>/)(?:{called}|{always})|@(?:{called})(?:\[bot\])?)[:,]?"
     rest = r"(?:[ \t]+(?P<rest>[^\r\n]*))?(?=[\r\n]|\Z)"
     found = re.match(rf"\s*?^ {{0,3}}{ours}{rest}", text, re.I | re.M)
     if found is None:

@@ -125,7 +125,7 @@ class _CommentPayload(Payload):
         version: IssueVersion | None = None,
     ) -> CommandRequest | None:
         """The command that the comment begins with; None for none."""
-        command = parse_command(self.comment.body or "", delivery.names.app)
+        command = parse_command(self.comment.body or "", *delivery.names.called)
         if command is None:
             return None
         return CommandRequest(

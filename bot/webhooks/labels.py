@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bot.data.run import Mode, Run
-from bot.settings import Settings
+from bot.settings import DEFAULT_NAME, Settings
 
 SUFFIXES: Final[Mapping[Mode, str]] = {Mode.FIX: "", Mode.AUTO: ":auto", Mode.PLAN: ":dry-run"}
 
@@ -60,7 +60,9 @@ class BotNames:
 
     label: str
     app: str
-    """As in `/capuchin` and `@capuchin`."""
+    """As the settings have it."""
+    slug: str = ""
+    """As GitHub has it; empty until that is known."""
     assignee: str = ""
     """An account that issues are assigned to for the bot; empty: none."""
 
@@ -68,13 +70,23 @@ class BotNames:
     def of(cls, settings: Settings) -> BotNames:
         return cls(label=settings.label, app=settings.app_name, assignee=settings.assignee)
 
+    def with_slug(self, slug: str) -> BotNames:
+        """The same with the name that GitHub has."""
+        return replace(self, slug=slug)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What comments may call it, beside `/capuchin`: never what may be another's account."""
+        ours = () if self.slug and self.app == DEFAULT_NAME else (self.app,)
+        return tuple(dict.fromkeys(filter(None, (self.slug, *ours))))
+
     @property
     def labels(self) -> LabelSet:
         return LabelSet(self.label)
 
     def is_app(self, login: str) -> bool:
         """Whether `login` is the bot's own."""
-        return login.casefold() == f"{self.app}[bot]".casefold()
+        return login.casefold() in {f"{name}[bot]".casefold() for name in self.called}
 
     def is_assignee(self, login: str) -> bool:
         """Whether an issue that is assigned to `login` is assigned to the bot."""

@@ -20,7 +20,7 @@ import docker
 import pytest
 from docker.errors import NotFound
 
-from bot.bootstrap import warn_of_installations
+from bot.bootstrap import learn_app
 from bot.cli.doctor_checks import clean_all, run_checks
 from bot.cli.doctor_services import CheckFailed, check_permissions
 from bot.runner.sandbox import FIX_OWNER, build_engine
@@ -146,7 +146,7 @@ async def test_an_installation_that_has_not_accepted_all_is_named_with_the_page_
     other.events = tuple(event for event in other.events if event != "push")
     with pytest.raises(CheckFailed) as failed:
         await check_permissions(bot.settings)
-    await warn_of_installations(bot.parts.github)
+    await learn_app(bot.settings, bot.parts.github)
     for said in (failed.value.found, caplog.text):
         assert "checks: write" in said
         assert "events: push" in said

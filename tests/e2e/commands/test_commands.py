@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
-from bot.bootstrap import build_worker
+from bot.bootstrap import build_worker, learn_app
 from bot.data.run import Mode, RunId, RunStatus, now
 from bot.settings import SettingsError
 from bot.storage.history import RunHistoryEntry
@@ -16,7 +17,7 @@ from capuchin_demo.hub.state import Review, ReviewComment
 from pipeline.store import encode_record
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.e2e.people import MAINTAINER
-from tests.support.hub import ref_of, settings_for
+from tests.support.hub import SECRET, ref_of, settings_for
 
 
 async def test_fix_in_a_comment_is_seen_and_becomes_a_pull_request(bot: BotHarness) -> None:
@@ -197,10 +198,12 @@ async def test_a_plan_tells_where_how_and_for_how_much_and_opens_nothing(bot: Bo
 async def test_the_name_and_the_label_are_the_operators(start_bot: StartBot) -> None:
     async with start_bot(app_name="mender", label="mend") as bot:
         issue = await bot.report_issue(bot.add_repo())
-        await bot.say(issue, "/capuchin help")
+        await bot.say(issue, "@capuchin help")
         assert bot.comments_of(issue) == []
-        await bot.say(issue, "@mender help")
-        assert "`/mender fix [anyway]`" in bot.comments_of(issue)[0]
+        for words in ("/capuchin help", "@mender help"):
+            await bot.say(issue, words)
+            assert "`/mender fix [anyway]`" in bot.comments_of(issue)[-1]
+        assert len(bot.comments_of(issue)) == 2
         await bot.ask_by_label(issue)
         assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
 
@@ -314,3 +317,23 @@ async def test_strangers_leave_half_of_the_budget(start_bot: StartBot) -> None:
             await bot.until(lambda: reactions_of(asked) == ["+1"], seconds=16)
         await bot.settle()
         assert len([text for text in bot.comments_of(issue) if "@stranger" in text]) == 6
+
+
+async def test_an_app_of_another_name_hears_that_name_and_capuchin(
+    hub: LocalHub, start_bot: StartBot
+) -> None:
+    """And never `@capuchin`, which notifies whoever has that account."""
+    hub.switch_app(dataclasses.replace(hub.app, slug="acme-helper"), SECRET)
+    async with start_bot() as bot:
+        await learn_app(bot.settings, bot.parts.github)
+        issue = await bot.report_issue(bot.add_repo())
+        for word in ("/capuchin", "/acme-helper", "@acme-helper", "@acme-helper[bot]"):
+            comment = await bot.comment(issue, f"{word} help")
+            await bot.settle()
+            assert reactions_of(comment) == ["+1"], word
+        assert "`/acme-helper`" in bot.comments_of(issue)[0]
+        before = len(bot.comments_of(issue))
+        for other in ("@capuchin", "/acme", "@acme"):
+            await bot.comment(issue, f"{other} help")
+        await bot.settle()
+        assert len(bot.comments_of(issue)) == before

@@ -152,6 +152,7 @@ BIG = STATS._replace(
 ANSWERS: Bodies = {
     "help": replies.help_text(
         "capuchin",
+        "acme-helper",
         [(f"{name} {verb.words}".strip(), verb.summary) for name, verb in VERBS.items()],
         "capuchin",
     ),
