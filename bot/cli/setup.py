@@ -115,6 +115,8 @@ def _run(args: argparse.Namespace) -> int:
     if not args.no_webhook:
         public_url = _parse_address("--public-url", args.public_url or settings.public_url)
     github_url = _parse_address("--github-url", args.github_url or settings.github_url)
+    if not args.org and sys.stdin.isatty():
+        args.org = _ask_for_organisation()
     if args.org and not re.fullmatch(r"[A-Za-z0-9-]{1,39}", args.org):
         raise SettingsError(f"--org: {args.org!r} is not a valid organisation name.")
     if len(args.name) > MAX_NAME_LENGTH:
@@ -127,6 +129,20 @@ def _run(args: argparse.Namespace) -> int:
         return _print_error(str(error))
     except OSError as error:
         return _print_error(f"Cannot open the local page: {error.strerror}.")
+
+
+def _ask_for_organisation() -> str:
+    """The organisation that is to own the App; empty for the person who asks.
+
+    An App that is not public can be installed on its owner's account alone:
+    https://docs.github.com/apps/creating-github-apps (making a GitHub App public or private)
+    """
+    sys.stderr.write(
+        "The App can be installed only on the account that owns it.\n"
+        "Name the organisation whose repositories it is for, or press Enter for your own:\n"
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
 
 
 async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
@@ -149,6 +165,8 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
     )
     async with flow.open(args.port):
         sys.stderr.write(f"Open {flow.url} in a browser on this machine.\n")
+        owner = f"the organisation {args.org}" if args.org else "you (--org NAME: an organisation)"
+        sys.stderr.write(f"It will belong to {owner}, and can be installed nowhere else.\n")
         if not args.no_browser:
             await asyncio.to_thread(webbrowser.open, flow.url)
         code = await flow.wait_for_code()

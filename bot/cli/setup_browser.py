@@ -94,6 +94,7 @@ def _render_page(body: str, status: int = 200) -> Response:
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
         "base-uri 'none'; frame-ancestors 'none'",
         "cache-control": "no-store",
-        "referrer-policy": "no-referrer",
+        # With `no-referrer`, the form that goes to GitHub would say `Origin: null`.
+        "referrer-policy": "origin",
     }
     return HTMLResponse(f"{head}<h1>Capuchin</h1>{body}", status, headers)

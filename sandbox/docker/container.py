@@ -19,6 +19,7 @@ import docker
 from docker.errors import ImageNotFound
 from docker.types import Ulimit
 
+from sandbox.docker.apparmor import choose_profile
 from sandbox.errors import SandboxUnavailable
 from sandbox.execution.jobs import DeadlinePassed
 from sandbox.guest.supervisor.mounts import HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY, STATE
@@ -261,7 +262,8 @@ def create_warm_container(daemon: Daemon, image: str, *, limits: Limits) -> str:
     profile = warm_profile(daemon.runtime.profile)
     settings = common_limits(limits, replace(daemon.runtime, profile=profile))
     # Docker's own AppArmor profile forbids the mounts; without AppArmor this has no effect.
-    settings["security_opt"].append("apparmor=unconfined")
+    apparmor = choose_profile(str(daemon.client.base_url))
+    settings["security_opt"].append(f"apparmor={apparmor}")
     memory = (limits.memory_mb + OWN_MEMORY_MB) * 1024 * 1024
     settings |= {"mem_limit": memory, "memswap_limit": memory}
     owner = f"uid={UID},gid={UID},mode=0700"

@@ -7,6 +7,7 @@ import logging
 import docker
 from docker.errors import APIError, DockerException, NotFound
 
+from sandbox.docker.apparmor import ADVICE, PROFILE, choose_profile
 from sandbox.docker.container import AttachedStream, Daemon, create_warm_container
 from sandbox.docker.docker_client import error_cause, translate_docker_errors
 from sandbox.errors import SandboxUnavailable
@@ -43,8 +44,10 @@ def open_warm_container(daemon: Daemon, image: str, *, limits: Limits) -> WarmCo
             else:
                 client.remove_container(container, force=True, v=True)
             if isinstance(error, APIError):
+                limited = choose_profile(str(client.base_url)) == PROFILE
                 raise NoWarmContainer(
                     f"The warm container did not start: {error_cause(error)}"
+                    f"{f'. {ADVICE}' if limited else ''}"
                 ) from error
             raise SandboxUnavailable(f"The sandbox container did not start: {error}") from error
         return warm

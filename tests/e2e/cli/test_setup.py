@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import os
+import pty
 import re
 import stat
 import sys
@@ -112,6 +113,32 @@ async def test_an_app_is_created_its_keys_kept_and_everything_works(
     assert f"{recorded_bot.hub.url}/apps/capuchin/installations/new" in err
     assert recorded_bot.hub.app_owners == ["acme"]
     assert "PRIVATE KEY" not in out + err
+
+
+async def test_who_sits_at_a_terminal_is_asked_whose_app_it_is_to_be(
+    hub: LocalHub, tmp_path: Path
+) -> None:
+    mine, theirs = pty.openpty()
+    os.write(mine, b"acme\n")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "setup", "--no-browser", "--github-url", hub.url,
+        "--env", str(tmp_path / "env"), "--public-url", PUBLIC,
+        stdin=theirs, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
+        env={"PATH": os.defpath + ":/usr/local/bin", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    os.close(theirs)
+    assert process.stderr
+    try:
+        while not (said := (await process.stderr.readline()).decode()).startswith("Open "):
+            assert said
+        async with httpx.AsyncClient(timeout=120, trust_env=False) as browser:
+            page = await browser.get(said.split()[1])
+        assert "/organizations/acme/settings/apps/new" in page.text
+        assert page.headers["referrer-policy"] != "no-referrer"  # else the form's origin is null
+    finally:
+        process.kill()
+        await process.communicate()
+        os.close(mine)
 
 
 async def test_the_keys_are_the_apps_and_their_owner_alone_reads_them(
