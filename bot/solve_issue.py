@@ -17,7 +17,7 @@ from bot.github.repository import Repository
 from bot.runner.models import solver_sees
 from bot.runner.runner import PipelineRunner
 from bot.runs.context import IssueRun
-from bot.runs.finish import RunFinisher
+from bot.runs.finish import MOVED_SECONDS, RunFinisher
 from bot.runs.publish import prepare_publication
 from bot.runs.steps import (
     begin_run,
@@ -53,6 +53,8 @@ class SolveIssue(RunFinisher):
         except RunRefused as refused:
             return await self.report_refusal(lease.run, lease, refused.refusal)
         except RunFailed as failed:
+            if await self.find_again(lease.run, lease, failed.failure):
+                raise TryLater(failed.failure, MOVED_SECONDS) from failed
             lease.cause = describe_cause(failed)
             run = replace(lease.run, failure=failed.failure, detail=failed.detail)
             return await self.fail(run, lease)

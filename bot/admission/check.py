@@ -34,7 +34,11 @@ async def claim_quota(
         QuotaLimit("repository", _stricter(quota.repository, settings.quota_repository)),
         QuotaLimit("installation", settings.quota_installation),
     ]
-    counted = [f"{installation}@{run.asked_by}", run.repo.full_name, str(installation)]
+    counted = [
+        f"{installation}@{run.asked_by}",
+        f"repository-{run.repo.id}",
+        f"installation-{installation}",
+    ]
     ceilings = [limit.runs for limit in limits]
     reached = await counter.claim(run.id, day, counted, ceilings)
     return None if reached is None else limits[reached]

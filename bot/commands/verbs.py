@@ -236,7 +236,7 @@ async def _find_source(ctx: CommandContext) -> Run | None:
         ours = pull is not None and pull.author == ctx.repo.identity.login
         run_id = find_run(pull.body or "") if pull and ours else None
     run = await runs.get_readable(run_id) if run_id else None
-    if run is None or run.repo.full_name.lower() != request.repo.full_name.lower():
+    if run is None or run.repo.id != request.repo.id:
         return None
     here = request.location is CommentLocation.ISSUE or run.pull_request == request.issue
     return run if here else None

@@ -70,7 +70,7 @@ class RunRequest(Frozen):
         """The same for every report of the label."""
         if self.at is None:
             return f"start-{self.delivery}"
-        where = f"{self.repo.full_name}-{self.issue}-{self.label}".lower()
+        where = f"{self.repo.id}-{self.issue}-{self.label}".lower()
         return f"start-{where}-{self.at.timestamp():.0f}"
 
     @property
@@ -129,7 +129,7 @@ class ConfigCheckRequest(Frozen):
     def id(self) -> str:
         """The same for every delivery about this head; another each time that somebody asks
         again."""
-        named = f"config-{self.repo.full_name.lower()}-{self.pull}-{self.head}"
+        named = f"config-{self.repo.id}-{self.pull}-{self.head}"
         return f"{named}-again-{self.delivery}" if self.again else named
 
 

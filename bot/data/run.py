@@ -27,8 +27,12 @@ def now() -> datetime:
 
 
 class RepoRef(Frozen):
-    """A repository, and the installation of the App that gives access to it."""
+    """A repository, and the installation of the App that gives access to it.
 
+    Only the id is the same after a rename or a transfer.
+    """
+
+    id: int
     owner: str
     name: str
     installation: int

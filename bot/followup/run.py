@@ -20,6 +20,7 @@ from bot.errors import (
     NotFound,
     RunFailed,
     Superseded,
+    TryLater,
     describe_cause,
     to_try_later,
     translate_errors,
@@ -40,7 +41,7 @@ from bot.github.app import GitHubApp
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from bot.runner.runner import PipelineRunner
-from bot.runs.finish import RunFinisher, with_spending
+from bot.runs.finish import MOVED_SECONDS, RunFinisher, with_spending
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
@@ -171,6 +172,8 @@ class FollowUpRun:
                 async with self.github.open_repository(run.repo, about=run.issue) as repo:
                     await self._follow_up(repo, run, lease)
         except RunFailed as ended:
+            if await self._finisher.find_again(lease.run, lease, ended.failure):
+                raise TryLater(ended.failure, MOVED_SECONDS) from ended
             lease.cause = describe_cause(ended)
             failed = replace(lease.run, failure=ended.failure, detail=ended.detail)
             return await self.fail(failed, lease)
@@ -186,7 +189,11 @@ class FollowUpRun:
 
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """See `RunHandler.is_still_valid`."""
-        return await RunFinisher(self.settings, self.github).is_still_valid(run, stop)
+        return await self._finisher.is_still_valid(run, stop)
+
+    @property
+    def _finisher(self) -> RunFinisher:
+        return RunFinisher(self.settings, self.github)
 
     async def _report_end(self, run: Run, lease: Lease) -> Run:
         run = replace(run, status=RunStatus.STOPPED if run.stop else RunStatus.FAILED)
@@ -212,8 +219,10 @@ class FollowUpRun:
                     await mark_answered(ctx, batch)
         except GitHubUnavailable as error:
             raise to_try_later(error) from error
-        except GitHubError:  # the repository is gone
+        except NotFound:  # the repository is gone
             await lease.storage.pulls.drop(run.repo, run.issue)
+        except GitHubError:  # we may not, for now
+            pass
         return await with_spending(run, lease)
 
     async def _follow_up(self, repo: Repository, run: Run, lease: Lease) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,7 +32,7 @@ from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.github.repository_api import MINOR_SHARE, OpenWriteBudget, RepositoryApi, check_block
 from bot.settings import GitHubSettings
 
-CredentialKey = tuple[int, str, str, str]
+CredentialKey = tuple[int, int | str, bool]
 
 
 def _read_accepted(header: str) -> list[dict[str, str]]:
@@ -125,7 +126,7 @@ class GitHubApp:
         if type(error) is not Forbidden:
             return error
         try:
-            facts = await load_installation(client, self._app_credential(), ref.owner, ref.name)
+            facts = await load_installation(client, self._app_credential(), ref.installation)
         except GitHubError:
             return error
         accepted = _read_accepted(error.accepted)
@@ -184,29 +185,32 @@ class GitHubApp:
         if ref is None:
             return None
         permissions = {**READ_PERMISSIONS, "issues": "read"}
-        return self._new_credential(ref.installation, owner, name, permissions)
+        return self._new_credential(ref.installation, ref.id, permissions)
 
     async def find_repository(self, owner: str, name: str) -> RepoRef | None:
-        """The repository with its installation; None without an installation."""
+        """The repository with its installation; None without one, or while it is suspended."""
         async with self._open_client() as client:
-            where = api_path("repos", owner, name, "installation")
+            where = api_path("repos", owner, name)
             try:
-                found = await client.send("GET", where, self._app_credential())
+                found = await client.send("GET", f"{where}/installation", self._app_credential())
+                if found.data.get("suspended_at"):
+                    return None
+                installation = int(found.data["id"])
+                credential = self._find_credential(installation, None)
+                return _to_ref((await client.send("GET", where, credential)).data, installation)
             except NotFound:
                 return None
-        return RepoRef(owner=owner, name=name, installation=int(found.data["id"]))
 
     async def _list_installation(
         self, client: GitHubClient, installation: int
     ) -> AsyncIterator[RepoRef]:
-        credential = self._find_credential(installation, "", None)
+        credential = self._find_credential(installation, None)
         pages = self._lists.read(
             client, api_path("installation", "repositories"), credential, items="repositories"
         )
         try:
             async for item in pages:
-                owner = str(item["owner"]["login"])
-                yield RepoRef(owner=owner, name=str(item["name"]), installation=installation)
+                yield _to_ref(item, installation)
         except GitHubUnavailable:
             raise
         except GitHubError:  # uninstalled while we were listing
@@ -250,36 +254,40 @@ class GitHubApp:
         return GitHubClient(self._url, pause=self._pause, transport=self._transport)
 
     def _run_credential(self, ref: RepoRef) -> InstallationCredential:
-        return self._find_credential(ref.installation, ref.owner, ref.name)
+        return self._find_credential(ref.installation, ref.id)
 
     def _defaults_credential(self, ref: RepoRef) -> InstallationCredential:
         """A credential that only reads the owner's settings for all repositories."""
-        return self._find_credential(ref.installation, ref.owner, DEFAULTS_REPOSITORY, reading=True)
+        return self._find_credential(ref.installation, DEFAULTS_REPOSITORY, reading=True)
 
     def _find_credential(
-        self, installation: int, owner: str, name: str | None, *, reading: bool = False
+        self, installation: int, repository: int | str | None, *, reading: bool = False
     ) -> InstallationCredential:
         """The cached credential for this purpose: GitHub limits how many tokens are created."""
-        key = (installation, owner.lower(), (name or "").lower(), "read" if reading else "")
+        key = (installation, repository or 0, reading)
         if key not in self._credentials:
             while len(self._credentials) >= 256:
                 del self._credentials[next(iter(self._credentials))]
             permissions = READ_PERMISSIONS if reading else PERMISSIONS
-            self._credentials[key] = self._new_credential(installation, owner, name, permissions)
+            self._credentials[key] = self._new_credential(installation, repository, permissions)
         return self._credentials[key]
 
     def _new_credential(
         self,
         installation: int,
-        owner: str,
-        repository: str | None,
+        repository: int | str | None,
         permissions: Mapping[str, str] = PERMISSIONS,
     ) -> InstallationCredential:
         async def mint_fresh() -> MintedToken:
             # Use a separate connection: the caller's may close while others still wait.
             async with self._open_client() as client:
                 return await mint_token(
-                    client, self._app_credential(), installation, owner, repository, permissions
+                    client, self._app_credential(), installation, repository, permissions
                 )
 
         return InstallationCredential(mint_fresh, self._clock)
+
+
+def _to_ref(repository: Mapping[str, Any], installation: int) -> RepoRef:
+    owner, name = str(repository["owner"]["login"]), str(repository["name"])
+    return RepoRef(id=int(repository["id"]), owner=owner, name=name, installation=installation)

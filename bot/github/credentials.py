@@ -162,14 +162,14 @@ async def mint_token(
     client: GitHubClient,
     app: AppCredential,
     installation: int,
-    owner: str,
-    repository: str | None,
+    repository: int | str | None,
     permissions: Mapping[str, str] = PERMISSIONS,
 ) -> MintedToken:
-    """Create a token for `repository` (the bare name) of `owner` with `permissions`.
+    """Create a token for `repository` with `permissions`.
 
-    If `repository` is None, it may read the whole installation. Where the installation has not
-    accepted all permissions, the token has those that it has: enough to say what is missing.
+    It is the id, which a rename does not change, or the bare name. With None, the token may read
+    the whole installation. Where the installation has not accepted all permissions, the token has
+    those that it has: enough to say what is missing.
     https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
 
     Raises:
@@ -179,9 +179,11 @@ async def mint_token(
         GitHubMisconfigured: GitHub rejects the App's id, key or clock.
         GitHubUnavailable: GitHub does not respond.
     """
+    body: dict[str, Any] = {}
     if repository is None:
         permissions = {"metadata": "read", "issues": "read"}
-    body: dict[str, Any] = {} if repository is None else {"repositories": [repository]}
+    else:
+        body["repository_ids" if isinstance(repository, int) else "repositories"] = [repository]
     where = api_path("app", "installations", installation, "access_tokens")
     missing: PermissionMissing | None = None
     try:
@@ -192,7 +194,7 @@ async def mint_token(
         except PermissionMissing as refused:
             if repository is None:
                 raise
-            facts = await load_installation(client, app, owner, repository)
+            facts = await load_installation(client, app, installation)
             missing = explain_refusal(refused, permissions, facts)
             granted = _keep_granted(permissions, facts.permissions)
             answer = await client.send("POST", where, app, json={**body, "permissions": granted})
@@ -220,10 +222,10 @@ def explain_refusal(
 
 
 async def load_installation(
-    client: GitHubClient, app: AppCredential, owner: str, name: str
+    client: GitHubClient, app: AppCredential, installation: int
 ) -> InstallationFacts:
-    """The App's installation on a repository. Raises GitHubError."""
-    found = await client.send("GET", api_path("repos", owner, name, "installation"), app)
+    """An installation of the App. Raises GitHubError."""
+    found = await client.send("GET", api_path("app", "installations", installation), app)
     return InstallationFacts.model_validate(found.data)
 
 

@@ -95,7 +95,7 @@ async def _find_on_issue(
             repo=ref,
             target="issue" if issue.pull_request is None else "pull",
             number=issue.number,
-            delivery=f"sweep-{ref.full_name}-{issue.number}-{at:.0f}",
+            delivery=f"sweep-{ref.id}-{issue.number}-{at:.0f}",
         )
     if issue.pull_request is not None:
         head = await repo.pulls.get_head(issue.number) if issue.state == "open" else None

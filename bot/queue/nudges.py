@@ -136,7 +136,7 @@ async def request_run(request: RunRequest, storage: Storage, nudges: Nudges) -> 
 
 async def request_labeled_run(found: LabeledIssue, storage: Storage, nudges: Nudges) -> StartResult:
     """`request_run` for a label that we found at GitHub instead of in a webhook."""
-    delivery = f"{SWEEP_PREFIX}{found.repo.full_name}-{found.issue}-{found.at.timestamp():.0f}"
+    delivery = f"{SWEEP_PREFIX}{found.repo.id}-{found.issue}-{found.at.timestamp():.0f}"
     request = RunRequest(
         repo=found.repo,
         issue=found.issue,

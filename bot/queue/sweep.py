@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from bot.data.pull import PullRecord
 from bot.data.request import (
     SWEEP_PREFIX,
     CommandRequest,
@@ -17,7 +18,7 @@ from bot.data.request import (
     PullUpdate,
     StartOutcome,
 )
-from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RepoRef, RunId, Stop, StopReason
+from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RunId, Stop, StopReason
 from bot.errors import BotError
 from bot.queue.nudges import Nudges, request_labeled_run
 from bot.queue.position import Announce, QueueAnnouncer
@@ -182,16 +183,15 @@ class Sweep:
     async def start_follow_ups(self) -> None:
         """Begin a run on each pull request whose time has come. Raises what Redis raises."""
         due = await self._storage.pulls.take_due(again_in=self._timings.follow_up_seconds)
-        for repo, pull in due:
-            await self._start_follow_up(repo, pull)
+        for record in due:
+            await self._start_follow_up(record)
 
-    async def _start_follow_up(self, repo: RepoRef, pull: int) -> None:
-        record = await self._storage.pulls.get(repo, pull)
-        if record is None or await self._runs.get_current(repo, pull) is not None:
+    async def _start_follow_up(self, record: PullRecord) -> None:
+        if await self._runs.get_current(record.repo, record.pull) is not None:
             return
         asked = await self._runs.create(
-            repo,
-            pull,
+            record.repo,
+            record.pull,
             asked_by=record.asked_by,
             delivery=f"{SWEEP_PREFIX}{uuid4().hex}",
             join=False,

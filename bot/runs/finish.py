@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from bot.admission.check import refuse
 from bot.comments import status as comments
@@ -37,6 +38,9 @@ from pipeline.run_errors import OtherFormat
 from pipeline.workflows.outcome import load_end
 from sandbox.frozen import replace
 
+MOVED_SECONDS: Final = 1.0
+"""Until a run whose repository has moved starts again."""
+
 RenderComment = Callable[[Run], str]
 
 
@@ -65,6 +69,19 @@ class RunFinisher:
             return comments.render_failed(run, run.failure or Failure.INTERNAL, run.detail)
 
         return await self._report_end(run, lease, render)
+
+    async def find_again(self, run: Run, lease: Lease, failure: Failure) -> bool:
+        """Whether a repository that seems gone has moved; the next start looks for it there."""
+        if failure not in (Failure.REPOSITORY_GONE, Failure.NOT_INSTALLED):
+            return False
+        try:
+            found = await self.github.find_repository(run.repo.owner, run.repo.name)
+        except GitHubError:
+            return False
+        if found is None or found.id != run.repo.id or found == run.repo:
+            return False
+        await lease.storage.locations.save(found)
+        return True
 
     async def report_waiting(self, lease: Lease, reason: Failure) -> None:
         """Write into the status comment what the run waits for, if that is not GitHub itself."""

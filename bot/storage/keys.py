@@ -1,11 +1,11 @@
-"""Every Redis key, in one place.
+"""Every Redis key, in one place. `{repo}` is a repository's id, which outlives names and owners.
 
 | key | holds | kept |
 |---|---|---|
 | `delivery:{guid}` | the id of the run that this webhook asked for | 3 days |
-| `issue:{owner}/{repo}#{n}` | the id of the issue's one active run | as long as it is active |
-| `issue:{owner}/{repo}#{n}:latest-run` | the id of its latest run | 30 days |
-| `issue:{owner}/{repo}#{n}:runs` | list of the ids of its last 50 runs, latest first | 30 days |
+| `issue:{repo}#{n}` | the id of the issue's one active run | as long as it is active |
+| `issue:{repo}#{n}:latest-run` | the id of its latest run | 30 days |
+| `issue:{repo}#{n}:runs` | list of the ids of its last 50 runs, latest first | 30 days |
 | `runs:active` | set of the ids of runs that are not finished | |
 | `runs:stopping` | set of the ids of active runs that are to stop | |
 | `workers` | sorted set of the workers' names; score: when each was last heard | |
@@ -13,8 +13,8 @@
 | `machines` | sorted set of the workers' machines; score: when each measured its disk | 1 hour |
 | `machine:{host}:disk` | what it keeps there for runs to come, JSON | 1 hour |
 | `evictions` | bytes of mirrors and images that had to go for want of room | |
-| `issue:{owner}/{repo}#{n}:stop-time` | when people last wanted it stopped, in seconds | 1 day |
-| `issue:{owner}/{repo}#{n}:label-events` | up to which second each label is dealt with | 30 days |
+| `issue:{repo}#{n}:stop-time` | when people last wanted it stopped, in seconds | 1 day |
+| `issue:{repo}#{n}:label-events` | up to which second each label is dealt with | 30 days |
 | `run:{id}` | the record, JSON | 30 days |
 | `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
 | `run:{id}:lease` | `worker#fence` of who works on it now | the lease |
@@ -30,27 +30,28 @@
 | `runs:ended` | sorted set of the ids of finished runs, by when they ended | 30 days |
 | `runs:durations` | how long the last of them took, the latest first | |
 | `runs:totals` | how many ended in which way, and what they spent | |
-| `history:{owner}/{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
-| `outcomes:{owner}/{repo}` | our confidence in its decided edits and their outcomes, JSON | 1 day |
+| `repositories` | hash of ids: names and installation of a repository as last heard, JSON | |
+| `history:{repo}` | sorted set of its runs' ends, JSON; score: when | 365 days |
+| `outcomes:{repo}` | our confidence in its decided edits and their outcomes, JSON | 1 day |
 | `owners:served` | sorted set of owners; score: when a run of each last began | 1 day |
 | `turn:queue-positions` | the turn of one worker to announce queue positions | the interval |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
 | `request:{id}` | a queued request with its tries, JSON | 3 days |
 | `quota:{of}:{day}` | set of the ids of the runs that count against it | 2 days |
-| `pulls:{owner}/{repo}` | hash of our open pull requests: number to record, JSON | |
+| `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `writes:{installation}` | its writes in this hour; `:notice`: it was said | 1 hour |
 | `writes:{installation}:blocked` | until when GitHub limits it | as long as it does |
-| `cursor:{owner}/{repo}` | since when its issues were looked at, and an ETag | 30 days |
+| `cursor:{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `turn:summaries` | the turn of one worker to write monthly summaries | the interval |
-| `summary:{owner}/{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
+| `summary:{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
 | `turn:missed-webhooks` | the turn of one worker to look for missed webhooks | the interval |
-| `last-refusal:{owner}/{repo}:{login}` | the request of a person that was last refused | 1 day |
-| `budget:{YYYY-MM-DD}:{owner}/{repo}` | spent and set aside by a repository | 3 days |
+| `last-refusal:{repo}:{login}` | the request of a person that was last refused | 1 day |
+| `budget:{YYYY-MM-DD}:{repo}` | spent and set aside by a repository | 3 days |
 | `budget:{YYYY-MM-DD}` | the same for all repositories together | 3 days |
 | `environment:{image}:{key}` | what runs with one environment image share, zlib of JSON | 7 days |
-| `repository:{owner}/{repo}:{key}` | what a repository's runs share, zlib of JSON | 30 days |
+| `repository:{repo}:{key}` | what a repository's runs share, zlib of JSON | 30 days |
 | `nudges`, `nudges:pulls` | arq's queues of nudges, one for each lane | |
 
 arq adds `arq:job:`, `arq:in-progress:` and `arq:retry:` before job ids; ours begin with the prefix.
@@ -94,6 +95,7 @@ class Keys:
         self.archive_cursor = f"{prefix}archive:cursor"
         self.requests = f"{prefix}requests"
         self.app_slug = f"{prefix}app:slug"
+        self.repositories = f"{prefix}repositories"
         self.pulls_due = f"{prefix}pulls:due"
 
     def nudges(self, lane: Lane) -> str:
@@ -116,8 +118,7 @@ class Keys:
         return f"{self.prefix}delivery:{guid}"
 
     def issue(self, repo: RepoRef, number: int) -> str:
-        """The same for every spelling of a repository: GitHub ignores case in names."""
-        return f"{self.prefix}issue:{repo.full_name.lower()}#{number}"
+        return f"{self.prefix}issue:{repo.id}#{number}"
 
     def latest_run(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:latest-run"
@@ -134,29 +135,29 @@ class Keys:
     def request(self, request_id: str) -> str:
         return f"{self.prefix}request:{request_id}"
 
-    def pulls(self, repo: RepoRef) -> str:
-        return f"{self.prefix}pulls:{repo.full_name.lower()}"
+    def pulls(self, repo: int) -> str:
+        return f"{self.prefix}pulls:{repo}"
 
     def history(self, repo: RepoRef) -> str:
-        return f"{self.prefix}history:{repo.full_name.lower()}"
+        return f"{self.prefix}history:{repo.id}"
 
     def outcomes(self, repo: RepoRef) -> str:
-        return f"{self.prefix}outcomes:{repo.full_name.lower()}"
+        return f"{self.prefix}outcomes:{repo.id}"
 
     def quota(self, counted_by: str, day: str) -> str:
         return f"{self.prefix}quota:{counted_by.lower()}:{day}"
 
     def summary(self, repo: RepoRef, month: str) -> str:
-        return f"{self.prefix}summary:{repo.full_name.lower()}:{month}"
+        return f"{self.prefix}summary:{repo.id}:{month}"
 
     def last_refusal(self, repo: RepoRef, login: Login) -> str:
-        return f"{self.prefix}last-refusal:{repo.full_name.lower()}:{login.lower()}"
+        return f"{self.prefix}last-refusal:{repo.id}:{login.lower()}"
 
     def writes(self, installation: int) -> str:
         return f"{self.prefix}writes:{installation}"
 
     def cursor(self, repo: RepoRef) -> str:
-        return f"{self.prefix}cursor:{repo.full_name.lower()}"
+        return f"{self.prefix}cursor:{repo.id}"
 
     def stop(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:stop"
@@ -164,7 +165,7 @@ class Keys:
     def budget(self, day: str, repo: RepoRef | None = None) -> str:
         """None: of all repositories together."""
         whole = f"{self.prefix}budget:{day}"
-        return f"{whole}:{repo.full_name.lower()}" if repo else whole
+        return f"{whole}:{repo.id}" if repo else whole
 
     def run(self, run_id: RunId) -> str:
         return f"{self.run_prefix}{run_id}"
@@ -205,7 +206,7 @@ class Keys:
 
     def repository(self, repo: RepoRef, key: str) -> str:
         """What the runs of a repository share."""
-        return f"{self.prefix}repository:{repo.full_name.lower()}:{key}"
+        return f"{self.prefix}repository:{repo.id}:{key}"
 
     def checkpoint(self, run_id: RunId, key: str) -> str:
         return f"{self.run(run_id)}:checkpoint:{key}"

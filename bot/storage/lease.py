@@ -19,6 +19,7 @@ from bot.storage.storage import Storage
 from bot.storage.workers import InFlightWork
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
+from sandbox.frozen import replace
 
 if TYPE_CHECKING:
     from bot.storage.checkpoints import CacheStore, RedisStore
@@ -130,6 +131,7 @@ class Lease:
             token = f"{worker}#{int(answer[0])}"
             await run_script(storage.redis, DROP, [keys.lease(run_id)], [token])
             return None
+        run = replace(run, repo=await storage.locations.update(run.repo))
         lease = cls(storage, run, worker=worker, fence=int(answer[0]), seconds=seconds)
         lease._expires = asked + seconds
         return lease

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
@@ -36,15 +35,15 @@ class PullRecords(RedisRecords):
 
     async def get(self, repo: RepoRef, pull: int) -> PullRecord | None:
         """None for a pull request that is not ours, or closed."""
-        asked = self._redis.hget(self._keys.pulls(repo), str(pull))
+        asked = self._redis.hget(self._keys.pulls(repo.id), str(pull))
         found = await cast("Awaitable[bytes | None]", asked)
-        return await self._read(repo, str(pull), found)
+        return await self._read(repo.id, str(pull), found)
 
     async def list_all(self, repo: RepoRef) -> list[PullRecord]:
         """All of a repository."""
-        key = self._keys.pulls(repo)
+        key = self._keys.pulls(repo.id)
         found = await cast("Awaitable[dict[bytes, bytes]]", self._redis.hgetall(key))
-        read = [await self._read(repo, pull.decode(), one) for pull, one in found.items()]
+        read = [await self._read(repo.id, pull.decode(), one) for pull, one in found.items()]
         return [record for record in read if record is not None]
 
     async def find_concerned(self, update: PullUpdate) -> list[PullRecord]:
@@ -62,10 +61,10 @@ class PullRecords(RedisRecords):
 
     async def put(self, record: PullRecord, *, due_in: float) -> None:
         """Keep the record, and have it looked after in `due_in` seconds at the latest."""
-        key = self._keys.pulls(record.repo)
+        key = self._keys.pulls(record.repo.id)
         kept = self._redis.hset(key, str(record.pull), encode_record(record).decode())
         await cast("Awaitable[int]", kept)
-        await self._schedule(_member(record.repo, record.pull), due_in)
+        await self._schedule(_member(record.repo.id, record.pull), due_in)
 
     async def change(
         self, repo: RepoRef, pull: int, fields: Mapping[str, object], *, due_in: float
@@ -74,59 +73,64 @@ class PullRecords(RedisRecords):
 
         None when nothing is kept.
         """
-        key = self._keys.pulls(repo)
+        key = self._keys.pulls(repo.id)
         while True:
             found = await cast("Awaitable[bytes | None]", self._redis.hget(key, str(pull)))
-            record = await self._read(repo, str(pull), found)
+            record = await self._read(repo.id, str(pull), found)
             if found is None or record is None:
                 return None
             changed = replace(record, **fields)
             args = [str(pull), found, encode_record(changed)]
             if await run_script(self._redis, REPLACE, [key], args):
                 break
-        await self._schedule(_member(repo, pull), due_in)
+        await self._schedule(_member(repo.id, pull), due_in)
         return changed
 
     async def drop(self, repo: RepoRef, pull: int) -> None:
         """Forget a pull request that is closed, or whose repository is gone."""
-        await cast("Awaitable[int]", self._redis.hdel(self._keys.pulls(repo), str(pull)))
-        await self._redis.zrem(self._keys.pulls_due, _member(repo, pull))
+        await self._drop(repo.id, str(pull))
 
-    async def take_due(self, *, again_in: float) -> list[tuple[RepoRef, int]]:
+    async def take_due(self, *, again_in: float) -> list[PullRecord]:
         """Whose time to be looked after has come; each comes up again in `again_in` seconds."""
         time = (await self._redis.time())[0]
         members = cast(
             "list[bytes]",
             await self._redis.zrangebyscore(self._keys.pulls_due, "-inf", time, start=0, num=20),
         )
-        listed: list[tuple[RepoRef, int]] = []
+        due: list[PullRecord] = []
         for member in members:
-            found = re.fullmatch(r"([^/]+)/([^#]+)#(\d+)@(\d+)", member.decode())
-            assert found is not None, member
-            await self._schedule(member.decode(), again_in)
-            owner, name, pull, installation = found.groups()
-            repo = RepoRef(owner=owner, name=name, installation=int(installation))
-            listed.append((repo, int(pull)))
-        return listed
+            repo, _, pull = member.decode().partition("#")
+            kept = self._redis.hget(self._keys.pulls(int(repo)), pull)
+            record = await self._read(int(repo), pull, await cast("Awaitable[bytes | None]", kept))
+            if record is None:
+                await self._drop(int(repo), pull)
+            else:
+                await self._schedule(member.decode(), again_in)
+                due.append(record)
+        return due
 
-    async def _read(self, repo: RepoRef, pull: str, found: bytes | None) -> PullRecord | None:
+    async def _read(self, repo: int, pull: str, found: bytes | None) -> PullRecord | None:
         """The record; one that cannot be read is dropped."""
         if found is None:
             return None
         try:
-            return decode_record(PullRecord, found, f"Pull request {repo.full_name}#{pull}")
+            return decode_record(PullRecord, found, f"Pull request {pull} of repository {repo}")
         except UnreadableRecord as error:
             logger.error("%s The pull request is not followed up.", error)  # noqa: TRY400 - the sentence says all
-            await self.drop(repo, int(pull))
+            await self._drop(repo, pull)
             return None
+
+    async def _drop(self, repo: int, pull: str) -> None:
+        await cast("Awaitable[int]", self._redis.hdel(self._keys.pulls(repo), pull))
+        await self._redis.zrem(self._keys.pulls_due, _member(repo, pull))
 
     async def _schedule(self, member: str, seconds: float) -> None:
         time = (await self._redis.time())[0]
         await self._redis.zadd(self._keys.pulls_due, {member: time + seconds})
 
 
-def _member(repo: RepoRef, pull: int) -> str:
-    return f"{repo.full_name}#{pull}@{repo.installation}"
+def _member(repo: int, pull: int | str) -> str:
+    return f"{repo}#{pull}"
 
 
 class BranchHistory(Frozen):

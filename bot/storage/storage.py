@@ -25,7 +25,7 @@ from bot.storage.pulls import PullRecords
 from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import SEND_NUDGE, Nudge, Runs
-from bot.storage.workers import ArchivedRuns, Cursors, ProgressReports, Turns, Workers
+from bot.storage.workers import ArchivedRuns, Cursors, Locations, ProgressReports, Turns, Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -54,6 +54,7 @@ class Storage:
         self.progress = ProgressReports(redis, keys)
         self.quota = QuotaCounter(redis, keys)
         self.refusals = Refusals(redis, keys)
+        self.locations = Locations(redis, keys)
         self.cursors = Cursors(redis, keys)
         self.turns = Turns(redis, keys)
         self.archived_runs = ArchivedRuns(redis, keys)

@@ -273,6 +273,25 @@ class ProgressReports(RedisRecords):
         return read_or_skip(Progress, found, f"The progress of run {run_id}") or Progress()
 
 
+class Locations(RedisRecords):
+    """The names and the installation of each repository as GitHub last told them.
+
+    Every method raises redis-py's errors.
+    """
+
+    async def save(self, repo: RepoRef) -> None:
+        """Remember an answer of GitHub, or an event."""
+        record = encode_record(repo)
+        saved = self._redis.hset(self._keys.repositories, str(repo.id), record)  # pyright: ignore[reportArgumentType] - bytes are fine
+        await cast("Awaitable[int]", saved)
+
+    async def update(self, repo: RepoRef) -> RepoRef:
+        """The repository with its present names; as it is, if nothing newer was told."""
+        asked = self._redis.hget(self._keys.repositories, str(repo.id))
+        found = await cast("Awaitable[bytes | None]", asked)
+        return read_or_skip(RepoRef, found, f"The names of repository {repo.id}") or repo
+
+
 class Cursors(RedisRecords):
     """Up to which time each repository was searched for missed webhooks.
 
@@ -286,6 +305,7 @@ class Cursors(RedisRecords):
 
     async def set(self, repo: RepoRef, cursor: Cursor) -> None:
         """To be called once everything that the search found is dealt with."""
+        await Locations(self._redis, self._keys).save(repo)  # as GitHub has just listed it
         await self._redis.set(self._keys.cursor(repo), encode_record(cursor), ex=RECORD_SECONDS)
 
 

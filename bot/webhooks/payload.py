@@ -63,6 +63,7 @@ class OwnerPart(BaseModel):
 
 
 class RepositoryPart(BaseModel):
+    id: int
     name: str = Field(pattern=_NAME_PATTERN)
     owner: OwnerPart
 
@@ -102,6 +103,7 @@ class Payload(BaseModel):
     @property
     def repo(self) -> RepoRef:
         return RepoRef(
+            id=self.repository.id,
             owner=self.repository.owner.login,
             name=self.repository.name,
             installation=self.installation.id,

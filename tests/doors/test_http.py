@@ -80,7 +80,7 @@ class Client:
 def about(action: str, **facts: object) -> dict[str, object]:
     return {
         "action": action,
-        "repository": {"name": "shop", "owner": {"login": "acme"}},
+        "repository": {"id": 3, "name": "shop", "owner": {"login": "acme"}},
         "installation": {"id": 99},
         "sender": {"login": "ann", "type": "User"},
         **facts,

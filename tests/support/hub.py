@@ -59,4 +59,4 @@ def settings_for(hub: LocalHub, **fields: object) -> Settings:
 def ref_of(repo: Repo) -> RepoRef:
     """The repository as a webhook names it."""
     installation = repo.installation.id if repo.installation else 0
-    return RepoRef(owner=repo.owner.login, name=repo.name, installation=installation)
+    return RepoRef(id=repo.id, owner=repo.owner.login, name=repo.name, installation=installation)

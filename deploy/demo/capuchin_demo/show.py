@@ -120,9 +120,8 @@ async def watch_run(env: DemoEnvironment, issue: Issue, show: Callable[[Progress
     """Wait until the issue's run has ended; pass how far it has come to `show`."""
     repo = env.repo
     installation = repo.installation
-    ref = RepoRef(
-        owner=repo.owner.login, name=repo.name, installation=installation.id if installation else 0
-    )
+    number = installation.id if installation else 0
+    ref = RepoRef(id=repo.id, owner=repo.owner.login, name=repo.name, installation=number)
     async with _open_storage(env) as opened:
         storage = opened.waiting()  # this process does everything: Redis may seem silent
         while True:

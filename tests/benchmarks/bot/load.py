@@ -27,7 +27,7 @@ def label_event(number: int) -> bytes:
         "action": "labeled",
         "label": {"name": "capuchin"},
         "issue": {"number": 1, "title": "x", "body": "y" * 11_000, "state": "open"},
-        "repository": {"name": f"r{number}", "owner": {"login": "acme"}},
+        "repository": {"id": number, "name": f"r{number}", "owner": {"login": "acme"}},
         "installation": {"id": 1},
         "sender": {"login": "alice", "type": "User"},
     }

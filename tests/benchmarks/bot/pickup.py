@@ -61,7 +61,7 @@ async def _capuchin(url: str) -> list[float]:
         for number in range(RUNS):
             await _pause(number)
             sent[number] = time.perf_counter()
-            repo = RepoRef(owner="acme", name="shop", installation=1)
+            repo = RepoRef(id=1, owner="acme", name="shop", installation=1)
             asked = await runs.create(repo, number, asked_by=Login("alice"), delivery=str(number))
             await nudges.send(asked.run_id, 0)
             while len(took) <= number:

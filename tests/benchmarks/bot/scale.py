@@ -128,7 +128,7 @@ async def _populate(storage: Storage, repos: int, ended: int, waiting: int) -> N
 
 
 def _repo(number: int) -> RepoRef:
-    return RepoRef(owner=f"owner{number % 997}", name=f"repo{number}", installation=1)
+    return RepoRef(id=number, owner=f"owner{number % 997}", name=f"repo{number}", installation=1)
 
 
 async def _create(storage: Storage, repo: RepoRef, number: int) -> None:

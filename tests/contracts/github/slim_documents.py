@@ -30,6 +30,7 @@ OPERATIONS: Mapping[str, str] = {
     "/app-manifests/{code}/conversions": "post",
     "/app/hook/deliveries": "get",
     "/app/installations": "get",
+    "/app/installations/{installation_id}": "get",
     "/app/installations/{installation_id}/access_tokens": "post",
     "/installation/repositories": "get",
     "/rate_limit": "get",

@@ -59,7 +59,9 @@ async def test_a_repository_outside_the_installation_is_not_found(
 
 async def test_an_unknown_installation_is_not_found(app: GitHubApp, shop: Repo) -> None:
     with pytest.raises(NotFound):
-        async with app.open_repository(RepoRef(owner="acme", name="shop", installation=999_999)):
+        async with app.open_repository(
+            RepoRef(id=1, owner="acme", name="shop", installation=999_999)
+        ):
             pass
 
 

@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from bot.data.run import CHECK_NAME, RepoRef, RunId
+from bot.data.run import CHECK_NAME, RunId
 from bot.repo_config.model import RepoConfig, parse_config
 from capuchin_demo.hub.check_actions import rerun, rerun_all
 from capuchin_demo.hub.state import CheckRun, Pull, Repo
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
+from tests.support.hub import ref_of
 from tests.support.snapshots import assert_snapshot
 
 FILE = ".github/capuchin.yml"
@@ -183,9 +184,8 @@ async def test_a_settings_file_is_proposed_once_to_who_asks_and_changes_nothing(
 async def test_commands_that_made_the_environment_work_are_proposed(bot: BotHarness) -> None:
     repo = bot.add_repo("acme/odd")
     issue = await bot.report_issue(repo)
-    run = RepoRef(owner="acme", name="odd", installation=1)
     worked = WorkingAttempt(manifests="m", name="model", setup=("pip install a",), python="3.8")
-    await bot.storage.repository(run, RunId("r")).save(SETUP_KEY, worked)
+    await bot.storage.repository(ref_of(repo), RunId("r")).save(SETUP_KEY, worked)
     await bot.say(issue, "/capuchin config propose")
     (pull,) = repo.pulls
     config = parse_config(repo.read_file(pull.head_sha, FILE) or "")

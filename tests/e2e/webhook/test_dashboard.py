@@ -26,7 +26,7 @@ from tests.e2e.webhook.delivery import deliver, labeled, serving
 from tests.support.data.publishing import FIX, a_selection
 from tests.support.snapshots import assert_snapshot
 
-REPO = RepoRef(owner="acme", name="shop", installation=99)
+REPO = RepoRef(id=3, owner="acme", name="shop", installation=99)
 TOKEN = "operator's token"
 OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

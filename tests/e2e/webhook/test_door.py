@@ -84,7 +84,9 @@ async def read_status(reader: asyncio.StreamReader) -> bytes:
 
 
 async def deliver_honestly(port: int) -> bytes:
-    body = json.dumps(labeled(repository={"name": f"r{uuid4()}", "owner": {"login": "a"}})).encode()
+    number = uuid4().int >> 80
+    repository = {"id": number, "name": f"r{number}", "owner": {"login": "a"}}
+    body = json.dumps(labeled(repository=repository)).encode()
     reader, _ = await send(port, head(sign(body), len(body)) + body)
     return await read_status(reader)
 
@@ -251,7 +253,7 @@ async def test_refused_webhooks_are_counted_in_one_line(
 async def test_open_event_streams_do_not_hold_up_the_end(
     settings: Settings, storage: Storage
 ) -> None:
-    repo = RepoRef(owner="acme", name="shop", installation=99)
+    repo = RepoRef(id=3, owner="acme", name="shop", installation=99)
     asked = await storage.runs.create(repo, 7, asked_by=Login("ann"), delivery="d")
     path = f"/runs/{asked.run_id}/events?key={settings.page_key(asked.run_id)}"
     # Much longer, the server waits for what does not end.

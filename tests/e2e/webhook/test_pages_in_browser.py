@@ -33,7 +33,7 @@ from tests.support.data.publishing import FAILS, FIX, selection_of_three
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no chromium here")
 
 TOKEN: Final = "operator's token"
-REPO: Final = RepoRef(owner="acme", name="a-shop-with-a-long-name", installation=99)
+REPO: Final = RepoRef(id=1, owner="acme", name="a-shop-with-a-long-name", installation=99)
 SIZES: Final = {"phone": PHONE, "desktop": DESKTOP}
 HOSTILE: Final = "<img src=x onerror=alert(1)>" + "x" * 300
 PICTURES: Final = os.environ.get("PAGE_PICTURES", "")  # noqa: TID251 - where a person looks at them

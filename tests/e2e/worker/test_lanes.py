@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from zlib import crc32
 
 from bot.data.run import Lane, Login, Mode, RepoRef, Run, RunId, RunStatus, Stop, StopReason
 from bot.queue.worker import Worker
@@ -52,7 +53,7 @@ async def working(settings: Settings, handler: GatedHandler) -> AsyncGenerator[W
 
 
 async def ask(storage: Storage, owner: str, issue: int, mode: Mode = Mode.FIX) -> RunId:
-    repo = RepoRef(owner=owner, name="shop", installation=1)
+    repo = RepoRef(id=crc32(owner.encode()), owner=owner, name="shop", installation=1)
     delivery = f"{owner}-{issue}"
     asked = await storage.runs.create(
         repo, issue, asked_by=Login("ann"), delivery=delivery, mode=mode

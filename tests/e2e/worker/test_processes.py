@@ -25,7 +25,7 @@ from pipeline.store import FORMAT
 from tests.support.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
-REPO = RepoRef(owner="acme", name="shop", installation=1)
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
 
 
 class Bench:

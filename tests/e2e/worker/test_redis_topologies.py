@@ -22,7 +22,7 @@ from sandbox.frozen import replace
 from tests.support.handlers import handlers_of
 from tests.support.redis_topologies import PASSWORD, run_sentinels, run_with_tls
 
-REPO = RepoRef(owner="acme", name="shop", installation=1)
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
 
 
 class Step(BaseModel):

@@ -30,7 +30,7 @@ from tests.support.settling import settle
 
 pytestmark = pytest.mark.spine
 
-REPO = RepoRef(owner="acme", name="shop", installation=1)
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
 SECONDS = 120
 """For so long a test waits for what must come."""
 

@@ -61,7 +61,7 @@ ACCOUNTS = (
 def a_run(**fields: object) -> Run:
     run = Run(
         id=RunId("r1"),
-        repo=RepoRef(owner="acme", name="shop", installation=1),
+        repo=RepoRef(id=1, owner="acme", name="shop", installation=1),
         issue=7,
         asked_by=Login("alice"),
         delivery="d",

@@ -114,6 +114,13 @@ async def list_installations(call: RestCall) -> RestResponse:
     return paginate(call, every)
 
 
+async def show_installation(call: RestCall) -> RestResponse:
+    one = call.state.installations.get(call.number("id"))
+    if one is None:
+        raise not_found()
+    return RestResponse(200, repository_json.installation(call.state.app, one))
+
+
 async def show_repo_installation(call: RestCall) -> RestResponse:
     state = call.state
     name = f"{call.parts['of']}/{call.parts['name']}"
@@ -228,6 +235,7 @@ OPERATIONS = (
     operation("GET", "/app", show_app, "app"),
     operation("GET", "/app/hook/deliveries", list_deliveries, "app"),
     operation("GET", "/app/installations", list_installations, "app"),
+    operation("GET", "/app/installations/{id}", show_installation, "app"),
     operation("POST", "/app/installations/{id}/access_tokens", create_token, "app"),
     operation("GET", "/repos/{of}/{name}/installation", show_repo_installation, "app"),
     operation("GET", "/installation/repositories", list_repositories),

@@ -17,8 +17,8 @@ from pipeline.budget import Budget, CostBounds, Grant
 from pipeline.concurrency import gather_all
 from pipeline.run_errors import BudgetSpent
 
-SHOP = RepoRef(owner="acme", name="shop", installation=1)
-OTHER = RepoRef(owner="acme", name="Other", installation=1)
+SHOP = RepoRef(id=1, owner="acme", name="shop", installation=1)
+OTHER = RepoRef(id=2, owner="acme", name="Other", installation=1)
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 

@@ -13,7 +13,7 @@ from bot.storage.lease import Lease
 from bot.storage.storage import Storage
 from sandbox.frozen import replace
 
-REPO = RepoRef(owner="acme", name="shop", installation=1)
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
 
 
 async def taken(storage: Storage, issue: int, mode: Mode = Mode.FIX) -> Lease:

@@ -19,7 +19,7 @@ from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.support.redis_traffic import count_traffic
 
-REPO = RepoRef(owner="acme", name="shop", installation=1)
+REPO = RepoRef(id=1, owner="acme", name="shop", installation=1)
 
 
 async def ask(runs: Runs, delivery: str = "guid") -> str:
@@ -130,7 +130,7 @@ async def fill_queue(runs: Runs, count: int) -> list[RunId]:
     """Runs of so many repositories, that nobody has begun."""
     asked = await gather_all(
         runs.create(
-            RepoRef(owner=f"owner{n % 7}", name=f"shop{n}", installation=1),
+            RepoRef(id=n, owner=f"owner{n % 7}", name=f"shop{n}", installation=1),
             1,
             asked_by=Login("ann"),
             delivery=f"guid-{n}",
@@ -156,7 +156,7 @@ async def test_runs_of_another_lane_are_read_one_time(
     await fill_queue(runs, MANY)
     async with count_traffic(redis) as first:
         await storage.active_runs.survey(Lane.PULLS)
-    repo = RepoRef(owner="acme", name="shop", installation=1)
+    repo = RepoRef(id=1, owner="acme", name="shop", installation=1)
     asked = await runs.create(repo, 3, asked_by=Login("ann"), delivery="pull", mode=Mode.FOLLOW_UP)
     async with count_traffic(redis) as again:
         survey = await storage.active_runs.survey(Lane.PULLS)
@@ -195,7 +195,7 @@ async def test_one_more_run_costs_the_same_beside_any_number(
     runs: Runs, redis: Redis, kept: int, redis_prefix: str
 ) -> None:
     await fill_queue(runs, kept)
-    repo = RepoRef(owner="acme", name="shop", installation=1)
+    repo = RepoRef(id=1, owner="acme", name="shop", installation=1)
     async with count_traffic(redis) as traffic:
         await runs.create(repo, 1, asked_by=Login("ann"), delivery="another")
     assert traffic.commands <= 14

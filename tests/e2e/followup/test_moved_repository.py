@@ -1,0 +1,121 @@
+"""A repository gets another name or owner: its pull requests, runs and limits stay."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bot.data.run import RunStatus
+from capuchin_demo.hub.state import Repo
+from pipeline.data.types import Patch
+from pipeline.workflows.revise import Revision
+from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.data.publishing import selection_of_three
+from tests.support.hub import ref_of
+
+Move = Callable[[BotHarness, Repo], Awaitable[object]]
+
+
+async def rename(bot: BotHarness, repo: Repo) -> None:
+    await bot.hub.rename_repo(repo, "pottery")
+
+
+async def transfer(bot: BotHarness, repo: Repo) -> None:
+    """To an account on which the App is installed, too."""
+    bot.hub.add_repo("umbrella/other", {"a.py": "1\n"})
+    await bot.hub.transfer_repo(repo, "umbrella")
+
+
+moves = pytest.mark.parametrize("move", [rename, transfer])
+
+
+@moves
+async def test_reviews_and_commands_go_on(start_bot: StartBot, move: Move) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        bot.runner.answer = selection_of_three()
+        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
+        repo, pull = await open_pull(bot)
+        before = pull.head_sha
+        await move(bot, repo)
+        await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
+        assert pull.head_sha != before
+        await bot.say(pull, "/capuchin status")
+        assert not any("did not open this pull request" in said for said in bot.comments_of(pull))
+        await bot.say(pull, "/capuchin use B")
+        assert (await bot.run_of(pull)).status is RunStatus.SWAPPED
+
+
+@moves
+async def test_a_pull_request_is_looked_after_without_an_event(
+    start_bot: StartBot, move: Move
+) -> None:
+    async with start_bot(follow_up_seconds=0.1) as bot:
+        repo, pull = await open_pull(bot)
+        async with bot.without_webhooks():
+            await move(bot, repo)
+            await bot.hub.close_issue(repo.issues[1], "bob")
+        async with bot.working(settle=False):
+            await bot.until(lambda: pull.state == "closed")
+        await bot.settle()
+        assert await bot.storage.pulls.list_all(ref_of(repo)) == []
+
+
+@moves
+async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> None:
+    async with start_bot(quota_repository=1) as bot:
+        repo, _ = await open_pull(bot)
+        await move(bot, repo)
+        second = await bot.report_issue(repo)
+        await bot.ask_by_label(second)
+        assert (await bot.run_of(second)).status is RunStatus.REFUSED
+        await bot.say(second, "/capuchin stats")
+        assert "#2" in bot.comments_of(second)[-1] or "1" in bot.comments_of(second)[-1]
+
+
+@moves
+@pytest.mark.parametrize("heard", [True, False])
+async def test_a_run_at_work_goes_on(bot: BotHarness, move: Move, *, heard: bool) -> None:
+    repo = bot.add_repo()
+    issue = await bot.report_issue(repo)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.label(issue)
+        await bot.until(lambda: bot.runner.waiting)
+        if heard:
+            await move(bot, repo)
+        else:
+            async with bot.without_webhooks():
+                await move(bot, repo)
+        bot.runner.go_on.set()
+    run = await bot.run_of(issue)
+    assert (run.status, run.repo.full_name) == (RunStatus.OPENED_PULL_REQUEST, repo.full_name)
+    assert len(repo.pulls) == 1
+
+
+async def test_an_old_name_may_be_taken_by_another_repository(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    await bot.hub.rename_repo(repo, "pottery")
+    other = bot.add_repo()
+    assert other.full_name == "acme/shop"
+    assert await bot.storage.pulls.get(ref_of(repo), pull.number) is not None
+    assert await bot.storage.pulls.get(ref_of(other), pull.number) is None
+    issue = await bot.open_issue(other)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    assert [len(one.pulls) for one in (repo, other)] == [1, 1]
+
+
+async def test_a_renamed_default_branch_is_followed(start_bot: StartBot) -> None:
+    async with start_bot(review_seconds=0) as bot:
+        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
+        repo, pull = await open_pull(bot)
+        before = pull.head_sha
+        await bot.hub.rename_default_branch(repo, "trunk")
+        await bot.receive_review(pull, "alice", "Please add a comment.", "CHANGES_REQUESTED")
+        assert pull.head_sha != before
+        issue = await bot.open_issue(repo)
+        await bot.settle()
+        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+        assert repo.pulls[-1].base_ref == "trunk"
