@@ -33,6 +33,7 @@ from bot.data.request import (
     ConfigCheckRequest,
     PullUpdate,
     RunRequest,
+    SetUpRequest,
     StartOutcome,
 )
 from bot.data.run import CommentLocation, Mode
@@ -44,6 +45,7 @@ from bot.github.repository import Repository
 from bot.github.repository_api import Reaction
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.runs.config_check import check_config
+from bot.runs.set_up import set_up_repository
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.webhooks.command_text import nearest_verb
@@ -108,6 +110,9 @@ class CommandDispatcher:
         request = item.request
         if isinstance(request, ConfigCheckRequest):
             await check_config(request, self.github)
+            return None
+        if isinstance(request, SetUpRequest):
+            await set_up_repository(request, self.github, self.settings)
             return None
         if isinstance(request, PullUpdate):
             await self._acknowledge(item, request, queue)

@@ -251,6 +251,7 @@ def stop_reason(stop: Stop) -> str:
         StopReason.UNLABELED: "because the label was removed",
         StopReason.CLOSED: "because the issue was closed",
         StopReason.GONE: "because the issue no longer exists",
+        StopReason.NO_ACCESS: "because I had no access to this repository",
         StopReason.DISABLED: f"because the label {code(stop.label)} was added",
     }
     return because[stop.why] + (f" (@{stop.by})" if stop.by else "")

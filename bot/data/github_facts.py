@@ -326,8 +326,10 @@ class ExistingWork(Frozen):
 
 @dataclass(frozen=True)
 class Identity:
-    """The App's account on GitHub, `name[bot]`."""
+    """The App and its account on GitHub, `name[bot]`."""
 
+    app: int
+    """The App's id."""
     login: Login
     email: str
     """The noreply address that GitHub attributes to the App."""

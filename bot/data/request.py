@@ -123,6 +123,8 @@ class ConfigCheckRequest(Frozen):
     """Somebody asked for its check to be run again."""
     with_evidence: bool = False
     """Also the check of the reproduction test, if the pull request is ours."""
+    others: tuple[int, ...] = ()
+    """Further pull requests with the same head."""
     delivery: str
 
     @property
@@ -141,6 +143,8 @@ class PullUpdate(Frozen):
     """One pull request, the one for an issue, those of some branches, or all of a repository."""
     number: int = 0
     """Of the pull request or issue."""
+    others: tuple[int, ...] = ()
+    """Further pull requests: several may have the same head."""
     branches: tuple[str, ...] = ()
     delay: Delay = Delay.IMMEDIATE
     again: bool = False
@@ -156,7 +160,47 @@ class PullUpdate(Frozen):
         return f"follow-up-{self.target}-{self.delivery}"
 
 
-AnyRequest = RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate
+class SetUpRequest(Frozen):
+    """A repository that the App may work in from now on: make its labels, for one."""
+
+    repo: RepoRef
+    delivery: str
+
+    @property
+    def id(self) -> str:
+        """The same however often its event is delivered."""
+        return f"set-up-{self.repo.id}-{self.delivery}"
+
+
+QueuedKind = CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
+"""What waits for a worker."""
+
+AccessKind = Literal["given", "taken", "moved"]
+
+
+class AccessChange(Frozen):
+    """GitHub gave the App access to repositories or took it, or a repository moved.
+
+    A hint as far as access was taken: checked again before a run ends.
+    """
+
+    kind: AccessKind
+    repos: tuple[RepoRef, ...]
+    """With their names from now on."""
+    installation: int
+    of_all: bool = False
+    """It concerns all of the installation, whether or not they are listed."""
+    by: Login
+    delivery: str
+
+    def concerns(self, repo: RepoRef) -> bool:
+        whole = self.of_all and repo.installation == self.installation
+        return whole or any(one.id == repo.id for one in self.repos)
+
+
+AnyRequest = (
+    AccessChange | RunRequest | StopRequest | CommandRequest | ConfigCheckRequest | PullUpdate
+)
 
 
 class StartOutcome(StrEnum):

@@ -130,6 +130,8 @@ class StopReason(StrEnum):
     CLOSED = "closed"
     GONE = "gone"
     """The issue was deleted or transferred."""
+    NO_ACCESS = "no access"
+    """The App was uninstalled or suspended, or the repository removed, deleted or archived."""
     DISABLED = "disabled"
     """The opt-out label was added to the issue or to our pull request."""
 
@@ -330,8 +332,19 @@ class Run(Frozen):
 
     @property
     def is_unpublished(self) -> bool:
-        """Whether it ended with an edit that GitHub did not take."""
-        return self.failure is Failure.PUBLISH_REFUSED and not self.mode.is_follow_up
+        """Whether it ended with an edit that GitHub did not take, or for which we had no access."""
+        if self.mode.is_follow_up:
+            return False
+        stopped = self.stop is not None and self.stop.why is StopReason.NO_ACCESS
+        lost = stopped or self.failure in (
+            Failure.REPOSITORY_GONE,
+            Failure.NOT_INSTALLED,
+            Failure.INSTALLATION_SUSPENDED,
+            Failure.REPOSITORY_ARCHIVED,
+            Failure.POLICY_FORBIDS,
+        )
+        publishing = self.branch != "" and self.pull_request is None
+        return self.failure is Failure.PUBLISH_REFUSED or (lost and publishing)
 
 
 class QueuePosition(Frozen):

@@ -245,12 +245,18 @@ class FollowUpRun:
         await update_draft(ctx)
 
     async def _load_context(self, repo: Repository, run: Run, lease: Lease) -> PullRun | None:
-        """None when there is nothing to follow up, or we may not."""
+        """None when there is nothing to follow up, or we may not.
+
+        Raises:
+            NotFound: the repository is gone.
+        """
         record = await lease.storage.pulls.get(run.repo, run.issue)
         facts = await repo.get_facts()
+        if facts is None:
+            raise NotFound("The repository is gone")
         pull = await repo.pulls.get(run.issue)
         config = await load_repo_config(repo)
-        if record is None or facts is None or pull is None:
+        if record is None or pull is None:
             return None
         opt_out = LabelSet(self.settings.label).find_opt_out(pull.labels)
         if pull.state == "open" and opt_out is not None and run.stop is None:

@@ -229,7 +229,9 @@ class GitHubApp:
                     ) from None
                 login = Login(f"{app.data['slug']}[bot]")
                 self._identity = Identity(
-                    login=login, email=await self._fetch_email(client, credential, login)
+                    app=int(app.data["id"]),
+                    login=login,
+                    email=await self._fetch_email(client, credential, login),
                 )
             return self._identity
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from bot.data.github_facts import AnnotationFacts, CheckRunFacts, CheckSuiteFacts, StatusFacts
+from bot.errors import Unprocessable
 from bot.github.repository_api import RepositoryApi
 from pipeline.data.types import CommitSha
 
@@ -83,6 +84,16 @@ class Checks:
     def __init__(self, api: RepositoryApi) -> None:
         self._api = api
 
+    async def switch_off_empty_suites(self, app: int) -> None:
+        """Have GitHub make no check suite for the App at each push: an unused one stays queued, and
+        keeps merge bots waiting.
+
+        https://docs.github.com/rest/checks/suites#update-repository-preferences-for-check-suites
+        """
+        own = {"app_id": app, "setting": False}
+        json = {"auto_trigger_checks": [own]}
+        await self._api.send("PATCH", "check-suites", "preferences", json=json)
+
     async def begin(self, check: PendingCheck) -> CheckRunFacts:
         """Find the check run with this external id, or create it in progress."""
         return await self._find_or_create(
@@ -158,7 +169,12 @@ class Checks:
                 "external_id": check.external_id,
                 **state,
             }
-            return await self._send("POST", "check-runs", json=body)
+            try:
+                return await self._send("POST", "check-runs", json=body)
+            except Unprocessable:  # where suites are not made by themselves, we make ours
+                suite = {"head_sha": check.head_sha}
+                await self._api.send("POST", "check-suites", json=suite)
+                return await self._send("POST", "check-runs", json=body)
 
         return await self._api.find_or_create(find, create)
 

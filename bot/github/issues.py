@@ -144,6 +144,23 @@ class Issues:
         """Our reactions to an issue (its number) or to a comment (`"comments"` and its id)."""
         return Reactions(self._api, self.is_own, "issues", *what)
 
+    async def create_label(self, name: str, description: str) -> None:
+        """Create a label of the repository, unless it has one of that name."""
+
+        async def find() -> bool | None:
+            try:
+                await self._api.get("labels", name)
+            except NotFound:
+                return None
+            return True
+
+        async def create() -> bool:
+            json = {"name": name, "description": description, "color": "8a5a2b"}
+            await self._api.send("POST", "labels", json=json)
+            return True
+
+        await self._api.find_or_create(find, create)
+
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels; GitHub creates missing labels in the repository."""
         where = ("issues", number, "labels")

@@ -8,7 +8,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from bot.data.github_facts import CommentFacts, Cursor, IssueFacts
-from bot.data.request import CommandRequest, ConfigCheckRequest, Delay, PullUpdate
+from bot.data.request import (
+    CommandRequest,
+    ConfigCheckRequest,
+    Delay,
+    PullUpdate,
+    SetUpRequest,
+)
 from bot.data.run import CommentLocation, IssueSnapshot, LabeledIssue, RepoRef, now
 from bot.errors import Forbidden, NotFound, translate_errors
 from bot.github.app import GitHubApp
@@ -25,7 +31,9 @@ REPOSITORY_SECONDS: Final = 0.4
 900 requests a minute that GitHub allows, whether or not they count against the hourly limit
 (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api)."""
 
-MissedEvent = LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate
+MissedEvent = (
+    LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
+)
 
 
 async def find_missed_events(
@@ -57,6 +65,7 @@ async def _find_in_repository(
     cursor = await cursors.get(ref)
     if cursor is None:
         later = Cursor(since=(now() - CLOCK_OVERLAP).replace(microsecond=0))
+        yield SetUpRequest(repo=ref, delivery="sweep")
         labels = names.labels.modes
         issues = [i for label in labels async for i in repo.issues.list_with_label(label)]
     else:

@@ -16,6 +16,7 @@ from bot.data.request import (
     CommandRequest,
     ConfigCheckRequest,
     PullUpdate,
+    SetUpRequest,
     StartOutcome,
 )
 from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RunId, Stop, StopReason
@@ -77,7 +78,14 @@ SUMMARY_SECONDS: Final = 6 * 3600.0
 Act = Callable[[], Awaitable[None]]
 FindMissedEvents = Callable[
     [Cursors],
-    AsyncIterator[LabeledIssue | IssueSnapshot | CommandRequest | ConfigCheckRequest | PullUpdate],
+    AsyncIterator[
+        LabeledIssue
+        | IssueSnapshot
+        | CommandRequest
+        | ConfigCheckRequest
+        | PullUpdate
+        | SetUpRequest
+    ],
 ]
 
 
@@ -223,6 +231,8 @@ class Sweep:
                 case PullUpdate():
                     if await self._storage.pulls.find_concerned(found):
                         await self._requests.put(found)
+                case SetUpRequest():
+                    await self._requests.put(found)
                 case CommandRequest() | ConfigCheckRequest():
                     if await self._requests.put(found):
                         self._log_found(f"Command {found.id}")

@@ -140,6 +140,8 @@ class RunFinisher:
     async def is_still_valid(self, run: Run, stop: Stop) -> bool:
         """Whether the reason for the stop still holds: webhooks come late and out of order."""
         try:
+            if stop.why is StopReason.NO_ACCESS:
+                return await self._is_closed_to_us(run)
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 issue = await repo.issues.get(run.issue)
         except GitHubUnavailable as error:
@@ -153,6 +155,15 @@ class RunFinisher:
         if stop.why is StopReason.UNLABELED:  # for a closed issue too: the report names the reason
             return run.label != "" and not issue.has_label(run.label)
         return issue.state != "open"
+
+    async def _is_closed_to_us(self, run: Run) -> bool:
+        """Whether we may not work in the repository, wherever it is now. Raises GitHubError."""
+        found = await self.github.find_repository(run.repo.owner, run.repo.name)
+        if found is None or found.id != run.repo.id:
+            return True
+        async with self.github.open_repository(found) as repo:
+            facts = await repo.get_facts()
+        return facts is None or facts.archived
 
     async def _report_end(self, run: Run, lease: Lease, render: RenderComment) -> Run:
         run = await with_spending(run, lease)

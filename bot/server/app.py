@@ -19,11 +19,14 @@ from starlette.responses import PlainTextResponse
 from structlog.contextvars import bound_contextvars
 
 from bot.data.request import (
+    AccessChange,
     AnyRequest,
     CommandRequest,
     ConfigCheckRequest,
     PullUpdate,
+    QueuedKind,
     RunRequest,
+    SetUpRequest,
     StartOutcome,
     StopRequest,
 )
@@ -175,6 +178,8 @@ class Intake:
                     return await self._queue(request)
                 case PullUpdate():
                     return await self._queue_update(request)
+                case AccessChange():
+                    return await self._change_access(request)
         except REDIS_ERRORS as error:
             logger.warning("Delivery %s refused: Redis: %s", request.delivery, error)
             return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
@@ -188,13 +193,29 @@ class Intake:
             return Response(status_code=204)
         return JSONResponse({"run": run_id, "status": "stopping"}, 202)
 
+    async def _change_access(self, change: AccessChange) -> Response:
+        """Remember where repositories are, set up new ones, stop runs where access was taken."""
+        for repo in change.repos if change.kind != "taken" else ():
+            await self.storage.locations.save(repo)
+            if change.kind == "given":
+                await self._queue(SetUpRequest(repo=repo, delivery=change.delivery))
+        if change.kind == "taken":
+            stop = Stop(by=change.by, why=StopReason.NO_ACCESS)
+            for run in await self.storage.run_queries.list_active():
+                if change.concerns(run.repo):
+                    await self.storage.runs.request_stop(run.repo, run.issue, stop)
+            for repo in change.repos:  # what is gone is forgotten
+                delivery = f"{change.delivery}-{repo.id}"
+                await self._queue_update(PullUpdate(repo=repo, target="base", delivery=delivery))
+        return JSONResponse({"access": change.kind}, 202)
+
     async def _queue_update(self, update: PullUpdate) -> Response:
         """Keep an update for a worker only if it concerns one of our pull requests."""
         if not await self.storage.pulls.find_concerned(update):
             return Response(status_code=204)
         return await self._queue(update)
 
-    async def _queue(self, request: CommandRequest | ConfigCheckRequest | PullUpdate) -> Response:
+    async def _queue(self, request: QueuedKind) -> Response:
         taken = await self.storage.requests.put(request)
         status = "taken" if taken else "repeated"
         return JSONResponse({"order": request.id, "status": status}, 202 if taken else 200)
@@ -235,7 +256,9 @@ class Intake:
             return _error_response(400, str(error))
         if wanted is None:
             return Response(status_code=204)
-        with bound_contextvars(delivery=wanted.delivery, repository=wanted.repo.full_name):
+        named = wanted.repos if isinstance(wanted, AccessChange) else (wanted.repo,)
+        where = ", ".join(repo.full_name for repo in named[:5])
+        with bound_contextvars(delivery=wanted.delivery, repository=where):
             return await self.accept(wanted)
 
     def _check_host(self, host: str) -> None:

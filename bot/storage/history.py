@@ -154,6 +154,10 @@ class RunQueries(RedisRecords):
         found = await self._load_runs([*await self._list_active(), *ended])
         return sorted(found, key=lambda run: run.created_at, reverse=True)
 
+    async def list_active(self) -> list[Run]:
+        """The runs that are not finished, in no order."""
+        return await self._load_runs(await self._list_active())
+
     async def list_of_issue(self, repo: RepoRef, issue: int) -> list[Run]:
         """The runs of an issue that are still on record, the newest first."""
         key = self._keys.runs_of_issue(repo, issue)
@@ -162,7 +166,7 @@ class RunQueries(RedisRecords):
 
     async def load_totals(self) -> Totals:
         """The numbers of now."""
-        active = await self._load_runs(await self._list_active())
+        active = await self.list_active()
         facts = await cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(self._keys.totals))
         known = {name.decode(): value for name, value in facts.items()}
         ended = {

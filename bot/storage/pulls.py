@@ -49,8 +49,9 @@ class PullRecords(RedisRecords):
     async def find_concerned(self, update: PullUpdate) -> list[PullRecord]:
         """Those that `update` is about."""
         if update.target == "pull":
-            one = await self.get(update.repo, update.number)
-            return [] if one is None else [one]
+            numbers = dict.fromkeys((update.number, *update.others))
+            found = [await self.get(update.repo, number) for number in numbers]
+            return [one for one in found if one is not None]
         return [
             one
             for one in await self.list_all(update.repo)

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import Field
 
-from bot.data.request import CommandRequest, ConfigCheckRequest, PullUpdate, RunRequest
+from bot.data.request import QueuedKind
 from bot.data.run import now
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DELIVERY_SECONDS
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 class QueuedRequest(Frozen):
     """A request of a comment, a label or an event, with its state in the queue."""
 
-    request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
+    request: QueuedKind
     at: datetime = Field(default_factory=now)
     """When it reached us, by our clock."""
     tries: int = 0
@@ -62,9 +62,7 @@ class QueuedRequest(Frozen):
 class Requests(RedisRecords):
     """All requests under one Redis prefix. Every method raises redis-py's errors."""
 
-    async def put(
-        self, request: CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate
-    ) -> bool:
+    async def put(self, request: QueuedKind) -> bool:
         """Keep a request until it is completed; False when it was put in before."""
         item = QueuedRequest(request=request)
         keys = [self._keys.request(request.id), self._keys.requests]

@@ -13,12 +13,13 @@ from pydantic import BaseModel, ValidationError
 
 from bot.data.request import AnyRequest, ConfigCheckRequest, PullUpdate, StopRequest
 from bot.data.run import StopReason
-from bot.webhooks import issue_events, pull_events
-from bot.webhooks.payload import Delivery, MalformedPayload, Payload
+from bot.webhooks import access_events, issue_events, pull_events
+from bot.webhooks.payload import Delivery, Event, MalformedPayload
 
 P = TypeVar("P", bound=BaseModel)
 
-PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {
+PAYLOADS: Final[Mapping[str, Mapping[str, type[Event]]]] = {
+    **access_events.PAYLOADS,
     **issue_events.PAYLOADS,
     **pull_events.PAYLOADS,
 }
@@ -66,6 +67,7 @@ def companion_update(request: AnyRequest) -> PullUpdate | None:
                 repo=request.repo,
                 target="pull",
                 number=request.pull,
+                others=request.others,
                 again=request.with_evidence,
                 delivery=request.delivery,
             )

@@ -27,6 +27,17 @@ class LabelSet:
         return {self.base + suffix: mode for mode, suffix in SUFFIXES.items()}
 
     @property
+    def descriptions(self) -> dict[str, str]:
+        """All labels, each with the sentence that GitHub shows beside it."""
+        said = {
+            Mode.FIX: "Fix this issue with a pull request",
+            Mode.AUTO: "Fix this issue without asking back, and not as a draft",
+            Mode.PLAN: "Say what a fix would take; open nothing",
+        }
+        ours = {label: said[mode] for label, mode in self.modes.items()}
+        return {**ours, self.opt_out: "Keep away from this"}
+
+    @property
     def opt_out(self) -> str:
         """The label that keeps the bot away from an issue or from one of its pull requests."""
         return self.base + ":disabled"

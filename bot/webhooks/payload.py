@@ -93,7 +93,15 @@ class Delivery(NamedTuple):
     names: BotNames
 
 
-class Payload(BaseModel):
+class Event(BaseModel):
+    """One kind of event."""
+
+    @abstractmethod
+    def to_request(self, delivery: Delivery) -> AnyRequest | None:
+        """What the event asks for; None for nothing."""
+
+
+class Payload(Event):
     """One kind of event in a repository; `sender` caused it."""
 
     repository: RepositoryPart
@@ -108,10 +116,6 @@ class Payload(BaseModel):
             name=self.repository.name,
             installation=self.installation.id,
         )
-
-    @abstractmethod
-    def to_request(self, delivery: Delivery) -> AnyRequest | None:
-        """What the event asks for; None for nothing."""
 
 
 class LabelPayload(Payload):

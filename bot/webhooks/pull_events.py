@@ -23,12 +23,14 @@ def _update_pull(
     number: int,
     delay: Delay = Delay.IMMEDIATE,
     *,
+    others: tuple[int, ...] = (),
     again: bool = False,
 ) -> PullUpdate:
     return PullUpdate(
         repo=payload.repo,
         target="pull",
         number=number,
+        others=others,
         delay=delay,
         again=again,
         by=Login("") if payload.sender.is_bot else payload.sender.login,
@@ -90,6 +92,11 @@ class _WithPulls(BaseModel):
 
     pull_requests: tuple[_CheckPull, ...] = ()
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All that have the head: not one of them is the head's own."""
+        return tuple(one.number for one in self.pull_requests)
+
 
 class _CheckSuite(_WithPulls):
     head_sha: CommitSha = Field(pattern=_SHA)
@@ -103,8 +110,10 @@ class _SuiteCompleted(_SuitePayload):
     """All checks of one App on a commit have ended."""
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
-        pulls = self.check_suite.pull_requests
-        return _update_pull(self, delivery, pulls[0].number) if pulls else None
+        numbers = self.check_suite.numbers
+        if not numbers:
+            return None
+        return _update_pull(self, delivery, numbers[0], others=numbers[1:])
 
 
 class _SuiteRerequested(_SuitePayload):
@@ -112,11 +121,12 @@ class _SuiteRerequested(_SuitePayload):
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         suite = self.check_suite
-        if not suite.pull_requests:
+        if not suite.numbers:
             return None
         return ConfigCheckRequest(
             repo=self.repo,
-            pull=suite.pull_requests[0].number,
+            pull=suite.numbers[0],
+            others=suite.numbers[1:],
             head=suite.head_sha,
             again=True,
             with_evidence=True,
@@ -138,17 +148,17 @@ class _CheckRerequested(Payload):
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         run = self.check_run
-        pulls = run.pull_requests or run.check_suite.pull_requests
+        numbers = run.numbers or run.check_suite.numbers
         # GitHub names no pull requests that come from forks; the external id does.
         written = re.fullmatch(
             r"config-[^ ]{1,200}-(\d{1,9})-[0-9a-f]{40,64}(?:-again-[0-9A-Za-z-]{1,64})?",
             run.external_id or "",
         )
-        if not pulls and written is None:
+        if not numbers and written is None:
             return None
-        number = int(written[1]) if written else pulls[0].number
+        number = int(written[1]) if written else numbers[0]
         if run.name != SETTINGS_CHECK:
-            return _update_pull(self, delivery, number, again=True)
+            return _update_pull(self, delivery, number, others=numbers[1:], again=True)
         return ConfigCheckRequest(
             repo=self.repo, pull=number, head=run.head_sha, again=True, delivery=delivery.id
         )

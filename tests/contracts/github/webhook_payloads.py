@@ -23,13 +23,14 @@ NAMES: Final = {
     "before": "b" * 40,
     "after": "c" * 40,
     "ref": "refs/heads/main",
+    "full_name": "acme/shop",
 }
 WORDS: Final = ("shop", "acme", "capuchin", "ann")
 NULL: Final = {"type": "null"}
 EVENTS: Final = (
     "issues", "issue-comment", "pull-request", "pull-request-review",
-    "pull-request-review-comment", "installation", "installation-repositories", "check-run",
-    "check-suite", "push", "ping", "status",
+    "pull-request-review-comment", "installation", "installation-repositories", "repository",
+    "check-run", "check-suite", "push", "ping", "status",
 )  # fmt: skip
 ODD: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 2**63, 1.5, "", "\u202e\0", "x" * 70_000, [], [None], {}, {"": None},

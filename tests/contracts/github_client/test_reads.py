@@ -50,8 +50,8 @@ async def test_a_repository_we_were_taken_off_gives_none(
 async def test_a_repository_outside_the_installation_is_not_found(
     app: GitHubApp, hub: LocalHub, shop: Repo
 ) -> None:
-    hub.add_repo("acme/secret", installed=False)
-    ref = replace(ref_of(shop), name="secret")
+    secret = ref_of(hub.add_repo("acme/secret", installed=False))
+    ref = replace(secret, installation=ref_of(shop).installation)
     with pytest.raises(NotFound):
         async with app.open_repository(ref):
             pass

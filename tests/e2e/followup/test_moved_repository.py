@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import pytest
 
-from bot.data.run import RunStatus
+from bot.data.run import RunStatus, now
 from capuchin_demo.hub.state import Repo
 from pipeline.data.types import Patch
 from pipeline.workflows.revise import Revision
@@ -34,7 +35,6 @@ moves = pytest.mark.parametrize("move", [rename, transfer])
 @moves
 async def test_reviews_and_commands_go_on(start_bot: StartBot, move: Move) -> None:
     async with start_bot(review_seconds=0) as bot:
-        bot.runner.answer = selection_of_three()
         bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said why.")
         repo, pull = await open_pull(bot)
         before = pull.head_sha
@@ -43,15 +43,22 @@ async def test_reviews_and_commands_go_on(start_bot: StartBot, move: Move) -> No
         assert pull.head_sha != before
         await bot.say(pull, "/capuchin status")
         assert not any("did not open this pull request" in said for said in bot.comments_of(pull))
-        await bot.say(pull, "/capuchin use B")
-        assert (await bot.run_of(pull)).status is RunStatus.SWAPPED
+
+
+@moves
+async def test_another_edit_is_put_into_the_pull_request(bot: BotHarness, move: Move) -> None:
+    bot.runner.answer = selection_of_three()
+    repo, pull = await open_pull(bot)
+    await move(bot, repo)
+    await bot.say(pull, "/capuchin use B")
+    assert (await bot.run_of(repo.issues[1])).status is RunStatus.SWAPPED
 
 
 @moves
 async def test_a_pull_request_is_looked_after_without_an_event(
     start_bot: StartBot, move: Move
 ) -> None:
-    async with start_bot(follow_up_seconds=0.1) as bot:
+    async with start_bot(follow_up_seconds=0.2) as bot:
         repo, pull = await open_pull(bot)
         async with bot.without_webhooks():
             await move(bot, repo)
@@ -70,8 +77,9 @@ async def test_statistics_and_quotas_go_on(start_bot: StartBot, move: Move) -> N
         second = await bot.report_issue(repo)
         await bot.ask_by_label(second)
         assert (await bot.run_of(second)).status is RunStatus.REFUSED
-        await bot.say(second, "/capuchin stats")
-        assert "#2" in bot.comments_of(second)[-1] or "1" in bot.comments_of(second)[-1]
+        history = await bot.storage.history.load(ref_of(repo), now() - timedelta(days=1))
+        ended = [entry.status for entry in history.entries]
+        assert RunStatus.OPENED_PULL_REQUEST in ended
 
 
 @moves
@@ -90,7 +98,7 @@ async def test_a_run_at_work_goes_on(bot: BotHarness, move: Move, *, heard: bool
                 await move(bot, repo)
         bot.runner.go_on.set()
     run = await bot.run_of(issue)
-    assert (run.status, run.repo.full_name) == (RunStatus.OPENED_PULL_REQUEST, repo.full_name)
+    assert (run.status, run.repo.id) == (RunStatus.OPENED_PULL_REQUEST, repo.id)
     assert len(repo.pulls) == 1
 
 

@@ -30,7 +30,8 @@ JSON = st.recursive(
 )
 EVENTS = st.sampled_from(
     ["issues", "issue_comment", "pull_request", "pull_request_review_comment",
-     "pull_request_review", "check_run", "check_suite", "installation", "ping", "push", ""]
+     "pull_request_review", "check_run", "check_suite", "installation",
+     "installation_repositories", "repository", "ping", "push", ""]
 )  # fmt: skip
 ACTIONS = st.sampled_from(
     ["labeled", "unlabeled", "opened", "created", "edited", "closed", "assigned", "submitted",

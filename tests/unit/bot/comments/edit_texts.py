@@ -200,7 +200,7 @@ PULLS: Mapping[str, str] = {
 
 
 def message(manners: CommitStyle, kind: str, title: str, body: str = "") -> str:
-    identity = Identity(Login("capuchin[bot]"), "1+capuchin[bot]@users.noreply.github.com")
+    identity = Identity(1, Login("capuchin[bot]"), "1+capuchin[bot]@users.noreply.github.com")
     return manners.format_message(
         manners.format_title(kind, title), body, identity, Login("alice"), "github.com"
     )

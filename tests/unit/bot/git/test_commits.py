@@ -17,7 +17,9 @@ from pipeline.data.types import CommitSha
 from tests.support.data import local_git
 from tests.support.data.publishing import FIX, SHOP
 
-BOT = Identity(login=Login("capuchin[bot]"), email="1+capuchin[bot]@users.noreply.github.com")
+BOT = Identity(
+    app=1, login=Login("capuchin[bot]"), email="1+capuchin[bot]@users.noreply.github.com"
+)
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -1,0 +1,193 @@
+"""The App is installed, uninstalled or suspended; repositories come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.data.run import RunStatus
+from capuchin_demo.hub import events
+from capuchin_demo.hub.check_actions import report_check
+from capuchin_demo.hub.state import Exchange, Repo, now
+from tests.e2e.followup.steps import open_pull
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.hub import ref_of
+
+LABELS = ["capuchin", "capuchin:auto", "capuchin:disabled", "capuchin:dry-run"]
+
+
+async def take_access(bot: BotHarness, repo: Repo, how: str) -> None:
+    match how:
+        case "uninstall":
+            await bot.hub.uninstall(repo)
+        case "remove":
+            bot.hub.add_repo("acme/other", {"a.py": "1\n"})
+            await bot.hub.uninstall(repo)
+        case "suspend":
+            await bot.hub.suspend(repo, "alice")
+        case "archive":
+            await bot.hub.archive_repo(repo)
+        case _:
+            await bot.hub.delete_repo(repo)
+
+
+taken = pytest.mark.parametrize("how", ["uninstall", "remove", "suspend", "archive", "delete"])
+
+
+@taken
+async def test_a_run_at_work_and_a_queued_one_stop(bot: BotHarness, how: str) -> None:
+    repo = bot.add_repo()
+    ref = ref_of(repo)
+    issues = [await bot.report_issue(repo) for _ in range(4)]
+    bot.runner.go_on.clear()
+    async with bot.working():
+        for issue in issues:
+            await bot.label(issue)
+        await bot.until(lambda: bot.runner.waiting)
+        await take_access(bot, repo, how)
+        await bot.until(lambda: bot.runner.cut)
+        await bot.until(bot.is_idle)
+        assert bot.runner.jobs == []  # no gate was passed
+    for issue in issues:
+        run = await bot.run_at(ref, issue.number)
+        assert run.status in (RunStatus.STOPPED, RunStatus.FAILED)
+        assert run.dollars in (0, 0.25)
+
+
+@taken
+async def test_records_of_pull_requests_go_with_the_repository(bot: BotHarness, how: str) -> None:
+    repo, pull = await open_pull(bot)
+    ref = ref_of(repo)
+    await take_access(bot, repo, how)
+    await bot.settle()
+    kept = await bot.storage.pulls.get(ref, pull.number)
+    assert (kept is not None) == (how in ("suspend", "archive"))
+
+
+async def test_work_goes_on_after_a_suspension(bot: BotHarness) -> None:
+    repo, pull = await open_pull(bot)
+    await bot.hub.suspend(repo, "alice")
+    await bot.settle()
+    await bot.hub.unsuspend(repo, "alice")
+    await bot.say(pull, "/capuchin status")
+    assert not any("did not open this pull request" in said for said in bot.comments_of(pull))
+    issue = await bot.open_issue(repo)
+    await bot.settle()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_what_was_paid_for_is_published_after_a_suspension(
+    start_bot: StartBot, *, heard: bool
+) -> None:
+    """Suspended after the commits, before the pull request."""
+    async with start_bot() as bot:
+        repo = bot.add_repo()
+        done: list[Exchange] = []
+
+        def suspend(exchange: Exchange) -> None:
+            one = repo.installation
+            assert one is not None
+            if repo.pulls or done or len(repo.list_branches()) == 1:
+                return
+            done.append(exchange)
+            one.suspended_at = now()
+            bot.hub.tokens.revoke(one)
+            if heard:
+                events.send_installation_event(bot.hub, one, "suspend", repo.owner)
+
+        bot.hub.listen(suspend)
+        issue = await bot.open_issue(repo)
+        await bot.settle()
+        lost = await bot.run_of(issue)
+        assert lost.status in (RunStatus.FAILED, RunStatus.STOPPED)
+        assert repo.pulls == []
+        paid = len(bot.runner.jobs)
+        await bot.hub.unsuspend(repo, "alice")
+        await bot.hub.remove_label(issue, "capuchin", "alice")
+        await bot.ask_by_label(issue)
+        assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+        assert len(repo.pulls) == 1
+        assert len(bot.runner.jobs) == paid == 1
+
+
+async def test_other_repositories_are_not_concerned(bot: BotHarness) -> None:
+    repo, other = bot.add_repo(), bot.add_repo("acme/other")
+    issue = await bot.report_issue(other)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.label(issue)
+        await bot.until(lambda: bot.runner.waiting)
+        await bot.hub.uninstall(repo)
+        bot.runner.go_on.set()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+
+
+async def test_an_event_that_comes_late_stops_nothing(bot: BotHarness) -> None:
+    """Removed and added again, and only then the first webhook is delivered anew."""
+    repo = bot.add_repo()
+    bot.hub.add_repo("acme/other", {"a.py": "1\n"})
+    issue = await bot.report_issue(repo)
+    await bot.hub.uninstall(repo)
+    removed = bot.hub.deliveries[-1]
+    await bot.hub.install(repo)
+    bot.runner.go_on.clear()
+    async with bot.working():
+        await bot.label(issue)
+        await bot.until(lambda: bot.runner.waiting)
+        await bot.hub.redeliver(removed)
+        run = await bot.run_of(issue)
+        await bot.until(lambda: _is_dropped(bot, run.id))
+        bot.runner.go_on.set()
+    assert (await bot.run_of(issue)).status is RunStatus.OPENED_PULL_REQUEST
+
+
+async def _is_dropped(bot: BotHarness, run_id: str) -> bool:
+    return not await bot.redis.exists(f"{bot.settings.redis_prefix}run:{run_id}:stop")
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_an_installation_makes_the_labels_and_no_empty_suites(
+    bot: BotHarness, *, first: bool
+) -> None:
+    if not first:
+        bot.add_repo("acme/other")
+    repo = bot.hub.add_repo("acme/shop", {"a.py": "1\n"}, installed=False)
+    bot.hub.add_repo_label(repo, "capuchin")
+    await bot.hub.install(repo)
+    await bot.settle()
+    assert sorted(name for name in repo.labels if name.startswith("capuchin")) == LABELS
+    assert not repo.auto_suites
+    await bot.hub.commit(repo, "main", {"a.py": "2\n"}, "Change", "alice")
+    assert repo.check_suites == []
+
+
+async def test_checks_are_made_where_suites_are_not(bot: BotHarness) -> None:
+    repo = bot.hub.add_repo("acme/shop", {"a.py": "1\n"}, installed=False)
+    await bot.hub.install(repo)
+    await bot.settle()
+    await bot.hub.commit(repo, "fix", {".github/capuchin.yml": "samples: x\n"}, "Set", "alice")
+    pull = await bot.hub.open_pull(repo, "fix", "Set", "alice")
+    await bot.settle()
+    assert [run.head_sha for run in repo.check_runs] == [pull.head_sha]
+
+
+async def test_an_archived_repository_gets_no_labels(bot: BotHarness) -> None:
+    repo = bot.hub.add_repo("acme/shop", {"a.py": "1\n"}, installed=False)
+    repo.archived = True
+    await bot.hub.install(repo)
+    await bot.settle()
+    assert "capuchin" not in repo.labels
+
+
+async def test_a_suite_of_several_pull_requests_is_followed_on_all(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    await bot.hub.commit(repo, "theirs", {"a.py": "1\n"}, "Add", "alice")
+    theirs = await bot.hub.open_pull(repo, "theirs", "Add", "alice")
+    await bot.open_issue(repo)
+    await bot.settle()
+    ours = repo.pulls[-1]
+    assert ours.draft
+    theirs.head_sha = ours.head_sha
+    await report_check(bot.hub, ours, "success")
+    await bot.settle()
+    assert not ours.draft
