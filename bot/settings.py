@@ -131,7 +131,7 @@ class GitHubSettings(_Section):
     """The App, and the GitHub that it is installed on."""
 
     github_url: str = "https://github.com"
-    """The address of GitHub or of an Enterprise Server."""
+    """The address of GitHub, of an Enterprise Server, or `https://NAME.ghe.com`."""
     github_app_id: str = ""
     """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))
