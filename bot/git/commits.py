@@ -135,6 +135,86 @@ async def copy_commit(
     return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
 
 
+class StoredCommit(NamedTuple):
+    tree: str
+    parents: tuple[CommitSha, ...]
+    message: str
+
+
+async def list_commits(git_dir: Path, *, since: CommitSha, head: CommitSha) -> list[CommitSha]:
+    """The commits from `since`, which is left out, to `head`, along first parents, oldest first.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    listing = await git(git_dir, "rev-list", "--reverse", "--first-parent", f"{since}..{head}")
+    return [CommitSha(sha) for sha in listing.decode().split()]
+
+
+async def read_commit(git_dir: Path, commit: CommitSha) -> StoredCommit:
+    """A commit of ours. Raises GitFailed: there is no such commit."""
+    raw = (await git(git_dir, "cat-file", "commit", commit)).decode("utf-8", "replace")
+    head, _, message = raw.partition("\n\n")
+    fields = [line.split(" ", 1) for line in head.split("\n")]
+    parents = tuple(CommitSha(value) for name, value in fields if name == "parent")
+    return StoredCommit(fields[0][1], parents, message)
+
+
+async def merge_branch(
+    git_dir: Path, *, ours: CommitSha, theirs: CommitSha, files: CommitSha, message: str,
+    author: Identity, at: datetime,
+) -> CommitSha:  # fmt: skip
+    """Commit the files of the commit `files` as the merge of `theirs` into `ours`.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    tree = (await read_commit(git_dir, files)).tree
+    made = await git(
+        git_dir, "commit-tree", tree, "-p", ours, "-p", theirs,
+        input=message.encode(), env=signature_env(author, at),
+    )  # fmt: skip
+    return CommitSha(made.decode().strip())
+
+
+async def replay_commits(
+    git_dir: Path, *, onto: CommitSha, since: CommitSha, head: CommitSha, identity: Identity
+) -> CommitSha | None:
+    """Put the changes from `since` to `head`, commit by commit, on `onto`; None if one conflicts.
+
+    Authors, dates and messages stay, so that equal arguments yield equal SHAs.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    if onto == since:
+        return head
+    before = since
+    for commit in await list_commits(git_dir, since=since, head=head):
+        merged = await merge_commits(
+            git_dir, base=before, ours=commit, theirs=onto, identity=identity
+        )
+        if merged is None:
+            return None
+        tree = (await read_commit(git_dir, merged.commit)).tree
+        raw = await git(git_dir, "cat-file", "commit", commit)
+        rest = raw.split(b"\n", 2)[2]  # ours have a tree and one parent
+        raw = f"tree {tree}\nparent {onto}\n".encode() + rest
+        made = await git(git_dir, "hash-object", "-t", "commit", "-w", "--stdin", input=raw)
+        before, onto = commit, CommitSha(made.decode().strip())
+    return onto
+
+
+async def have_same_workflows(git_dir: Path, one: CommitSha, other: CommitSha) -> bool:
+    """Whether GitHub lets an App without `workflows` push `one` where `other` is the default head.
+
+    Raises:
+        GitFailed: the repository is damaged.
+    """
+    found = [await git(git_dir, "ls-tree", "-z", sha, ".github/workflows") for sha in (one, other)]
+    return found[0] == found[1]
+
+
 async def push(
     git_dir: Path, remote: Remote, *, sha: CommitSha, branch: str, expected: CommitSha | None
 ) -> None:

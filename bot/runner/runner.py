@@ -26,6 +26,7 @@ from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
+from pipeline.edits.patches import create_patch
 from pipeline.environment.facts import EnvironmentFacts, facts_of, inform
 from pipeline.environment.prepare import (
     Environment,
@@ -173,6 +174,18 @@ class PipelineRunner:
             )
         await store.save(request.key, found)
         return found
+
+    async def find_broken(
+        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
+    ) -> tuple[str, ...]:
+        """The tests near the change that pass without it, but not with it."""
+        if job.options.nearby_seconds <= 0:
+            return ()
+        async with self.open_environment(job, store, on_progress, look=False) as environment:
+            space = Workspace(environment.sandbox, job.codebase, store, job.options)
+            diff = (await create_patch(job.codebase, request.changes)).diff
+            report = await NearbyTests(space).compare(diff)
+        return report.broken if report else ()
 
     async def _run_solver(
         self,

@@ -8,6 +8,7 @@ https://docs.github.com/communities/using-templates-to-encourage-useful-issues-a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,10 +22,18 @@ from bot.data.github_facts import Identity, PullRequestFacts
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle, PullRecord
 from bot.data.run import Mode, Run, now
-from bot.errors import Forbidden, NotFound, PublishRefused, PushRejected, Unprocessable
+from bot.errors import (
+    Forbidden,
+    NotFound,
+    PublishRefused,
+    PushRejected,
+    RepositoryGone,
+    Unprocessable,
+)
 from bot.git.commits import branch_name, create_commit, detect_commit_style, push
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.runs.context import IssueRun
+from bot.runs.moved_base import PublicationBase, choose_base
 from bot.settings import github_host
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
@@ -82,9 +91,12 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     # An earlier try's, even if people have pushed to its branch since.
     pull = await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
     if pull is None:
-        head = await _create_commits(publication, ctx)
-        branch = await _push(publication, head, ctx)
-        pull = await _open_pull(publication, branch, ctx)
+        try:
+            pull = await _publish_on_base(publication, ctx)
+        except (Forbidden, NotFound, RepositoryGone) as error:
+            words = getattr(error, "words", "")
+            lost = isinstance(error, NotFound | RepositoryGone)
+            raise PublishRefused("gone" if lost else "permission", words) from error
     await ctx.lease.require()
     await ctx.repo.pulls.request_review(pull.number, publication.run.asked_by)
     if publication.labels:
@@ -92,6 +104,35 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
         with suppress(Unprocessable, Forbidden, NotFound):  # no label is worth the pull request
             await ctx.repo.issues.add_labels(pull.number, publication.labels)
     return pull
+
+
+async def _publish_on_base(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
+    """Look again if GitHub says that workflow files have changed since."""
+    local = await _create_commits(publication, ctx)
+    try:
+        base, branch = await _push_on_base(publication, local, ctx)
+    except PushRejected as refused:
+        if refused.problem != "workflows":
+            raise
+        base, branch = await _push_on_base(publication, local, ctx, anew=True)
+    return await _open_pull(_with_note(publication, base.note), branch, ctx)
+
+
+async def _push_on_base(
+    publication: Publication, local: CommitSha, ctx: IssueRun, *, anew: bool = False
+) -> tuple[PublicationBase, str]:
+    base = await choose_base(ctx, local, publication.selection, publication.issue, anew=anew)
+    await prepare_record(ctx.lease, publication, base=base.base)
+    return base, await _push(publication, base.head, ctx)
+
+
+def _with_note(publication: Publication, note: str) -> Publication:
+    """The publication whose description also holds `note`."""
+    if not note:
+        return publication
+    selection = publication.selection
+    evidence = replace(selection.evidence, notes=(note, *selection.evidence.notes))
+    return dataclasses.replace(publication, selection=replace(selection, evidence=evidence))
 
 
 async def _create_commits(publication: Publication, ctx: IssueRun) -> CommitSha:

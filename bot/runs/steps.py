@@ -23,7 +23,7 @@ from bot.data.run import Mode, Run, RunStatus
 from bot.errors import Forbidden, RepositoryGone
 from bot.github.repository import Repository
 from bot.runs.context import IssueRun
-from bot.runs.publish import PREPARED_KEY, Publication, prepare_record, publish, register_pull
+from bot.runs.publish import PREPARED_KEY, Publication, publish, register_pull
 from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -97,7 +97,6 @@ async def open_pull(ctx: IssueRun, publication: Publication) -> Run:
     Raises:
         PublishRefused, GitHubUnavailable, LeaseLost.
     """
-    await prepare_record(ctx.lease, publication, base=ctx.checkout.base)
     pull = await publish(publication, ctx)
     await register_pull(ctx.lease, pull)
     opened = replace(

@@ -48,6 +48,8 @@ class FakeRunner(PipelineRunner):
         self.before: list[Execution] = [FAILS]
         self.after: list[Execution] = [PASSES]
         """What the reproduction test does on each side; over and over again."""
+        self.broken: tuple[str, ...] = ()
+        """The tests near a change that break with it."""
         self.verifying: Callable[[], object] | None = None
         """Called while the reproduction test runs."""
         self.tasks: list[RevisionTask] = []
@@ -106,6 +108,11 @@ class FakeRunner(PipelineRunner):
             before=tuple(self.before[i % len(self.before)] for i in times),
             after=tuple(self.after[i % len(self.after)] for i in times),
         )
+
+    async def find_broken(
+        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
+    ) -> tuple[str, ...]:
+        return self.broken
 
     async def revise(
         self,
