@@ -136,6 +136,9 @@ _NO_SWAP_REASONS: Final[dict[SwapProblem, str]] = {
     "pushed by others": (
         "Somebody else has pushed to the branch of #{number}, and I do not overwrite their work."
     ),
+    "edit conflicts": (
+        "The branch of #{number} stands on newer commits, and edit {letter} conflicts with them."
+    ),
     "forbidden path": "I am not allowed to push that edit: {detail}.",
 }
 

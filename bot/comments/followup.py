@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bot.comments.failures import failure_reason, stop_reason
 from bot.comments.status import NOTHING_SPENT
+from bot.comments.unpublished import fold_edit
 from bot.data.run import Failure, Run
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import pluralize
@@ -213,9 +214,12 @@ def stale_note(days: int, number: int) -> str:
     )
 
 
-def failure_note(failure: Failure, detail: str, marker: str) -> str:
-    """When a follow-up failed."""
-    return f"I could not follow up on this: {failure_reason(failure, detail)}\n\n{marker}\n"
+def failure_note(failure: Failure, detail: str, marker: str, *, edit: str = "") -> str:
+    """When a follow-up failed; `edit` is the diff that GitHub did not take."""
+    text = f"I could not follow up on this: {failure_reason(failure, detail)}"
+    if edit:
+        text += f"\n\nAsk again once that is done.\n\n{fold_edit(edit)}"
+    return f"{text}\n\n{marker}\n"
 
 
 def stop_note(run: Run, marker: str) -> str:

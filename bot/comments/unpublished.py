@@ -27,7 +27,7 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     ),
     "branch name": (
         "a rule forbids the name of my branch",
-        "Allow this App to push branches named `capuchin/…`.",
+        "Allow this App to push such branches, or set `branch_prefix` in `.github/capuchin.yml`.",
     ),
     "commit message": ("a rule forbids my commit messages", _EXEMPT),
     "author": ("a rule forbids my e-mail address as the author's", _EXEMPT),
@@ -40,7 +40,7 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     "branch moved": ("somebody moved my branch meanwhile", ""),
     "names taken": (
         "every name for the branch is taken",
-        "Delete old branches named `capuchin/issue-…`.",
+        "Delete old branches of mine.",
     ),
     "pull request": ("GitHub refused the pull request", _EXEMPT),
     "base gone": (

@@ -72,5 +72,6 @@ SwapProblem = Literal[
     "changed after review",
     "pushed by others",
     "forbidden path",
+    "edit conflicts",
     "push rejected",
 ]

@@ -7,7 +7,7 @@ import dataclasses
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
 from bot.data.run import Run
-from bot.errors import PushRejected, Superseded, UnfitDiff
+from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
 from bot.followup.feedback import (
     FeedbackBatch,
     FeedbackReader,
@@ -18,17 +18,20 @@ from bot.followup.feedback import (
 from bot.followup.schedule import apply_quota, claim_rebase, is_daily_ceiling, is_paused, pause
 from bot.git.commits import create_commit, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
+from bot.runs.signed_commits import prepare_push
 from bot.safe_text import line
 from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
 from pipeline.codebase.commit import Codebase
-from pipeline.data.types import CommitSha
+from pipeline.data.types import CommitSha, Patch
 from pipeline.edits.patches import create_patch
 from pipeline.workflows.revise import Revision, RevisionTask
 from sandbox.frozen import Frozen, replace
 
 BATCH_KEY = "feedback"
 CONFLICT_KEY = "clash"
+UNPUBLISHED_KEY = "unpublished"
+"""The checkpoint that holds the edit that GitHub did not take."""
 
 
 class Conflict(Frozen):
@@ -61,8 +64,9 @@ async def address_reviews(ctx: PullRun) -> PullRun:
             sha = await _commit(ctx, head, head.base, revised.patch.diff, title, revised.answer)
         except UnfitDiff:
             revised = Revision(patch=None, answer="")
-    if sha:
-        ctx = await _push(ctx, head, sha, expected=batch.head)
+    if sha and revised.patch:
+        ctx = await _push(ctx, sha, expected=batch.head, edit=revised.patch)
+        sha = ctx.pull.head_sha
     await answer_reviews(ctx, batch, revised, sha)
     ctx = await mark_answered(ctx, batch)
     await ctx.store.save(BATCH_KEY, replace(batch, done=True))
@@ -125,10 +129,10 @@ async def _rewrite_on_base(ctx: PullRun, clash: Conflict, branch: str) -> PullRu
     ) if task.test_diff else base.base  # fmt: skip
     title = style.format_title("fix", line(ctx.pull.title, 100) or f"Fix issue {issue}")
     sha = await _commit(ctx, base, red, revised.patch.diff, title, revised.answer)
-    ctx = await _push(ctx, base, sha, expected=clash.head)
+    ctx = await _push(ctx, sha, expected=clash.head, edit=revised.patch, onto=base.base)
     if ctx.record.handed_over:
         return ctx
-    ctx = await ctx.update_record(base=base.base)
+    sha = ctx.pull.head_sha
     marker = followup.note_marker("rebased", sha)
     await ctx.comment_once(marker, followup.rebase_note(sha[:7], marker))
     return ctx
@@ -212,12 +216,41 @@ async def _commit(
     )
 
 
-async def _push(ctx: PullRun, at: Checkout, sha: CommitSha, *, expected: CommitSha) -> PullRun:
-    """Push `sha` to the branch; if a person has pushed since, hand the branch over.
+async def _push(
+    ctx: PullRun,
+    sha: CommitSha,
+    *,
+    expected: CommitSha,
+    edit: Patch,
+    onto: CommitSha | None = None,
+) -> PullRun:
+    """Push the commits up to `sha` to the branch; if a person has pushed since, hand it over.
+
+    They stand on `expected`, the branch's head, or on the commit `onto` of the base branch.
 
     Raises:
-        Superseded, PublishRefused.
+        Superseded, PublishRefused; `edit` is kept for the comment.
     """
+    try:
+        return await _push_commits(ctx, sha, expected, onto)
+    except PublishRefused:
+        await ctx.store.save(UNPUBLISHED_KEY, edit)
+        raise
+
+
+async def _push_commits(
+    ctx: PullRun, sha: CommitSha, expected: CommitSha, onto: CommitSha | None
+) -> PullRun:
+    record, style = ctx.record, ctx.record.commit_style
+    message = style.format_message(
+        style.format_title("chore", f"Merge {ctx.base_branch}"), "",
+        ctx.repo.identity, record.asked_by, github_host(ctx.settings),
+    )  # fmt: skip
+    ready = await prepare_push(
+        ctx, base=onto or record.base, since=onto or expected, head=sha,
+        message="" if onto else message,
+    )  # fmt: skip
+    sha = ready.head
     if ctx.pull.head_sha != sha:
         now = await ctx.repo.pulls.get(ctx.pull.number)
         if now is None or now.state != "open":
@@ -225,10 +258,10 @@ async def _push(ctx: PullRun, at: Checkout, sha: CommitSha, *, expected: CommitS
         ctx = await ctx.update_record(pending_head=sha)
         try:
             await ctx.repo.count_push()
-            await push(at.git_dir, ctx.remote, sha=sha, branch=ctx.record.branch,
-                       expected=expected)  # fmt: skip
+            git_dir = ctx.mirrors.path_of(ctx.remote, ctx.facts.full_name)
+            await push(git_dir, ctx.remote, sha=sha, branch=record.branch, expected=expected)
         except PushRejected:
-            there = await ctx.repo.get_branch_head(ctx.record.branch)
+            there = await ctx.repo.get_branch_head(record.branch)
             if there == expected:
                 raise
             ctx = await ctx.update_record(pending_head="")
@@ -236,7 +269,7 @@ async def _push(ctx: PullRun, at: Checkout, sha: CommitSha, *, expected: CommitS
                 raise Superseded from None
             return await hand_over(ctx)
     ctx = dataclasses.replace(ctx, pull=replace(ctx.pull, head_sha=sha))
-    return await ctx.update_record(head=sha, pending_head="")
+    return await ctx.update_record(head=sha, pending_head="", base=ready.base)
 
 
 async def hand_over(ctx: PullRun) -> PullRun:

@@ -28,6 +28,7 @@ from bot.errors import (
 from bot.followup.feedback import FeedbackBatch, PullRun
 from bot.followup.revise import (
     BATCH_KEY,
+    UNPUBLISHED_KEY,
     address_reviews,
     hand_over,
     is_rebase_unfinished,
@@ -45,6 +46,7 @@ from bot.runs.finish import MOVED_SECONDS, RunFinisher, with_spending
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
+from pipeline.data.types import Patch
 from sandbox.frozen import replace
 
 
@@ -214,7 +216,10 @@ class FollowUpRun:
                         await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
                     marker = followup.note_marker("failed", run.id)
-                    text = followup.failure_note(run.failure, run.detail, marker)
+                    edit = await lease.checkpoints.load(UNPUBLISHED_KEY, Patch)
+                    text = followup.failure_note(
+                        run.failure, run.detail, marker, edit=edit.diff if edit else ""
+                    )
                     await ctx.comment_once(marker, text)
                     await mark_answered(ctx, batch)
         except GitHubUnavailable as error:

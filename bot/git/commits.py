@@ -160,6 +160,25 @@ async def read_commit(git_dir: Path, commit: CommitSha) -> StoredCommit:
     return StoredCommit(fields[0][1], parents, message)
 
 
+async def list_changed_files(
+    git_dir: Path, before: CommitSha, after: CommitSha
+) -> list[tuple[str, str, str | None]]:
+    """Path, mode and object of each file of `after` that differs from `before`; of one that is
+    gone, no object.
+
+    Raises:
+        GitFailed: the repository is damaged. UnicodeDecodeError: a path is not UTF-8.
+    """
+    raw = await git(git_dir, "diff-tree", "-r", "-z", "--no-renames", before, after)
+    fields = raw.decode().split("\0")[:-1]
+    found: list[tuple[str, str, str | None]] = []
+    for facts, path in zip(fields[::2], fields[1::2], strict=True):
+        old_mode, new_mode, _, blob, status = facts.lstrip(":").split()
+        gone = status == "D"
+        found.append((path, old_mode if gone else new_mode, None if gone else blob))
+    return found
+
+
 async def merge_branch(
     git_dir: Path, *, ours: CommitSha, theirs: CommitSha, files: CommitSha, message: str,
     author: Identity, at: datetime,

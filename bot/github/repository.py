@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from bot.data.github_facts import CommitFacts, FileFacts, Identity, RepositoryFacts
 from bot.data.run import Login, RepoRef
@@ -134,6 +134,33 @@ class Repository:
             return [], False
         return found, len(found) == HISTORY_PAGES * PER_PAGE
 
+    async def create_blob(self, content: bytes) -> str:
+        """The SHA of a file."""
+        encoded = base64.b64encode(content).decode()
+        return await self._create("blobs", {"content": encoded, "encoding": "base64"})
+
+    async def create_tree(self, base: str, files: Sequence[Mapping[str, str | None]]) -> str:
+        """The SHA of the tree `base` with `files`, as GitHub's API takes them."""
+        return await self._create("trees", {"base_tree": base, "tree": list(files)})
+
+    async def create_commit(
+        self, tree: str, parents: Sequence[CommitSha], message: str
+    ) -> CommitSha:
+        """A commit by us, now. GitHub signs it, as it names no author and no committer."""
+        commit = {"message": message, "tree": tree, "parents": list(parents)}
+        return CommitSha(await self._create("commits", commit))
+
+    async def _create(self, kind: str, json: Mapping[str, Any]) -> str:
+        """An object of git; another try makes it again, which nobody sees."""
+
+        async def find() -> str | None:
+            return None
+
+        async def create() -> str:
+            return str((await self._api.send("POST", "git", kind, json=json))["sha"])
+
+        return await self._api.find_or_create(find, create)
+
     async def create_branch_with(
         self, branch: str, *, base: str, path: str, text: str, message: str
     ) -> bool:
@@ -145,13 +172,11 @@ class Repository:
         file = {"path": path, "mode": "100644", "type": "blob", "content": text}
 
         async def create() -> str:
-            tree = {"base_tree": parent["tree"]["sha"], "tree": [file]}
-            kept = await self._api.send("POST", "git", "trees", json=tree)
-            commit = {"message": message, "tree": kept["sha"], "parents": [base]}
-            made = await self._api.send("POST", "git", "commits", json=commit)
-            ref = {"ref": f"refs/heads/{branch}", "sha": made["sha"]}
+            tree = await self.create_tree(parent["tree"]["sha"], [file])
+            made = await self.create_commit(tree, [CommitSha(base)], message)
+            ref = {"ref": f"refs/heads/{branch}", "sha": made}
             await self._api.send("POST", "git", "refs", json=ref)
-            return str(made["sha"])
+            return made
 
         try:
             await self._api.find_or_create(lambda: self.get_branch_head(branch), create)

@@ -60,6 +60,12 @@ async def choose_base(
     if saved is None or anew or (saved.tip != tip and not ctx.run.head_commit):
         saved = await _look(ctx, tip, head, selection, issue)
         await ctx.store.save(BASE_KEY, saved)
+    there = await ctx.fetch(saved.base)  # another worker's mirror lacks these commits
+    moved = await replay_commits(
+        there.git_dir, onto=saved.base, since=ctx.checkout.base, head=head,
+        identity=ctx.repo.identity,
+    )  # fmt: skip
+    assert moved == saved.head
     return saved
 
 

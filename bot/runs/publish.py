@@ -34,6 +34,7 @@ from bot.git.commits import branch_name, create_commit, detect_commit_style, pus
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.runs.context import IssueRun
 from bot.runs.moved_base import PublicationBase, choose_base
+from bot.runs.signed_commits import prepare_push
 from bot.settings import github_host
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
@@ -123,7 +124,8 @@ async def _push_on_base(
 ) -> tuple[PublicationBase, str]:
     base = await choose_base(ctx, local, publication.selection, publication.issue, anew=anew)
     await prepare_record(ctx.lease, publication, base=base.base)
-    return base, await _push(publication, base.head, ctx)
+    ready = await prepare_push(ctx, base=base.base, since=base.base, head=base.head)
+    return base, await _push(publication, ready.head, ctx)
 
 
 def _with_note(publication: Publication, note: str) -> Publication:

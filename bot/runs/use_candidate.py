@@ -16,10 +16,11 @@ from bot.data.github_facts import PullRequestFacts
 from bot.data.job import Outcome
 from bot.data.pull import BranchState
 from bot.data.run import Mode, Run, RunStatus
-from bot.errors import PushRejected, SwapRefused, UnfitDiff
-from bot.git.commits import copy_commit, create_commit, push
+from bot.errors import PublishRefused, SwapRefused, UnfitDiff
+from bot.git.commits import copy_commit, create_commit, push, replay_commits
 from bot.runs.context import IssueRun
 from bot.runs.publish import Publication, prepare_publication
+from bot.runs.signed_commits import prepare_push
 from bot.runs.steps import open_pull
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
@@ -235,42 +236,60 @@ async def _run_tests(ctx: IssueRun, chosen: Selection, at: int, issue: Issue) ->
 async def _push(
     ctx: IssueRun, source: SourceRun, state: BranchState, publication: Publication
 ) -> CommitSha:
-    run, lease = ctx.run, ctx.lease
+    run, lease, number = ctx.run, ctx.lease, source.pull.number
+    record = await ctx.storage.pulls.get(run.repo, number)
+    base = record.base if record else ctx.checkout.base
     try:
-        head = await _create_commits(ctx, state, publication)
+        local = await _create_commits(ctx, state, publication, base)
     except UnfitDiff as unfit:
         raise SwapRefused("forbidden path", detail=str(unfit)) from unfit
-    await ctx.repo.count_push()
-    await lease.require()
-    state_now = BranchState(head=head, candidate=run.candidate, run=run.id)
-    noted = BranchHistory(states=(*source.history.states, state_now))
-    await source.store.save(BRANCH_HISTORY_KEY, noted)
-    number = source.pull.number
-    await _update_record(ctx, number, pending_head=head)
+    if local is None:
+        raise SwapRefused("edit conflicts", number)
+    title = publication.commit_style.format_title("chore", f"Merge {ctx.base_branch}")
     try:
+        ready = await prepare_push(
+            ctx, base=base, since=state.head, head=local,
+            message=publication.commit_message(title, "", ctx.repo.identity),
+        )  # fmt: skip
+        await ctx.repo.count_push()
+        await lease.require()
+        state_now = BranchState(head=ready.head, candidate=run.candidate, run=run.id)
+        noted = BranchHistory(states=(*source.history.states, state_now))
+        await source.store.save(BRANCH_HISTORY_KEY, noted)
+        await _update_record(ctx, number, pending_head=ready.head)
         await push(
             ctx.checkout.git_dir, ctx.remote,
-            sha=head, branch=source.run.branch, expected=state.head,
+            sha=ready.head, branch=source.run.branch, expected=state.head,
         )  # fmt: skip
-    except PushRejected as refused:
-        edit, number = publication.selection, source.pull.number
+    except PublishRefused as refused:
+        edit = publication.selection
         raise SwapRefused("push rejected", number, detail=refused.detail, edit=edit) from None
-    return head
+    await _update_record(ctx, number, base=ready.base)
+    return ready.head
 
 
-async def _create_commits(ctx: IssueRun, state: BranchState, publication: Publication) -> CommitSha:
-    """Revert the old edit, then commit the new. Dated by the run: each try makes the same two."""
-    run, base, selection = ctx.run, ctx.checkout.base, publication.selection
+async def _create_commits(
+    ctx: IssueRun, state: BranchState, publication: Publication, base: CommitSha
+) -> CommitSha | None:
+    """Revert the old edit, then commit the new. Dated by the run: each try makes the same two.
+
+    None if the edit, which fits the run's base commit, conflicts with `base`.
+    """
+    run, start, selection = ctx.run, ctx.checkout.base, publication.selection
+    await ctx.fetch(base)
     await ctx.fetch(state.head)
     author, at = ctx.repo.identity, run.created_at
     git_dir, proof = ctx.checkout.git_dir, selection.evidence.reproduction
-    kept = base
-    stays = proof.is_committed and proof.after.passed
-    if stays:
-        kept = await create_commit(
-            git_dir, parent=base, diff=proof.diff,
+    test, diff = start, selection.candidate.patch.diff
+    if proof.is_committed and proof.after.passed:  # it stays
+        diff = remove_files(diff, list_paths(proof.diff))
+        test = await create_commit(
+            git_dir, parent=start, diff=proof.diff,
             message=pull_request.reproduction_title(run.issue), author=author, at=at,
         )  # fmt: skip
+    kept = await replay_commits(git_dir, onto=base, since=start, head=test, identity=author)
+    if kept is None:
+        return None
     back = publication.commit_style.format_title("revert", pull_request.revert_title(run.asked_by))
     undone = await copy_commit(
         git_dir, parent=state.head, source=kept,
@@ -279,13 +298,7 @@ async def _create_commits(ctx: IssueRun, state: BranchState, publication: Public
     message = publication.commit_message(
         publication.title, pull_request.commit_body(selection), author
     )
-    return await create_commit(
-        git_dir,
-        parent=undone,
-        diff=remove_files(selection.candidate.patch.diff, list_paths(proof.diff))
-        if stays
-        else selection.candidate.patch.diff,
-        message=message,
-        author=author,
-        at=at,
+    edited = await create_commit(
+        git_dir, parent=test, diff=diff, message=message, author=author, at=at
     )
+    return await replay_commits(git_dir, onto=undone, since=test, head=edited, identity=author)

@@ -169,7 +169,7 @@ async def test_a_run_resumed_with_its_pull_request_open_and_its_issue_closed_has
     manual_bot: BotHarness,
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(5, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(9, await manual_bot.lease(repo, issue))
     assert len(repo.pulls) == 1
     await manual_bot.hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
@@ -182,7 +182,7 @@ async def test_a_run_whose_last_word_was_cut_off_says_it_whatever_has_become_of_
     manual_bot: BotHarness,
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(11, await manual_bot.lease(repo, issue))
     assert lease.run.pull_request == 2
     await manual_bot.hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)

@@ -18,6 +18,7 @@ BRANCH = "capuchin/issue-1-total-subtracts"
 EFFECTS = [
     "POST reactions",
     "POST comments",
+    *["POST trees", "POST commits"] * 2,
     "POST git-receive-pack",
     "POST pulls",
     "POST requested_reviewers",
@@ -114,7 +115,7 @@ async def use(manual_bot: BotHarness, repo: Repo, issue: Issue, source: str, del
     return asked.run_id
 
 
-SWAP_EFFECTS = 6
+SWAP_EFFECTS = 10
 
 
 @pytest.mark.parametrize("effect", range(1, SWAP_EFFECTS + 1))

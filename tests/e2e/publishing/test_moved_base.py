@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from bot.data.run import Failure, Run, RunStatus
 from capuchin_demo.hub.git_repository import run_git
 from capuchin_demo.hub.state import Issue, Repo
-from pipeline.data.types import NoFix
+from pipeline.data.types import NoFix, Patch
+from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull
 from tests.e2e.harness import BotHarness
+from tests.e2e.people import SMALL_SHOP
 from tests.support.data.publishing import FAILS
 
 WORKFLOW = ".github/workflows/ci.yml"
@@ -40,7 +42,7 @@ def changed_paths(repo: Repo, branch: str) -> list[str]:
 
 
 async def test_a_workflow_that_changed_meanwhile_stops_no_fix(bot: BotHarness) -> None:
-    repo = bot.add_repo(**{WORKFLOW: "on: push\n"})
+    repo = bot.add_repo(files={**SMALL_SHOP, WORKFLOW: "on: push\n"})
     async with solving(bot, repo) as issue:
         tip = await bot.hub.commit(repo, "main", {WORKFLOW: "on: [push]\n"}, "Bump", "alice")
     assert (await ended(bot, issue)).status is RunStatus.OPENED_PULL_REQUEST
@@ -80,7 +82,7 @@ async def test_an_edit_that_conflicts_is_published_on_its_old_base(bot: BotHarne
     repo = bot.add_repo()
     before = repo.git.resolve("main") or ""
     async with solving(bot, repo) as issue:
-        other = {"shop.py": "def total(a, b):\n    return a * b\n"}
+        other: dict[str, str | None] = {"shop.py": "def total(a, b):\n    return a * b\n"}
         await bot.hub.commit(repo, "main", other, "Multiply", "alice")
     assert (await ended(bot, issue)).status is RunStatus.OPENED_PULL_REQUEST
     (pull,) = repo.pulls
@@ -97,7 +99,6 @@ async def test_an_edit_whose_test_fails_on_the_new_head_waits_for_other_workflow
         await bot.hub.commit(repo, "main", {WORKFLOW: "on: push\n"}, "Add CI", "alice")
     run = await ended(bot, issue)
     assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "workflows")
-    bot.runner.after = bot.runner.before = [FAILS]
     assert "+    return a + b" in bot.comments_of(issue)[-1]
 
 
@@ -117,7 +118,7 @@ async def test_a_review_is_followed_after_the_workflows_changed(bot: BotHarness)
     repo, pull = await open_pull(bot)
     tip = await bot.hub.commit(repo, "main", {WORKFLOW: "on: push\n"}, "Add CI", "alice")
     await bot.settle()
-    bot.runner.revised = bot.runner.revised_with(FOLLOW_UP_DIFF)
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")
     await bot.hub.review(pull, "alice", state="CHANGES_REQUESTED", lines=REVIEW_LINE)
     await bot.settle()
     assert "# Both count." in (repo.read_file(pull.head_ref, "shop.py") or "")

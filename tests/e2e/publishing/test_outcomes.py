@@ -229,7 +229,7 @@ async def test_a_resumed_run_keeps_the_commit_it_began_from(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(3, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
     base = lease.run.base_commit
     await hub.commit(repo, "main", {"new.py": "x = 1\n"}, "x", "alice")
     run = await manual_bot.work_on(lease)
@@ -252,7 +252,7 @@ async def test_a_resumed_run_keeps_the_issue_it_began_from(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(4, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(8, await manual_bot.lease(repo, issue))
     assert len(repo.pulls) == 1
     issue.title, issue.body = "Something else", "Do something else."
     await hub.comment(issue, "And this.", "mallory")
@@ -279,7 +279,7 @@ async def test_an_issue_closed_between_branch_and_pull_request(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(3, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
     assert len(repo.list_branches()) == 2
     await hub.close_issue(issue, "alice")
     run = await manual_bot.work_on(lease)
@@ -290,7 +290,7 @@ async def test_a_branch_that_somebody_went_on_with_is_not_removed(
     manual_bot: BotHarness, hub: LocalHub
 ) -> None:
     repo, issue = await manual_bot.prepare_issue()
-    lease = await manual_bot.die_after(3, await manual_bot.lease(repo, issue))
+    lease = await manual_bot.die_after(7, await manual_bot.lease(repo, issue))
     branch = "capuchin/issue-1-total-subtracts"
     await hub.commit(repo, branch, {"work.py": "a person's work"}, "x", "alice")
     await hub.close_issue(issue, "alice")

@@ -9,7 +9,9 @@ import pytest
 from bot.data.run import Failure, RunStatus
 from capuchin_demo.hub.rules import Rules
 from capuchin_demo.hub.state import Issue, Repo
-from pipeline.data.types import NoFix
+from pipeline.data.types import NoFix, Patch
+from pipeline.workflows.revise import Revision
+from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE
 from tests.e2e.harness import BotHarness
 
 RULES: dict[str, tuple[Callable[[Repo], None], str]] = {
@@ -46,7 +48,7 @@ async def test_a_refused_push_is_told_in_githubs_words_and_keeps_the_edit(
     assert words in run.detail
     (said,) = bot.comments_of(issue)
     assert words in said
-    assert ("capuchin/…" in said) == (problem == "branch name")
+    assert ("`branch_prefix`" in said) == (problem == "branch name")
     assert "<details>\n<summary>The edit</summary>" in said
     assert "+    return a + b" in said
     assert "+def test_total_adds" in said
@@ -133,3 +135,20 @@ async def test_a_swap_that_github_refuses_can_be_tried_again(bot: BotHarness) ->
     await bot.comment(issue, "/capuchin use B")
     assert (await bot.solve(issue)).status is RunStatus.SWAPPED
     assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
+
+
+async def test_where_a_rule_demands_signatures_github_signs_what_we_publish(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo()
+    repo.rules = Rules(signatures=True)
+    issue = await bot.open_issue(repo)
+    assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
+    (pull,) = repo.pulls
+    bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")
+    await bot.hub.review(pull, "alice", state="CHANGES_REQUESTED", lines=REVIEW_LINE)
+    await bot.settle()
+    assert "# Both count." in (repo.read_file(pull.head_ref, "shop.py") or "")
+    ours = repo.git.log(pull.head_ref, without="main")
+    assert [one.sha in repo.verified for one in ours] == [True] * 3
+    assert {one.author.name for one in ours} == {"capuchin[bot]"}
