@@ -24,6 +24,7 @@ from bot.data.pull import CommitStyle, PullRecord
 from bot.data.run import Mode, Run, now
 from bot.errors import (
     Forbidden,
+    InstallationSuspended,
     NotFound,
     PublishRefused,
     PushRejected,
@@ -31,6 +32,7 @@ from bot.errors import (
     Unprocessable,
 )
 from bot.git.commits import branch_name, create_commit, detect_commit_style, push
+from bot.git.push_refusals import find_problem
 from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.runs.context import IssueRun
 from bot.runs.moved_base import PublicationBase, choose_base
@@ -94,10 +96,12 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     if pull is None:
         try:
             pull = await _publish_on_base(publication, ctx)
-        except (Forbidden, NotFound, RepositoryGone) as error:
-            words = getattr(error, "words", "")
-            lost = isinstance(error, NotFound | RepositoryGone)
-            raise PublishRefused("gone" if lost else "permission", words) from error
+        except RepositoryGone as error:
+            raise PublishRefused("gone") from error
+        except (Forbidden, NotFound) as error:
+            lost = isinstance(error, NotFound | InstallationSuspended)
+            problem = "gone" if lost else find_problem(error.words)
+            raise PublishRefused(problem, error.words) from error
     await ctx.lease.require()
     await ctx.repo.pulls.request_review(pull.number, publication.run.asked_by)
     if publication.labels:
@@ -210,7 +214,11 @@ async def _open_pull(publication: Publication, branch: str, ctx: IssueRun) -> Pu
     except (Unprocessable, Forbidden, NotFound) as error:
         await ctx.lease.require()
         await _delete_branch(ctx.repo, branch)
-        raise PublishRefused("pull request", getattr(error, "words", "")) from error
+        if isinstance(error, NotFound | InstallationSuspended):
+            raise
+        there = await ctx.repo.get_branch_head(ctx.base_branch)
+        problem = "pull request" if there else "base gone"
+        raise PublishRefused(problem, error.words) from error
 
 
 async def delete_unused_branch(run: Run, *, repo: Repository, lease: Lease) -> None:

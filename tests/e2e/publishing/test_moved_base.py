@@ -14,6 +14,7 @@ from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE, open_pull
 from tests.e2e.harness import BotHarness
 from tests.e2e.people import SMALL_SHOP
 from tests.support.data.publishing import FAILS
+from tests.support.hub import ref_of
 
 WORKFLOW = ".github/workflows/ci.yml"
 
@@ -137,3 +138,22 @@ async def test_another_edit_is_used_after_the_workflows_changed(bot: BotHarness)
     assert (await bot.solve(issue)).status is RunStatus.SWAPPED
     assert "return b + a" in (repo.read_file(pull.head_ref, "shop.py") or "")
     assert changed_paths(repo, pull.head_ref) == ["shop.py", "tests/test_total.py"]
+
+
+async def test_a_base_branch_that_vanishes_is_named(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    async with solving(bot, repo) as issue:
+        repo.default_branch = "trunk"  # as while a branch is renamed
+    run = await ended(bot, issue)
+    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "base gone")
+    assert "+    return a + b" in bot.comments_of(issue)[-1]
+
+
+async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarness) -> None:
+    repo = bot.add_repo()
+    ref = ref_of(repo)
+    async with solving(bot, repo) as issue:
+        await bot.hub.delete_repo(repo)
+    run = await bot.run_at(ref, issue.number)
+    assert run.status.final
+    assert bot.runner.jobs
