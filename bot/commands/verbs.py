@@ -22,7 +22,6 @@ from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
 from bot.queue.position import load_queue
 from bot.repo_config.model import CONFIG_PATHS, LayerProblem
-from bot.settings import github_host
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
 from bot.storage.runs import Runs, latest_published
@@ -283,7 +282,8 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
     style = await detect_commit_style(repo)
     title = style.format_title("chore", settings_file.pull_title())
     branch = f"capuchin/settings-{request.id}"
-    message = style.format_message(title, "", repo.identity, request.by, github_host(ctx.settings))
+    co_author = await repo.find_identity(request.by)
+    message = style.format_message(title, "", repo.identity, co_author)
     working = await _load_working_setup(ctx)
     text = settings_file.render_file(ctx.settings.public_url, working)
     if not await repo.create_branch_with(

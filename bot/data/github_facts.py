@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, cast, Final, NamedTuple
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -322,6 +322,13 @@ class ExistingWork(Frozen):
 
     def __bool__(self) -> bool:
         return bool(self.locked or self.assignees or self.pulls or self.ours or self.branches)
+
+
+class CoAuthor(NamedTuple):
+    """A person as commits name them."""
+
+    login: Login
+    email: str
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,9 @@ class CommitStyle(Frozen):
             title = f"{title[:1].lower()}{title[1:]}"
         return f"{kind}: {title}"
 
-    def format_message(
-        self, title: str, body: str, identity: Identity, asked_by: Login, host: str
-    ) -> str:
+    def format_message(self, title: str, body: str, identity: Identity, co_author: Identity) -> str:
         """A whole commit message with its trailers."""
-        trailers = [f"Co-authored-by: {asked_by} <{asked_by}@users.noreply.{host}>"]
+        trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
         if self.signed_off:
             trailers.append(f"Signed-off-by: {identity.login} <{identity.email}>")
         parts = [title, body, "\n".join(trailers)]

@@ -20,7 +20,6 @@ from bot.git.commits import create_commit, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
 from bot.runs.signed_commits import prepare_push
 from bot.safe_text import line
-from bot.settings import github_host
 from bot.storage.pulls import MAX_ANSWERED
 from pipeline.codebase.commit import Codebase
 from pipeline.data.types import CommitSha, Patch
@@ -202,15 +201,13 @@ async def _commit(
     ctx: PullRun, at: Checkout, parent: CommitSha, diff: str, title: str, body: str
 ) -> CommitSha:
     """Commit a diff. Dated by the run, so each try makes the same commit."""
-    record, host = ctx.record, github_host(ctx.settings)
-    identity = ctx.repo.identity
+    record, identity = ctx.record, ctx.repo.identity
+    co_author = await ctx.repo.find_identity(record.asked_by)
     return await create_commit(
         at.git_dir,
         parent=parent,
         diff=diff,
-        message=record.commit_style.format_message(
-            title, line(body, 1000), identity, record.asked_by, host
-        ),
+        message=record.commit_style.format_message(title, line(body, 1000), identity, co_author),
         author=identity,
         at=ctx.run.created_at,
     )
@@ -244,7 +241,7 @@ async def _push_commits(
     record, style = ctx.record, ctx.record.commit_style
     message = style.format_message(
         style.format_title("chore", f"Merge {ctx.base_branch}"), "",
-        ctx.repo.identity, record.asked_by, github_host(ctx.settings),
+        ctx.repo.identity, await ctx.repo.find_identity(record.asked_by),
     )  # fmt: skip
     ready = await prepare_push(
         ctx, base=onto or record.base, since=onto or expected, head=sha,

@@ -48,6 +48,15 @@ class Repository:
         self.pulls = Pulls(api, ref.owner)
         self.checks = Checks(api)
 
+    async def find_identity(self, login: Login) -> Identity:
+        """A person's account. GitHub credits a commit by the number before the login."""
+        host = self.identity.email.partition("@")[2]
+        try:
+            number = f"{(await self._api.get_user(login))['id']}+"
+        except NotFound:  # the account was deleted, or renamed
+            number = ""
+        return Identity(login=login, email=f"{number}{login}@{host}")
+
     async def count_push(self) -> None:
         """Count a push that is about to happen. Raises `WritesSpent`."""
         await self._api.count_write()

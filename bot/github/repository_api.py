@@ -81,6 +81,10 @@ class RepositoryApi:
         self.credential = credential
         self._root = ("repos", owner, name)
 
+    async def get_user(self, login: Login) -> Any:
+        answer = await self._client.send("GET", api_path("users", login), self.credential)
+        return answer.data
+
     async def get(self, *segments: str | int, **params: Any) -> Any:
         return await self.send("GET", *segments, params=params)
 

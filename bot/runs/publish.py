@@ -37,7 +37,6 @@ from bot.github.repository import DEFAULTS_REPOSITORY, Repository
 from bot.runs.context import IssueRun
 from bot.runs.moved_base import PublicationBase, choose_base
 from bot.runs.signed_commits import prepare_push
-from bot.settings import github_host
 from bot.storage.lease import Lease
 from bot.visible_text import strip_comments
 from pipeline.codebase.commit import Codebase
@@ -63,8 +62,8 @@ class Publication:
     template: str | None = None
     """The repository's own template for the description."""
     labels: tuple[str, ...] = ()
-    host: str = field(kw_only=True)
-    """GitHub's host name, for the e-mail addresses in commit trailers."""
+    co_author: Identity = field(kw_only=True)
+    """Who asked for the edit."""
 
     @property
     def title(self) -> str:
@@ -80,7 +79,7 @@ class Publication:
 
     def commit_message(self, title: str, body: str, identity: Identity) -> str:
         """The whole message of a commit, with its trailers."""
-        return self.commit_style.format_message(title, body, identity, self.run.asked_by, self.host)
+        return self.commit_style.format_message(title, body, identity, self.co_author)
 
 
 async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
@@ -304,7 +303,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         commit_style=await _load_commit_style(ctx, codebase),
         template=await find_template(ctx.repo, codebase),
         labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),
-        host=github_host(settings),
+        co_author=await ctx.repo.find_identity(run.asked_by),
     )
 
 

@@ -180,7 +180,8 @@ async def _prepare_publication(
     ledger = await source.store.load(LEDGER_KEY, Ledger) or Ledger()
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
     publication = await prepare_publication(fix, await _load_issue(ctx, source), ctx)
-    return dataclasses.replace(publication, run=source.run)
+    asked_by = await ctx.repo.find_identity(source.run.asked_by)
+    return dataclasses.replace(publication, run=source.run, co_author=asked_by)
 
 
 async def _update_record(ctx: IssueRun, number: int, **fields: object) -> None:

@@ -102,7 +102,8 @@ async def test_commits_are_signed_off_where_the_repository_demands_it(
     repo = await published(manual_bot, **files)
     for sha in (repo.pulls[0].head_sha, repo.git.read_commit(repo.pulls[0].head_sha).parents[0]):
         message = repo.git.read_commit(sha).message
-        assert "\n\nCo-authored-by: alice <alice@users.noreply." in message
+        number = manual_bot.hub.add_user("alice").id
+        assert f"\n\nCo-authored-by: alice <{number}+alice@users.noreply." in message
         assert ("\nSigned-off-by: capuchin[bot] <" in message) is signed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bot.comments import candidates, pull_request, settings_file
 from bot.comments.failures import NO_FIX_REASONS
 from bot.comments.run_details import destinations_note
-from bot.data.github_facts import Identity
+from bot.data.github_facts import CoAuthor, Identity
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle
 from bot.data.run import Login, Mode, SkippedComments
@@ -201,9 +201,8 @@ PULLS: Mapping[str, str] = {
 
 def message(manners: CommitStyle, kind: str, title: str, body: str = "") -> str:
     identity = Identity(1, Login("capuchin[bot]"), "1+capuchin[bot]@users.noreply.github.com")
-    return manners.format_message(
-        manners.format_title(kind, title), body, identity, Login("alice"), "github.com"
-    )
+    alice = CoAuthor(Login("alice"), "7+alice@users.noreply.github.com")
+    return manners.format_message(manners.format_title(kind, title), body, identity, alice)
 
 
 def messages(manners: CommitStyle) -> Sequence[str]:
