@@ -18,7 +18,6 @@ from bot.runner.models import solver_sees
 from bot.runner.runner import PipelineRunner
 from bot.runs.context import IssueRun
 from bot.runs.finish import MOVED_SECONDS, RunFinisher
-from bot.runs.publish import prepare_publication
 from bot.runs.steps import (
     begin_run,
     judge_pulls,
@@ -95,4 +94,4 @@ class SolveIssue(RunFinisher):
                 return await report_no_fix(ctx, no_fix)
             case Selection() as chosen:
                 fix = outcome.with_result(chosen)
-                return await open_pull(ctx, await prepare_publication(fix, issue, ctx))
+                return await open_pull(ctx, fix, issue)

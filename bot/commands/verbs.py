@@ -282,7 +282,7 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
     style = await detect_commit_style(repo)
     title = style.format_title("chore", settings_file.pull_title())
     branch = f"capuchin/settings-{request.id}"
-    co_author = await repo.find_identity(request.by)
+    co_author = await repo.find_co_author(request.by)
     message = style.format_message(title, "", repo.identity, co_author)
     working = await _load_working_setup(ctx)
     text = settings_file.render_file(ctx.settings.public_url, working)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any, cast, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 

@@ -35,7 +35,7 @@ class CommitStyle(Frozen):
             title = f"{title[:1].lower()}{title[1:]}"
         return f"{kind}: {title}"
 
-    def format_message(self, title: str, body: str, identity: Identity, co_author: Identity) -> str:
+    def format_message(self, title: str, body: str, identity: Identity, co_author: CoAuthor) -> str:
         """A whole commit message with its trailers."""
         trailers = [f"Co-authored-by: {co_author.login} <{co_author.email}>"]
         if self.signed_off:

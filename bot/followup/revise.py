@@ -202,7 +202,7 @@ async def _commit(
 ) -> CommitSha:
     """Commit a diff. Dated by the run, so each try makes the same commit."""
     record, identity = ctx.record, ctx.repo.identity
-    co_author = await ctx.repo.find_identity(record.asked_by)
+    co_author = await ctx.repo.find_co_author(record.asked_by)
     return await create_commit(
         at.git_dir,
         parent=parent,
@@ -241,7 +241,7 @@ async def _push_commits(
     record, style = ctx.record, ctx.record.commit_style
     message = style.format_message(
         style.format_title("chore", f"Merge {ctx.base_branch}"), "",
-        ctx.repo.identity, await ctx.repo.find_identity(record.asked_by),
+        ctx.repo.identity, await ctx.repo.find_co_author(record.asked_by),
     )  # fmt: skip
     ready = await prepare_push(
         ctx, base=onto or record.base, since=onto or expected, head=sha,

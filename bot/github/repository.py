@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from bot.data.github_facts import CommitFacts, FileFacts, Identity, RepositoryFacts
+from bot.data.github_facts import CoAuthor, CommitFacts, FileFacts, Identity, RepositoryFacts
 from bot.data.run import Login, RepoRef
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.github.checks import Checks
@@ -48,14 +48,14 @@ class Repository:
         self.pulls = Pulls(api, ref.owner)
         self.checks = Checks(api)
 
-    async def find_identity(self, login: Login) -> Identity:
+    async def find_co_author(self, login: Login) -> CoAuthor:
         """A person's account. GitHub credits a commit by the number before the login."""
         host = self.identity.email.partition("@")[2]
         try:
             number = f"{(await self._api.get_user(login))['id']}+"
         except NotFound:  # the account was deleted, or renamed
             number = ""
-        return Identity(login=login, email=f"{number}{login}@{host}")
+        return CoAuthor(login=login, email=f"{number}{login}@{host}")
 
     async def count_push(self) -> None:
         """Count a push that is about to happen. Raises `WritesSpent`."""
@@ -126,7 +126,7 @@ class Repository:
         listed = self._api.paginate("commits", limit=1)
         try:
             return [str(item["commit"]["message"]) async for item in listed]
-        except Unprocessable:  # GitHub's 409 for a repository without a commit
+        except (NotFound, Unprocessable):  # the branch is gone, or (409) there is no commit
             return []
 
     async def list_commits(self, branch: str, since: datetime) -> tuple[list[CommitFacts], bool]:

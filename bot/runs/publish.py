@@ -9,8 +9,8 @@ https://docs.github.com/communities/using-templates-to-encourage-useful-issues-a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,7 @@ from bot.comments import pull_request
 from bot.comments.evidence import UNPROVEN_LABEL, unproven_title
 from bot.comments.run_details import destinations_note, external_hosts
 from bot.comments.status import pull_marker
-from bot.data.github_facts import Identity, PullRequestFacts
+from bot.data.github_facts import CoAuthor, Identity, PullRequestFacts
 from bot.data.job import Outcome
 from bot.data.pull import CommitStyle, PullRecord
 from bot.data.run import Mode, Run, now
@@ -62,7 +62,7 @@ class Publication:
     template: str | None = None
     """The repository's own template for the description."""
     labels: tuple[str, ...] = ()
-    co_author: Identity = field(kw_only=True)
+    co_author: CoAuthor = field(kw_only=True)
     """Who asked for the edit."""
 
     @property
@@ -82,6 +82,19 @@ class Publication:
         return self.commit_style.format_message(title, body, identity, self.co_author)
 
 
+@contextmanager
+def refusals() -> Generator[None]:
+    """Raise PublishRefused where GitHub lets us no longer into the repository: the edit is kept."""
+    try:
+        yield
+    except RepositoryGone as error:
+        raise PublishRefused("gone") from error
+    except (Forbidden, NotFound) as error:
+        lost = isinstance(error, NotFound | InstallationSuspended)
+        problem = "gone" if lost else find_problem(error.words)
+        raise PublishRefused(problem, error.words) from error
+
+
 async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     """Open the pull request; when there can be none, leave nothing half made behind.
 
@@ -93,14 +106,7 @@ async def publish(publication: Publication, ctx: IssueRun) -> PullRequestFacts:
     # An earlier try's, even if people have pushed to its branch since.
     pull = await ctx.repo.pulls.find(run.branch, pull_marker(run.id)) if run.branch else None
     if pull is None:
-        try:
-            pull = await _publish_on_base(publication, ctx)
-        except RepositoryGone as error:
-            raise PublishRefused("gone") from error
-        except (Forbidden, NotFound) as error:
-            lost = isinstance(error, NotFound | InstallationSuspended)
-            problem = "gone" if lost else find_problem(error.words)
-            raise PublishRefused(problem, error.words) from error
+        pull = await _publish_on_base(publication, ctx)
     await ctx.lease.require()
     await ctx.repo.pulls.request_review(pull.number, publication.run.asked_by)
     if publication.labels:
@@ -303,7 +309,7 @@ async def prepare_publication(fix: Outcome[Selection], issue: Issue, ctx: IssueR
         commit_style=await _load_commit_style(ctx, codebase),
         template=await find_template(ctx.repo, codebase),
         labels=config.labels if proven else (*config.labels, settings.label + UNPROVEN_LABEL),
-        co_author=await ctx.repo.find_identity(run.asked_by),
+        co_author=await ctx.repo.find_co_author(run.asked_by),
     )
 
 

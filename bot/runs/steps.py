@@ -23,7 +23,13 @@ from bot.data.run import Mode, Run, RunStatus
 from bot.errors import Forbidden, RepositoryGone
 from bot.github.repository import Repository
 from bot.runs.context import IssueRun
-from bot.runs.publish import PREPARED_KEY, Publication, publish, register_pull
+from bot.runs.publish import (
+    PREPARED_KEY,
+    prepare_publication,
+    publish,
+    refusals,
+    register_pull,
+)
 from bot.runs.status_comment import StatusComment
 from bot.settings import Settings
 from bot.storage.lease import Lease
@@ -91,13 +97,15 @@ async def run_pipeline(ctx: IssueRun, issue: Issue) -> Outcome[Selection | Plan 
     return outcome
 
 
-async def open_pull(ctx: IssueRun, publication: Publication) -> Run:
+async def open_pull(ctx: IssueRun, fix: Outcome[Selection], issue: Issue) -> Run:
     """Open the pull request, register it for follow-up and report it on the issue.
 
     Raises:
         PublishRefused, GitHubUnavailable, LeaseLost.
     """
-    pull = await publish(publication, ctx)
+    with refusals():
+        publication = await prepare_publication(fix, issue, ctx)
+        pull = await publish(publication, ctx)
     await register_pull(ctx.lease, pull)
     opened = replace(
         ctx.run,

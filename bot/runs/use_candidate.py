@@ -78,7 +78,7 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
         selection = propose_unproven(result, run.candidate - 1, by=run.asked_by, issue=issue)
     await ctx.store.save(OUTCOME_KEY, SolveResult(result=selection))
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
-    return await open_pull(ctx, await prepare_publication(fix, issue, ctx))
+    return await open_pull(ctx, fix, issue)
 
 
 VERIFIED_KEY: Final = "used"
@@ -180,7 +180,7 @@ async def _prepare_publication(
     ledger = await source.store.load(LEDGER_KEY, Ledger) or Ledger()
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
     publication = await prepare_publication(fix, await _load_issue(ctx, source), ctx)
-    asked_by = await ctx.repo.find_identity(source.run.asked_by)
+    asked_by = await ctx.repo.find_co_author(source.run.asked_by)
     return dataclasses.replace(publication, run=source.run, co_author=asked_by)
 
 

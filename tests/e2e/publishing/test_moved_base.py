@@ -155,5 +155,4 @@ async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarnes
     async with solving(bot, repo) as issue:
         await bot.hub.delete_repo(repo)
     run = await bot.run_at(ref, issue.number)
-    assert run.status.final
-    assert bot.runner.jobs
+    assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "gone")
