@@ -12,7 +12,7 @@ from pipeline.data.types import CommitSha, Issue
 from sandbox.frozen import Frozen
 
 if TYPE_CHECKING:
-    from bot.data.github_facts import Identity
+    from bot.data.github_facts import CoAuthor, Identity
 
 
 CONVENTIONAL = re.compile(
