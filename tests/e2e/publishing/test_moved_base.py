@@ -153,6 +153,7 @@ async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarnes
     repo = bot.add_repo()
     ref = ref_of(repo)
     async with solving(bot, repo) as issue:
-        await bot.hub.delete_repo(repo)
+        async with bot.without_webhooks():
+            await bot.hub.delete_repo(repo)
     run = await bot.run_at(ref, issue.number)
     assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "gone")
