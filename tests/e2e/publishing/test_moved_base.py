@@ -152,8 +152,7 @@ async def test_a_base_branch_that_vanishes_is_named(bot: BotHarness) -> None:
 async def test_a_repository_deleted_meanwhile_leaves_one_sentence(bot: BotHarness) -> None:
     repo = bot.add_repo()
     ref = ref_of(repo)
-    async with solving(bot, repo) as issue:
-        async with bot.without_webhooks():
-            await bot.hub.delete_repo(repo)
+    async with solving(bot, repo) as issue, bot.without_webhooks():
+        await bot.hub.delete_repo(repo)
     run = await bot.run_at(ref, issue.number)
     assert (run.failure, run.detail.split("\n")[0]) == (Failure.PUBLISH_REFUSED, "gone")
