@@ -114,7 +114,7 @@ async def test_another_issue_gets_its_own_run(client: httpx.AsyncClient, runs: R
         pytest.param("issues", {"action": "milestoned"}, id="another action"),
         pytest.param("issues", labeled(label={"name": "bug"}), id="another label"),
         pytest.param(
-            "issues", labeled(sender={"login": "renovate[bot]", "type": "Bot"}), id="by a bot"
+            "issues", labeled(sender={"login": "capuchin[bot]", "type": "Bot"}), id="by ourselves"
         ),
     ],
 )
