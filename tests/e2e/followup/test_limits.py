@@ -64,7 +64,7 @@ async def test_what_is_over_a_quota_is_reported_once_and_followed_the_next_day(
     assert "@alice" in said
     assert "tomorrow" in said
     ref, day = ref_of(pull.repo), now().date().isoformat()
-    for of in (f"{ref.installation}@alice", ref.full_name):
+    for of in (f"{ref.installation}@alice", f"repository-{ref.id}"):
         await bot.redis.delete(bot.storage.keys.quota(of, day))  # midnight
     await bot.receive_review(pull, "alice", lines=[("shop.py", 1, "And here?")])
     (task,) = bot.runner.tasks

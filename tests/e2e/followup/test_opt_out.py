@@ -72,10 +72,10 @@ async def test_put_on_during_a_run_it_stops_that(start_bot: StartBot, heard: str
         run = await bot.run_of(issue)
         assert (run.status, run.dollars) == (RunStatus.STOPPED, 0.25)
         (said,) = bot.comments_of(issue)
-        assert ("`capuchin:Disabled`" in said, "$0.25" in said) == (True, True)
+        assert ("`capuchin:disabled`" in said.lower(), "$0.25" in said) == (True, True)
         assert ("@alice" in said) is (heard == "webhook")
         assert (repo.list_branches(), repo.pulls) == (["main"], [])
-        assert issue.labels == ["capuchin:Disabled"]
+        assert [label.lower() for label in issue.labels] == ["capuchin:disabled"]
 
 
 async def test_one_that_is_off_again_stops_nothing(bot: BotHarness) -> None:

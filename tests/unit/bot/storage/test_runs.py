@@ -112,9 +112,9 @@ async def test_every_key_is_under_the_prefix(runs: Runs, storage: Storage, redis
     assert sorted(key.decode().removeprefix(storage.keys.prefix) for key in ours) == sorted(
         [
             "delivery:guid",
-            "issue:acme/shop#7",
-            "issue:acme/shop#7:latest-run",
-            "issue:acme/shop#7:runs",
+            "issue:1#7",
+            "issue:1#7:latest-run",
+            "issue:1#7:runs",
             "runs:active",
             f"run:{lease.run.id}",
             f"run:{lease.run.id}:lease",
@@ -130,7 +130,7 @@ async def fill_queue(runs: Runs, count: int) -> list[RunId]:
     """Runs of so many repositories, that nobody has begun."""
     asked = await gather_all(
         runs.create(
-            RepoRef(id=n, owner=f"owner{n % 7}", name=f"shop{n}", installation=1),
+            RepoRef(id=1000 + n, owner=f"owner{n % 7}", name=f"shop{n}", installation=1),
             1,
             asked_by=Login("ann"),
             delivery=f"guid-{n}",
