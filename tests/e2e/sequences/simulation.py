@@ -158,7 +158,7 @@ class World:
                 self.hub.add_to_installation(repo)
                 await self._caught_up(repo)
             await self.redis.delete(
-                keys.pulls(ref_of(repo)), f"{keys.writes(ref_of(repo).installation)}:blocked"
+                keys.pulls(ref_of(repo).id), f"{keys.writes(ref_of(repo).installation)}:blocked"
             )
             for pull in repo.pulls:
                 pull.state = "closed"
