@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.data.run import Failure, RunStatus
-from capuchin_demo.hub.rules import Rules
-from capuchin_demo.hub.state import Issue, Repo
+from capuchin_demo.hub.state import Issue, Repo, Rules
 from pipeline.data.types import NoFix, Patch
 from pipeline.workflows.revise import Revision
 from tests.e2e.followup.steps import FOLLOW_UP_DIFF, REVIEW_LINE

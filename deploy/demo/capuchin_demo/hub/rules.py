@@ -8,33 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.git_repository import Commit, GitRepo, run_git
-
-if TYPE_CHECKING:
-    from capuchin_demo.hub.state import Repo
-    from capuchin_demo.hub.tokens import Token
+from capuchin_demo.hub.state import Repo
+from capuchin_demo.hub.tokens import Token
 
 WORKFLOWS = ".github/workflows"
 ARCHIVED = "Repository was archived so is read-only."
 _DECLINED = "push declined due to repository rule violations"
-
-
-@dataclass
-class Rules:
-    """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
-
-    signatures: bool = False
-    """Commits must be verified."""
-    secrets: tuple[str, ...] = ()
-    """Texts that no pushed file may contain."""
-    branch_names: str = ""
-    messages: str = ""
-    author_emails: str = ""
-    pull_requests: str = ""
-    """Why no pull request may be opened; empty: it may."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from capuchin_demo.hub.git_repository import GitRepo
-from capuchin_demo.hub.rules import Rules
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's repository roles, weakest first."""
@@ -270,6 +269,21 @@ class AppInstallation:
     content: ContentLimit | None = None
     """The limit of content; None: there is none."""
     created_at: datetime = field(default_factory=now)
+
+
+@dataclass
+class Rules:
+    """The rules of a repository; empty ones refuse nothing. Patterns must match the whole text."""
+
+    signatures: bool = False
+    """Commits must be verified."""
+    secrets: tuple[str, ...] = ()
+    """Texts that no pushed file may contain."""
+    branch_names: str = ""
+    messages: str = ""
+    author_emails: str = ""
+    pull_requests: str = ""
+    """Why no pull request may be opened; empty: it may."""
 
 
 @dataclass(eq=False)
