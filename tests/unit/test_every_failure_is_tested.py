@@ -24,7 +24,9 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("commands/test_stop.py", "test_a_stranger_stops_nothing"),
         ("commands/test_trust_and_quota.py", "test_strangers_words_are_left_out_and_counted"),
     ),
-    "config file invalid": (("solve/test_bad_input.py", "test_a_configuration_with_a_mistake"),),
+    "config file invalid": (
+        ("publishing/test_outcomes.py", "test_an_invalid_configuration_is_reported_with_its_line"),
+    ),
     "two events for one issue": (
         (
             "sequences/test_sequences.py",
@@ -41,20 +43,19 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "test_a_worker_that_dies_after_an_effect_is_replaced_without_a_trace",
         ),
         (
-            "failures/test_asking_back.py",
+            "failures/test_worker_process.py",
             "test_a_worker_that_dies_while_it_asks_back_is_replaced_without_a_trace",
         ),
     ),
     "two workers, one run": (
-        ("failures/test_two_workers.py", "test_two_workers_never_have_the_same_run"),
         ("worker/test_worker.py", "test_two_workers_never_have_the_same_run"),
     ),
     "GitHub 502 after creating the PR": (
-        ("failures/test_github.py", "test_a_502_after_the_pull_request_was_created"),
+        ("failures/test_outages.py", "test_a_502_after_the_pull_request_was_created"),
         ("publishing/test_crash_safety.py", "test_a_lost_answer_makes_nothing_twice"),
     ),
     "token expired mid-run": (
-        ("failures/test_two_workers.py", "test_a_token_that_expires_on_the_way_is_renewed"),
+        ("failures/test_worker_process.py", "test_a_token_that_expires_on_the_way_is_renewed"),
     ),
     "model 529 for ten minutes": (
         ("failures/test_model.py", "test_a_model_that_is_overloaded_for_ten_minutes"),
@@ -80,7 +81,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("failures/test_docker.py", "test_docker_restarted_in_the_middle_of_a_run"),
     ),
     "issue closed while running": (
-        ("failures/test_stopped.py", "test_a_stop_ends_calls_and_executions_within_seconds"),
+        ("failures/test_worker_process.py", "test_a_stop_ends_calls_and_executions_within_seconds"),
         ("commands/test_stop.py", "test_a_run_is_stopped_while_it_is_worked_on"),
     ),
     "deploy (SIGTERM)": (
@@ -91,21 +92,21 @@ ROWS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     # Beyond the table.
     "GitHub away for ten minutes": (
-        ("failures/test_github.py", "test_an_outage_of_ten_minutes"),
-        ("failures/test_github.py", "test_a_rate_limit_of_ten_minutes"),
+        ("failures/test_outages.py", "test_an_outage_of_ten_minutes"),
+        ("failures/test_outages.py", "test_a_rate_limit_of_ten_minutes"),
     ),
     "GitHub 5xx on who may": (
         (
-            "failures/test_github.py",
+            "failures/test_outages.py",
             "test_a_github_that_cannot_say_who_may_lets_nobody_in_and_nothing_is_lost",
         ),
         (
-            "failures/test_github.py",
+            "failures/test_outages.py",
             "test_a_command_waits_for_a_github_that_can_say_who_may",
         ),
     ),
     "Redis refuses writes mid-run": (
-        ("failures/test_redis.py", "test_a_redis_that_takes_no_writes_in_mid_run"),
+        ("failures/test_outages.py", "test_a_redis_that_takes_no_writes_in_mid_run"),
     ),
     "text edited after a trigger that only the sweep found": (
         (

@@ -139,7 +139,7 @@ FIVE_MARKS = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral
         ({"max_tokens": None}, "max_tokens: Field required"),
         ({"temperature": 0.5}, "temperature: Extra inputs are not permitted"),
         ({"messages": []}, "messages:"),
-        ({"messages": [{"role": "user", "content": ""}]}, "messages.0.content.0.text:"),
+        ({"messages": [{"role": "user", "content": ""}]}, "messages.0.content.0.text.text:"),
         ({"messages": [{"role": "robot", "content": "Hi"}]}, "messages.0.role:"),
         ({"system": FIVE_MARKS}, "A maximum of 4 blocks with cache_control may be provided."),
         ({"model": ""}, "model:"),

@@ -53,11 +53,12 @@ class _PictureBlock(_RequestModel):
         return Picture(media_type=self.source.media_type, base64=self.source.data)
 
 
+_Block = Annotated[TextBlock | _PictureBlock, Field(discriminator="type")]
+
+
 class _AnthropicTurn(_RequestModel):
     role: Literal["user", "assistant"]
-    content: Annotated[tuple[TextBlock | _PictureBlock, ...], BeforeValidator(_as_blocks)] = Field(
-        min_length=1
-    )
+    content: Annotated[tuple[_Block, ...], BeforeValidator(_as_blocks)] = Field(min_length=1)
 
     @property
     def texts(self) -> list[TextBlock]:
