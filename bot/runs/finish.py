@@ -72,7 +72,8 @@ class RunFinisher:
 
     async def find_again(self, run: Run, lease: Lease, failure: Failure) -> bool:
         """Whether a repository that seems gone has moved; the next start looks for it there."""
-        if failure not in (Failure.REPOSITORY_GONE, Failure.NOT_INSTALLED):
+        gone = (Failure.REPOSITORY_GONE, Failure.NOT_INSTALLED, Failure.PUBLISH_REFUSED)
+        if failure not in gone:
             return False
         try:
             found = await self.github.find_repository(run.repo.owner, run.repo.name)

@@ -98,7 +98,7 @@ async def test_a_run_at_work_goes_on(bot: BotHarness, move: Move, *, heard: bool
                 await move(bot, repo)
         bot.runner.go_on.set()
     run = await bot.run_of(issue)
-    assert (run.status, run.repo.id) == (RunStatus.OPENED_PULL_REQUEST, repo.id)
+    assert (run.status, run.repo.id) == (RunStatus.OPENED_PULL_REQUEST, repo.id), run
     assert len(repo.pulls) == 1
 
 

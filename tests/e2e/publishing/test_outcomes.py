@@ -116,7 +116,7 @@ async def test_a_deleted_repository_is_only_recorded(manual_bot: BotHarness, hub
     lease = await manual_bot.lease(repo, issue)
     await hub.delete_repo(repo)
     run = await manual_bot.work_on(lease)
-    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.REPOSITORY_GONE)
+    assert (run.status, run.failure) == (RunStatus.FAILED, Failure.NOT_INSTALLED)
     assert manual_bot.effects == []
 
 

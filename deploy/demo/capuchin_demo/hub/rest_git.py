@@ -8,6 +8,7 @@ import binascii
 import re
 from datetime import UTC, datetime
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from capuchin_demo.hub import git_compare, git_json, git_repository, pull_actions
 from capuchin_demo.hub.faults import GitCommandFailed, Refusal, not_found
@@ -236,7 +237,8 @@ async def show_git_commit(call: RestCall) -> RestResponse:
 
 def _parse_signature(fields: Json | None, user: User) -> Signature:
     if not fields:
-        return Signature(user.login, f"{user.id}+{user.login}@users.noreply.github.com", now())
+        host = urlsplit(user.site.url).hostname
+        return Signature(user.login, f"{user.id}+{user.login}@users.noreply.{host}", now())
     when = fields.get("date")
     try:
         at = datetime.fromisoformat(when).astimezone(UTC) if when else now()
