@@ -57,8 +57,8 @@ def _duplicate_runs(runs: list[Run], history: History) -> Iterator[str]:
 def _asked(run: Run, history: History) -> str | None:
     delivery = run.delivery.removeprefix("start-")
     for each in history.labelled:
-        swept = f"sweep-{run.repo.full_name}-{run.issue}-{each.at.timestamp():.0f}"
-        waited = f"{run.repo.full_name}-{run.issue}-{each.label}-{each.at.timestamp():.0f}"
+        swept = f"sweep-{run.repo.id}-{run.issue}-{each.at.timestamp():.0f}"
+        waited = f"{run.repo.id}-{run.issue}-{each.label}-{each.at.timestamp():.0f}"
         if is_of(run, each.issue) and delivery in (each.guid, swept, waited):
             return f"label {each.label} on #{run.issue} at {each.at}"
     for said in history.said:
