@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from bot.data.request import AccessChange, AccessKind, AnyRequest
 from bot.data.run import RepoRef
 from bot.webhooks.payload import AccountPart, Delivery, Event, InstallationPart, Payload
+from sandbox.frozen import replace
 
 
 class _NamedRepository(BaseModel):
@@ -57,7 +58,7 @@ class _Uninstalled(_InstallationPayload):
 
     def to_request(self, delivery: Delivery) -> AnyRequest:
         change = self._to_change(delivery, "taken", self.repositories)
-        return change.model_copy(update={"of_all": True})
+        return replace(change, of_all=True)
 
 
 class _RepositoriesAdded(_InstallationPayload):

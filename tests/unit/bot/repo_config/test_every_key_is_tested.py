@@ -34,7 +34,7 @@ ACTS: Final[Mapping[str, str]] = {
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
     "base_branch": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
     "branch_prefix": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
-    "evidence_runs": "e2e/followup/test_evidence_check.py::"
+    "evidence_runs": "e2e/followup/test_open_pulls.py::"
     "test_the_test_is_run_on_base_and_on_head_as_often_as_the_repository_says",
     "follow_up": "e2e/followup/test_reviews.py::"
     "test_reviews_are_left_to_people_where_the_repository_says_so",
@@ -45,7 +45,7 @@ ACTS: Final[Mapping[str, str]] = {
     "test_four_samples_end_in_the_edit_that_the_selection_machine_chose",
     "generators": "e2e/solve/test_ways_of_solving.py::"
     "test_an_explorer_and_a_fixed_machine_of_another_model_work_on_one_issue",
-    "strategy": "e2e/cli/test_strategy.py::"
+    "strategy": "e2e/cli/test_fix.py::"
     "test_the_repository_asks_for_a_search_and_the_command_line_overrides_it",
     "adaptive": WAVES + "test_without_adaptation_all_samples_are_started",
     "attempts": "machines/test_solve.py::test_out_of_attempts_the_last_edit_still_counts",
