@@ -356,7 +356,7 @@ async def test_a_label_whose_webhook_never_came_is_found_once(
 async def test_a_record_that_cannot_be_read_hides_no_other_missed_webhook(
     settings: Settings, runs: Runs, storage: Storage, told: Told
 ) -> None:
-    other = replace(REPO, name="other")
+    other = replace(REPO, id=REPO.id + 1, name="other")
 
     async def both(cursors: Cursors) -> AsyncGenerator[LabeledIssue]:
         for repo in (other, REPO):
