@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, Iterable
 from datetime import datetime
 
 from bot.data.github_facts import CommentFacts, IssueFacts
-from bot.data.run import IssueVersion, Login, SkippedComments
+from bot.data.run import IssueVersion, Login, SkippedComments, is_app
 from bot.github.repository import Repository
 from bot.repo_config.model import RepoConfig
 from sandbox.frozen import replace
@@ -20,11 +20,6 @@ ROLES = {
     "write": frozenset({"admin", "maintain", "write"}),
     "triage": frozenset({"admin", "maintain", "write", "triage"}),
 }
-
-
-def is_app(login: Login) -> bool:
-    """Whether `login` is an App's: no person's can hold a bracket."""
-    return login.endswith("[bot]")
 
 
 async def is_trusted(repo: Repository, login: Login, trust: Iterable[str]) -> bool:

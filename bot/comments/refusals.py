@@ -8,7 +8,7 @@ from bot.comments.failures import LABEL_AGAIN
 from bot.comments.status import render_status
 from bot.data.github_facts import ExistingWork
 from bot.data.refusal import OptOut, Refusal, Stranger
-from bot.data.run import Login, QuotaLimit, Run
+from bot.data.run import Login, QuotaLimit, Run, is_app
 from bot.safe_text import code
 from pipeline.codebase.text import pluralize
 
@@ -98,7 +98,7 @@ def refusal_reply(login: Login, refusal: Stranger | QuotaLimit, *, deferred: boo
     `deferred`: what they wrote is answered tomorrow.
     """
     match refusal:
-        case Stranger() if login.endswith("[bot]"):
+        case Stranger() if is_app(login):
             return (
                 f"{code(login)} added my label, but I do not start for Apps unless `trust` in my "
                 f'settings file names them: `"{login}"`. A maintainer can add the label instead.'

@@ -22,6 +22,11 @@ CHECK_NAME: Final = "Capuchin's settings"
 """The name of the check run on pull requests that edit the settings file."""
 
 
+def is_app(login: Login) -> bool:
+    """Whether `login` is an App's: no person's can hold a bracket."""
+    return login.endswith("[bot]")
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 

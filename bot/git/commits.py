@@ -113,7 +113,7 @@ async def create_commit(
     )
     if any(_FORBIDDEN.search(path) for path in changed.split(b"\0")):
         raise UnfitDiff("it changes a path that no edit may change")
-    return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
+    return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
 
 
 async def copy_commit(
@@ -132,7 +132,7 @@ async def copy_commit(
     """
     found = await git(git_dir, "rev-parse", "--verify", "--end-of-options", f"{source}^{{tree}}")
     tree = found.decode().split()[-1]
-    return await _commit_tree(git_dir, tree, parent, message, signature_env(author, at))
+    return await _commit_tree(git_dir, tree, message, signature_env(author, at), parent)
 
 
 class StoredCommit(NamedTuple):
@@ -189,11 +189,7 @@ async def merge_branch(
         GitFailed: the repository is damaged.
     """
     tree = (await read_commit(git_dir, files)).tree
-    made = await git(
-        git_dir, "commit-tree", tree, "-p", ours, "-p", theirs,
-        input=message.encode(), env=signature_env(author, at),
-    )  # fmt: skip
-    return CommitSha(made.decode().strip())
+    return await _commit_tree(git_dir, tree, message, signature_env(author, at), ours, theirs)
 
 
 async def replay_commits(
@@ -254,11 +250,10 @@ async def push(
 
 
 async def _commit_tree(
-    git_dir: Path, tree: str, parent: CommitSha, message: str, signature_env: Mapping[str, str]
+    git_dir: Path, tree: str, message: str, signature: Mapping[str, str], *parents: CommitSha
 ) -> CommitSha:
-    made = await git(
-        git_dir, "commit-tree", tree, "-p", parent, input=message.encode(), env=signature_env
-    )
+    given = [word for parent in parents for word in ("-p", parent)]
+    made = await git(git_dir, "commit-tree", tree, *given, input=message.encode(), env=signature)
     return CommitSha(made.decode().strip())
 
 
@@ -337,7 +332,5 @@ async def _merge_commit_tree(
     git_dir: Path, tree: str, identity: Identity, *parents: CommitSha
 ) -> CommitSha:
     name = (await git(git_dir, "rev-parse", "--verify", tree)).decode().strip()
-    given = [word for parent in parents for word in ("-p", parent)]
     env = signature_env(identity, datetime(2000, 1, 1, tzinfo=UTC))  # equal files, equal commit
-    made = await git(git_dir, "commit-tree", name, *given, input=b"", env=env)
-    return CommitSha(made.decode().strip())
+    return await _commit_tree(git_dir, name, "", env, *parents)

@@ -24,6 +24,12 @@ from capuchin_demo.hub.tokens import Token
 PATH = "/api/graphql"
 
 
+_DRAFT_MUTATIONS = {
+    "markPullRequestReadyForReview": mark_ready,
+    "convertPullRequestToDraft": convert_to_draft,
+}
+
+
 class GraphQLRouter:
     """Responds with status 200 even for errors, as GitHub does (docs.github.com/graphql)."""
 
@@ -59,18 +65,12 @@ class GraphQLRouter:
         asked = cast("dict[str, Any]", json.loads(raw))
         query = str(asked.get("query", ""))
         global_id = str(cast("dict[str, Any]", asked.get("variables") or {}).get("id"))
-        if re.search(r"\bmarkPullRequestReadyForReview\s*\(\s*input\s*:", query):
-            pull = self._find("PR", global_id, token, "pull_requests:write")
-            assert isinstance(pull, Pull)
-            mark_ready(self._state, pull, token.actor)
-            shape = {"pullRequest": {"isDraft": pull.draft}}
-            return {"data": {"markPullRequestReadyForReview": shape}}
-        if re.search(r"\bconvertPullRequestToDraft\s*\(\s*input\s*:", query):
-            pull = self._find("PR", global_id, token, "pull_requests:write")
-            assert isinstance(pull, Pull)
-            convert_to_draft(self._state, pull, token.actor)
-            shape = {"pullRequest": {"isDraft": pull.draft}}
-            return {"data": {"convertPullRequestToDraft": shape}}
+        for name, change in _DRAFT_MUTATIONS.items():
+            if re.search(rf"\b{name}\s*\(\s*input\s*:", query):
+                pull = self._find("PR", global_id, token, "pull_requests:write")
+                assert isinstance(pull, Pull)
+                change(self._state, pull, token.actor)
+                return {"data": {name: {"pullRequest": {"isDraft": pull.draft}}}}
         if re.search(r"\blastEditedAt\b", query):
             return _edit_history(self._find("I", global_id, token, "issues:read"))
         if re.search(r"\bbodyHTML\b", query):
