@@ -234,7 +234,8 @@ class ModelSettings(_Section):
     reward. Empty: the score is the probability of the verdict +."""
     strategy: Strategy = "samples"
     """How edits are found, where a repository does not say: `samples`, or `search` first for the
-    files and lines to change (SWE-Reasoner)."""
+    files and lines to change (SWE-Reasoner). `codemonkeys` and `swe_reasoner`: a paper's method as
+    published, with all its options: a control for experiments."""
     prm_model: str = ""
     """A process reward model that guides a `search`: `openai:NAME@http://host:port/v1` that answers
     + or - with `logprobs`, such as vLLM; any other model writes a score. Empty: not guided."""

@@ -12,6 +12,7 @@ from functools import partial
 
 from pipeline import reasons
 from pipeline.data.code_places import Context
+from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
 from pipeline.data.types import Candidate, Issue, NoFix, Selection
 from pipeline.localisation.tree_search import add_search
@@ -112,6 +113,10 @@ class Solver:
         await r.begin("choice", f"Running every script on every edit ({len(candidates)}).")
         judge = Judge(r, model=r.model, reward=self._models.orm)
         judged = await judge.judge(issue, candidates, files=context.files)
+        if r.options.strategy in read_presets() and not r.model.profile.sampling:
+            judged = judged.with_note(
+                f"The model takes no temperature: `{r.options.strategy}` ran without the paper's."
+            )
         if r.options.all_revisions:
             await vote_on_revisions(judged.table, r)
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:

@@ -81,7 +81,8 @@ def register(subparsers: Subparsers) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--strategy", choices=get_args(Strategy),
-        help="samples: start edits from the ranked files; search: find the lines to change first",
+        help="samples: start edits from the ranked files; search: find the lines to change first; "
+        "codemonkeys, swe_reasoner: a paper's method as published, as a control",
     )  # fmt: skip
     parser.add_argument("--samples", type=int, metavar="N", help="how many edits to try")
     add_selection_options(parser)

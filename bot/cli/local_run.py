@@ -41,6 +41,7 @@ from pipeline.bundle import write_bundle
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import CodebaseTooLarge, GitFailed
 from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.presets import apply_preset
 from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, CommitSha, Issue, Selection
 from pipeline.environment.prepare import FAILED_KEY
@@ -219,7 +220,8 @@ def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options
     """
     update = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Options.model_validate({**options.model_dump(), **update})
+        changed = Options.model_validate({**options.model_dump(), **update})
+        return apply_preset(changed, explicit=update) if "strategy" in update else changed
     except ValidationError as error:
         known = {
             "samples": "--samples must be from 1 to 100",
@@ -227,9 +229,9 @@ def with_overrides(options: Options, overrides: Mapping[str, object]) -> Options
             "finalists": "--finalists must be from 1 to 20",
             "confidence": "--confidence must be from 0 to 1",
         }
-        wrong = dict.fromkeys(str(each["loc"][0]) for each in error.errors())
-        ranges = "; ".join(known.get(name, name) for name in wrong)
-        raise WrongUsage(f"Out of range: {ranges}.") from None
+        wrong = {str(each["loc"][0]): each["msg"] for each in error.errors()}
+        said = "; ".join(known.get(name, f"{name}: {text}") for name, text in wrong.items())
+        raise WrongUsage(f"Out of range: {said}.") from None
 
 
 def health_file(record: EnvironmentRecord | None) -> dict[str, bytes]:

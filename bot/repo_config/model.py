@@ -36,6 +36,7 @@ from bot.repo_config.mistakes import (
 from bot.repo_config.yaml import UnreadableYaml, YamlFile
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options, SharedOptions
+from pipeline.data.presets import apply_preset
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -215,12 +216,13 @@ class RepoConfig(SharedOptions, RepoPolicy):
 
     def options(self) -> Options:
         """The pipeline's options."""
-        return Options(
+        options = Options(
             **{name: getattr(self, name) for name in SharedOptions.model_fields},
             selection=self.selection,
             dollars=self.budget.run,
             test_command=self.test,
         )
+        return apply_preset(options, explicit=self.model_fields_set)
 
 
 @cache

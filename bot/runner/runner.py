@@ -24,6 +24,7 @@ from bot.settings import ModelSettings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
+from pipeline.data.presets import apply_preset
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
 from pipeline.edits.patches import create_patch
@@ -209,6 +210,8 @@ class PipelineRunner:
             generators=job.options.generators or self._generators,
             strategy=job.options.strategy or self._strategy,
         )
+        if job.options.strategy is None:
+            options = apply_preset(options)
         job = dataclasses.replace(job, options=options)
         with Stages("environment") as stages:
             async with self._open(job, store, in_flight, report, self._models.open) as space:

@@ -171,7 +171,9 @@ class ContextFinder:
         short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
         states = await gather_all(
             self._run_ranking(rows, short, budget, cap, number)
-            for number in range(self._options.rankings)
+            for number in range(
+                self._options.rankings or (1 if self._solver.profile.sampling else 3)
+            )
         )
         orders = [state.order for state in states]
         merged = [

@@ -11,7 +11,7 @@ SelectionMethod = Literal[
 ]
 """The ways of choosing among edits; `pipeline.selection.methods` describes each."""
 
-Strategy = Literal["samples", "search"]
+Strategy = Literal["samples", "search", "codemonkeys", "swe_reasoner"]
 """The ways of finding edits; `SharedOptions.strategy` describes each."""
 
 
@@ -60,7 +60,9 @@ class SharedOptions(BaseModel):
     strategy: Strategy | None = None
     """How edits are found: `samples` starts each from the ranked files; `search` first searches for
     the files and lines to change, in two steps judged by the operator's process reward model, and
-    starts the edits from the best answers (SWE-Reasoner). Empty: the operator's."""
+    starts the edits from the best answers (SWE-Reasoner); `codemonkeys` and `swe_reasoner` are the
+    methods of both papers as published, without what was added here: controls for experiments,
+    which propose whatever edit they select. Keys beside it win. Empty: the operator's."""
     # The paper always tries all samples.
     adaptive: bool = True
     """Start edits in waves and stop when independent edits agree; false: always try all."""
@@ -138,8 +140,9 @@ class Options(SharedOptions):
     """Above 0, the scout first judges each file in one word, and summarises only files that are
     relevant with at least this probability. The paper asks for both at once."""
     # The paper merges three; greedy requests are identical, and so are their answers.
-    rankings: int = Field(default=1, ge=1, le=9)
-    """How many rankings of the relevant files are requested and merged."""
+    rankings: int | None = Field(default=None, ge=1, le=9)
+    """How many rankings of the relevant files are requested and merged; None: one, or three where
+    the model takes no temperature, so that its answers differ."""
     context_cap: int = Field(default=128_000, ge=1_000)
     """Hard limit in tokens for the files shown; the model may exceed `context_tokens` up to it."""
     all_revisions: bool = False
@@ -147,6 +150,16 @@ class Options(SharedOptions):
     measures how scores grow with revisions (the paper's Figure 5)."""
     temperature: float = Field(default=0.5, ge=0, le=2)
     """Sampling temperature of testing and editing, where the model takes one."""
+    # The paper's machines approve what they saw run.
+    approve_ahead: bool = True
+    """Whether a reply may approve its script or edit before it runs."""
+    # The paper writes edits for every issue.
+    triage: bool = True
+    """Whether the first samples' tests may end the run: there is nothing to fix, or no longer."""
+    # The paper submits what it selects.
+    gate: bool = True
+    """Whether the chosen edit must pass a script that fails without it, and break none of the
+    repository's tests."""
     dollars: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     """Ceiling for the whole run at list prices, checked before every call. The paper has none."""
     test_command: tuple[str, ...] = ()
@@ -160,3 +173,8 @@ class Options(SharedOptions):
     """The number of source files above which `auto` reads only some of them."""
     prefilter_keep: int = Field(default=2_000, ge=1)
     """How many files are then read."""
+
+    @property
+    def searches(self) -> bool:
+        """Whether edits start from a search for the lines to change."""
+        return self.strategy in ("search", "swe_reasoner")

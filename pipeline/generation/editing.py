@@ -142,7 +142,13 @@ class EditingMachine(Machine[EditingState]):
         values = self._task.to_template_values()
         return EditingState(
             messages=list(self._opening.messages),
-            pending=render("editing/write", script=script.text, run=run, **values),
+            pending=render(
+                "editing/write",
+                script=script.text,
+                run=run,
+                ahead=self._options.approve_ahead,
+                **values,
+            ),
             scripts=[script.text],
             base=[run],
             approach=self._task.approach,
@@ -152,13 +158,14 @@ class EditingMachine(Machine[EditingState]):
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
         pair = some_tags(reply, "edit", "script", "approve")
         if not isinstance(pair, Malformed) and "edit" in pair and pair.get("script", "").strip():
-            state.approved_ahead = "approve" in pair
+            state.approved_ahead = "approve" in pair and self._options.approve_ahead
             problem = await self._take_edit(state, pair["edit"])
             if problem is None:
                 state.scripts.append(pair["script"] + "\n")
             return problem or ReplyKind.REVISED
         allowed = ("edit", "script", "approve") if state.edited else ("edit",)
-        tag, state.approved_ahead = only_tag_or_approval(reply, *allowed)
+        tag, approves = only_tag_or_approval(reply, *allowed)
+        state.approved_ahead = approves and self._options.approve_ahead
         match tag:
             case Malformed() as malformed:
                 return malformed
@@ -235,6 +242,7 @@ class EditingMachine(Machine[EditingState]):
             more=len(state.broken[-1][_MOST_BROKEN:]),
             own=report.after.execution if report else None,
             near=near,
+            ahead=self._options.approve_ahead,
         )
 
 

@@ -67,11 +67,17 @@ class TestingMachine(Machine[TestingState]):
 
     def start(self) -> TestingState:
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))
-        return TestingState(messages=[shared], pending=render("testing/write"))
+        options = self._resources.options
+        task = render("testing/write", ahead=options.approve_ahead, triage=options.triage)
+        return TestingState(messages=[shared], pending=task)
 
     async def read(self, state: TestingState, reply: str) -> ReplyKind | Malformed:
-        allowed = ("script", "approve", "fixed") if state.runs else ("script", "no_issue")
-        tag, state.approved_ahead = only_tag_or_approval(reply, *allowed)
+        options = self._resources.options
+        first = ("script", "no_issue") if options.triage else ("script",)
+        later = ("script", "approve", "fixed") if options.triage else ("script", "approve")
+        allowed = later if state.runs else first
+        tag, approves = only_tag_or_approval(reply, *allowed)
+        state.approved_ahead = approves and options.approve_ahead
         match tag:
             case Malformed() as malformed:
                 return malformed
@@ -96,7 +102,8 @@ class TestingMachine(Machine[TestingState]):
         state.runs.append(run)
         if state.approved_ahead and run.exit_code == NOT_FIXED:
             return None
-        return render("testing/review", run=run)
+        options = self._resources.options
+        return render("testing/review", run=run, ahead=options.approve_ahead, triage=options.triage)
 
 
 async def write_script(issue: Issue, resources: Resources, *, sample: int) -> TestingState:

@@ -62,12 +62,12 @@ def find_beam(edits: int) -> Beam:
 async def add_search(
     issue: Issue, context: Context, resources: Resources, reward: ProcessReward | None
 ) -> Context:
-    """`context` with what a search found; as it is with the strategy `samples`.
+    """`context` with what a search found; as it is with a strategy that does not search.
 
     Raises:
         ModelError, SandboxError: call again to resume.
     """
-    if resources.options.strategy != "search":
+    if not resources.options.searches:
         return context
     resources.say("Searching for the lines that have to change.")
     return replace(context, search=await LocationSearch(resources, reward).search(issue, context))

@@ -129,6 +129,7 @@ class Judge:
             ModelUnavailable, ModelMisconfigured, SandboxError: call again to resume.
         """
         method = self._options.selection
+        reproduced = reproduced and self._options.gate
         question = SelectionQuestion(
             issue=issue,
             candidates=tuple(candidates),
@@ -243,7 +244,7 @@ class Judge:
             (report,) = await self._results.run(standings.table, [candidate])
             if report:
                 standings = standings.with_results(broken={candidate: report.broken})
-            if report and report.broken:
+            if report and report.broken and self._options.gate:
                 skipped[candidate] = report.broken
                 reason = "edits break tests"
                 continue

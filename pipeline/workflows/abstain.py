@@ -178,7 +178,7 @@ async def find_nothing_to_fix(resources: Resources, write_test: WriteTest) -> No
     """
     options, store = resources.options, resources.store
     count = min(options.samples, max(options.first_wave, _FIRST))
-    if count < _FIRST:
+    if count < _FIRST or not options.triage:
         return None
     if saved := await store.load(TRIAGE_KEY, Triage):
         return saved.result

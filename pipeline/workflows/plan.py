@@ -110,7 +110,7 @@ def _samples_usage(opening: int, options: Options, replies: int, turns: int) -> 
     """The opening is written to the cache once and read by every other question; `turns` are the
     replies of an exploring machine."""
     total = Usage(cache_write=opening) + Usage(cache_read=-opening)
-    if options.strategy == "search":
+    if options.searches:
         for _ in range(2 * find_beam(options.samples).width):
             seen = min(opening, _SYSTEM + CONTEXT_TOKENS)
             # A machine that searches replies about five times.

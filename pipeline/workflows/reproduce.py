@@ -148,6 +148,8 @@ class ReproductionStep:
         shown = _show_script(table, at, script)
         unproven = (
             "No test that can be committed shows the issue and the fix; the script below does."
+            if is_good_enough(table, at)
+            else "No test or script shows the issue and the fix."
         )
         unproven = f"{unproven} {problem}".strip()
         return _build_selection(judged, context, shown, words, cut_short, unproven)
@@ -305,10 +307,10 @@ def _cut_middle(text: str) -> str:
 
 def _pick_script(table: VoteTable, candidate: int) -> TestScript:
     """The candidate's own script if it reports the issue and passes with the edit; else another
-    one."""
+    one. Without a gate there may be none: then its own all the same, or the first."""
     own = table.candidates[candidate].test
     steady = [t for t in reproducing_tests(table) if t not in table.flaky]
-    fit = [table.tests[t] for t in steady if table.runs[candidate][t].passed]
+    fit = [table.tests[t] for t in steady if table.runs[candidate][t].passed] or table.tests
     return own if own in fit and own else fit[0]
 
 

@@ -13,6 +13,7 @@ from tests.benchmarks.bot import checkout, demo_run, flood, pickup, poll, scale,
 from tests.benchmarks.context import reading, recall, scan, tokens
 from tests.benchmarks.pipeline import (
     already_fixed,
+    control,
     edits,
     explore,
     normalise,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], Coroutine[None, None, list[Row]]]] = {
     "recall": recall.measure,
     "tokens": tokens.measure,
     "table1": paper_table1.measure,
+    "control": control.measure,
     "explore": explore.measure,
     "run": demo_run.measure,
     "install": install.measure,

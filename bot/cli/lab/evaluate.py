@@ -20,9 +20,11 @@ from bot.cli.lab.evaluate_grade import (
 )
 from bot.cli.lab.evaluate_recall import measure_recall, write_recall
 from bot.cli.lab.evaluate_solve import SolveTask, solve_instances, write_solved
+from bot.cli.run_input import WrongUsage
 from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
+from pipeline.data.options import Options
 from pipeline.lab.bundles import read_runs
 from pipeline.lab.dataset import (
     BadData,
@@ -92,6 +94,11 @@ def register(subparsers: Subparsers) -> None:
         "--samples", type=int, metavar="N", help="with --solve: how many edits to try"
     )
     parser.add_argument(
+        "--set", action="append", default=[], type=_parse_option, metavar="NAME=VALUE",
+        help="with --solve: an option of the pipeline, such as strategy=codemonkeys or "
+        "temperature=0.6; may be given again for others. Values are JSON, or else text",
+    )  # fmt: skip
+    parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
         "numbers (from 0) of the samples that resolve it, or to the resolving revisions of each "
@@ -112,11 +119,22 @@ def register(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run_command)
 
 
+def _parse_option(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or name not in Options.model_fields:
+        known = ", ".join(sorted(Options.model_fields))
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def run_command(args: argparse.Namespace) -> int:
     """Run the command and return its exit code; print an error as a sentence on standard error."""
     try:
         _choose_action(args)(args)
-    except (BadData, SettingsError) as problem:
+    except (BadData, SettingsError, WrongUsage) as problem:
         sys.stderr.write(f"capuchin: {problem}\n")
         return USAGE
     except (OtherFormat, ModelError, SandboxError, GitFailed, OSError) as error:
@@ -132,6 +150,8 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     """What the options ask for. Raises BadData: they cannot be combined."""
     if args.runs and args.trees:
         raise BadData("--runs and --trees cannot be combined.")
+    if args.set and not args.solve:
+        raise BadData("--set needs --solve.")
     if args.predictions and (args.grade or args.solve):
         raise BadData("--predictions cannot be combined with --grade or --solve.")
     if args.solve:
@@ -187,7 +207,9 @@ def _execute(args: argparse.Namespace) -> None:
 
 
 def _solve(args: argparse.Namespace) -> None:
-    task = SolveTask(args.instances, args.trees, args.solve, args.budget, args.samples)
+    task = SolveTask(
+        args.instances, args.trees, args.solve, args.budget, args.samples, dict(args.set)
+    )
     solved = asyncio.run(solve_instances(task, Settings.from_env()))
     write_solved(solved, args.solve, as_json=args.json)
 

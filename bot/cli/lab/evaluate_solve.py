@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -206,6 +206,13 @@ class SolveTask:
     budget: float | None = None
     """US dollars for all instances together; None: only each one's own limit applies."""
     samples: int | None = None
+    set_: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The pipeline's options by name; the others are the defaults."""
+
+    def build_options(self) -> Options:
+        """The options of every run. Raises WrongUsage: one is unknown, or out of range."""
+        given = {"samples": self.samples, "all_revisions": True, **self.set_}
+        return with_overrides(Options(), given)
 
 
 async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
@@ -215,9 +222,11 @@ async def solve_instances(task: SolveTask, settings: Settings) -> Solved:
     in `OUT/runs`, in the form of `capuchin fix --out`; a second call continues.
 
     Raises:
-        BadData: the instances cannot be read, or the options are out of range.
+        BadData: the instances cannot be read.
+        WrongUsage: an option is unknown, or out of range.
         SettingsError, ModelError, SandboxUnavailable: call again to continue.
     """
+    task.build_options()
     check_models(settings)
     rows = await asyncio.to_thread(read_rows, task.instances, GradedInstance)
     await asyncio.to_thread(check_trees, task.trees)
@@ -273,13 +282,13 @@ class _Solving:
         """Raises BadData, WrongUsage: the commit, or its settings file, cannot be read."""
         codebase = await open_base(self.task.trees, row.repo, row.base_commit)
         config = await load_config(codebase)
-        overrides = {"samples": self.task.samples, "all_revisions": True}
         title, _, body = row.problem_statement.strip().partition("\n")
         return Job(
             run_id=RunId(f"solve-{digest(row.instance_id)}"),
             issue=Issue(repository=row.repo, title=title, body=body.strip()),
             codebase=codebase,
-            options=with_overrides(config.options(), overrides),
+            # An instance's commit says how it installs, not how it is solved.
+            options=self.task.build_options(),
             setup=config.setup,
             dockerfile=config.dockerfile,
             python=config.python,

@@ -14,6 +14,7 @@ from capuchin_demo.recorded.responses import MINIMUM_TOKENS, count_tokens
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
+from pipeline.data.presets import apply_preset
 from pipeline.data.types import Issue, NoFix, Selection
 from pipeline.lab.solving import CostLine, cost_table
 from pipeline.models.metering import Meter
@@ -69,7 +70,10 @@ class PaperRun(NamedTuple):
     requests: list[ReceivedRequest]
 
 
-async def replay(folder: Path) -> PaperRun:
+PAPER = apply_preset(Options(strategy="codemonkeys", dollars=1000))
+
+
+async def replay(folder: Path, options: Options = PAPER) -> PaperRun:
     """The whole run with its accounting, kept in `folder`; the scout is a model of one's own."""
     codebase = await make_codebase(folder / "r.git", {"large.py": LONG, "small.py": "x = 1\n"})
     written = {"version": 1, "note": "Made up.", "answers": _answers()}
@@ -82,6 +86,7 @@ async def replay(folder: Path) -> PaperRun:
             codebase,
             store,
             [ThrottledModel(MeteredModel(c, meter), ConcurrencyWindow(8)) for c in clients],
+            options,
         )
         for client in clients:
             await client.aclose()
@@ -98,12 +103,9 @@ async def replay(folder: Path) -> PaperRun:
 
 
 async def _solve(
-    codebase: Codebase, store: DirStore, models: Sequence[ThrottledModel]
+    codebase: Codebase, store: DirStore, models: Sequence[ThrottledModel], options: Options
 ) -> Selection | NoFix:
     solver, scout = models
-    options = Options(
-        adaptive=False, informed=0, nearby_seconds=0, dollars=1000, selection="machine"
-    )
     workspace = Workspace(PassesWithEdit(), codebase, store, options)
     return await Solver(Models(solver=solver, scout=scout), workspace).solve(ISSUE)
 

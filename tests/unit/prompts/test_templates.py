@@ -105,6 +105,8 @@ VALUES: dict[str, object] = {
     "approach": "Mend the caller.",
     "others": [{"diff": "--- a\n", "how": "It fails."}],
     "agree": False,
+    "ahead": True,
+    "triage": True,
     "broken": ["tests/test_a.py::test_b"],
     "more": 3,
     "commands": True,
@@ -239,7 +241,7 @@ def test_output_cannot_close_its_tag(name: str) -> None:
 
 def test_long_output_loses_its_middle_and_says_so() -> None:
     run = replace(RUN, output="a" * 9000 + "end")
-    text = render("testing/review", run=run)
+    text = render("testing/review", run=run, ahead=True, triage=True)
     assert "1003 characters left out" in text
     assert "end\n</output>" in text
 
@@ -281,7 +283,7 @@ def test_one_approach_is_asked_for_in_the_singular() -> None:
 
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
-    assert "<output>\nE   boom\n</output>" in render("testing/review", run=run)
+    assert "<output>\nE   boom\n</output>" in render("testing/review", run=run, ahead=True, triage=True)
 
 
 def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
