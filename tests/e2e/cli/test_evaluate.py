@@ -192,3 +192,23 @@ async def test_solving_runs_grades_and_tabulates_and_goes_on(
     runs = ["evaluate", str(benchmark.instances), "--runs", str(benchmark.out / "runs"), "--json"]
     assert await asyncio.to_thread(main, runs) == 0
     assert document(capsys)["oracle"] == 100, "the runs can be evaluated again"
+
+
+async def test_options_of_an_evaluation_are_the_commands_and_a_preset_is_a_whole_method(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    solve = ["--solve", str(benchmark.out), "--json"]
+    for wrong in ("strategy=paper", "samples=0"):
+        assert await benchmark.evaluate(*solve, "--set", wrong) == 2
+        assert wrong.partition("=")[0] in capsys.readouterr().err
+    # The commit's own file says `samples: 2`.
+    papers = ["--set", "strategy=codemonkeys", "--set", "samples=1"]
+    assert await benchmark.evaluate(*solve, *papers) == 0
+    calls = {request.call for request in benchmark.llm.requests}
+    assert {call for call in calls if call.startswith("ranking/")} == {
+        "ranking/0",
+        "ranking/1",
+        "ranking/2",
+    }
+    assert {call for call in calls if call.startswith("editing/")} == {"editing/0"}
+    assert "approaches" not in calls
