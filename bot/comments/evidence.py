@@ -24,23 +24,20 @@ _PYTHON_ERROR = re.compile(
 )
 _RUNNER_ERROR = re.compile(r"^(?:ERROR|FAILED|assert)\b.*$", re.M)
 _COUNTS = re.compile(
-    r"^(?:=+ )?((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)"
+    r"^(?:=+ )?(?:tests finished: )?"
+    r"((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)"
     r"(?:, )?)+(?: in [\d.]+ ?s)?)",
     re.M,
 )
 _UNITTEST_COUNT = re.compile(r"^Ran (\d+ tests?)\b.*\n", re.M)
 _UNITTEST_END = re.compile(r"^((?:OK|FAILED)\b.*)$", re.M)
 """Searched after the count: one pattern for both takes quadratic time."""
-_PROGRESS = re.compile(r"(?:(?:\S{1,300} )?[.FEsxXuR]+ +)?\[ *\d{1,3}%\]|[.FEsxXu]{20,}")
-_SETUP = re.compile(
-    r"Testing against Django installed in .+|Importing application \S+"
-    r"|(?:Creating|Cloning) test database .+|Skipping setup of unused database.+"
-    r"|Operations to perform:|(?:Synchroniz\w+|Apply all) [\w ]+:.*"
-    r"|Creating tables?\b.*|Running (?:deferred SQL|migrations)\b.*"
-    r"|Installing (?:custom SQL|indexes)\b.*|Applying \S+\.\.\.( OK.*)?"
-    r"|System check identified no issues .*"
-)
-"""What Django's runner prints before the first test, such as a line for each table."""
+_HEADING = re.compile(r"^(?:_+ (?!slowest tests ).+ _+|(?:FAIL|ERROR): .+)$", re.M)
+"""The first line of a failure. pytest makes its rule shorter the longer the test's name is; SymPy's
+runner puts a list of slow tests under such a rule."""
+_CAPTURED = re.compile(r"-{3,} Captured |=+ (?:short test summary|\d)")
+MOST_LINES = 80
+"""Of a failure that is shown whole."""
 
 
 def find_error(output: str) -> str:
@@ -62,46 +59,43 @@ def find_counts(output: str) -> str:
     return ""
 
 
-def drop_progress(output: str) -> str:
-    """The output without the runner's preparations, progress, and many lines of passed tests."""
-    lines = output.split("\n")
-    texts = [strip_ansi(line).strip() for line in lines]
-    passed = {at for at, text in enumerate(texts) if _shows_pass(text)}
-    dropped = passed if len(passed) > 20 else set[int]()
-    # unittest prints the name of a test that has a docstring on the line before its result.
-    name = re.compile(r"test\w{0,300} \([\w.<>]{1,600}\)")
-    dropped |= {at - 1 for at in dropped if at and name.fullmatch(texts[at - 1])}
-    # Below this heading, a test may have printed what looks like progress: evidence, perhaps.
-    heading = re.compile(r"=+ (?:FAILURES|ERRORS) =+|(?:FAIL|ERROR): .+")
-    end = next((at for at, text in enumerate(texts) if heading.fullmatch(text)), len(texts))
-    dropped |= {
-        at
-        for at, text in enumerate(texts[:end])
-        if _PROGRESS.fullmatch(text) or _SETUP.fullmatch(text)
-    }
-    return "\n".join(line for at, line in enumerate(lines) if at not in dropped)
-
-
-def _shows_pass(line: str) -> bool:
-    """Whether pytest, unittest or SymPy's runner says here that a test passed."""
-    return line.partition("  ")[0].endswith((" PASSED", " ok")) and (
-        line.startswith("test") or "::" in line or line.endswith(" ... ok")
-    )
-
-
 def shorten_failures(output: str) -> str:
     """The first failure and the summary; the whole output if it has fewer than two failures."""
     text = strip_ansi(output).replace("\r\n", "\n")
     total = _count_failures(text)
     failures = _find_failures(text, total)
     if len(failures) < 2:
-        return output
+        at = failures[0].start() if failures else 0
+        return text[:at] + _cut_sources(text[at:]) if failures else output
     first, second = failures[0].start(), failures[1].start()
     left = max(total or len(failures), 2) - 1
     note = f"[... {left} more {'failure' if left == 1 else 'failures'} left out ...]"
     # unittest prints this line before each failure: here it belongs to the second.
     failure = re.sub(r"(?m)^={20,}\n+\Z", "", text[first:second]).rstrip("\n")
-    return "\n".join(filter(None, (failure, note, _cut_summary(text, second))))
+    return "\n".join(filter(None, (_cut_sources(failure), note, _cut_summary(text, second))))
+
+
+def _cut_sources(failure: str) -> str:
+    """A long failure as pytest prints it, with the sources of its frames cut to the lines around
+    the one that failed; what it captured stays."""
+    lines = failure.split("\n")
+    end = next((at for at, line in enumerate(lines) if _CAPTURED.match(line)), len(lines))
+    marked = [at for at in range(end) if lines[at][:2] in ("> ", ">\t")]
+    if end <= MOST_LINES or not marked:
+        return failure
+    told = [at for at in range(end) if re.match(r"E  |\S+:\d+: \w", lines[at])]
+    # Of a long chain of calls, the ends: where the test called, and where it broke.
+    around = [*marked[:3], *marked[3:][-2:]]
+    kept = {0, *told[: MOST_LINES // 2], *told[-MOST_LINES // 4 :], *range(end, len(lines))}
+    kept |= {near for at in around for near in range(max(0, at - 6), min(end, at + 3))}
+    shown: list[str] = []
+    last = -1
+    for at in sorted(kept):
+        gap = lines[last + 1 : at]
+        shown += gap if len(gap) < 3 else [f"[... {len(gap)} lines left out ...]"]
+        shown.append(lines[at])
+        last = at
+    return "\n".join(shown)
 
 
 def show_end(output: str) -> str:
@@ -122,7 +116,7 @@ def _count_failures(text: str) -> int | None:
 
 def _find_failures(text: str, total: int | None) -> list[re.Match[str]]:
     """The headings of the failures. If a test printed some, too: those that the summary names."""
-    found = list(re.finditer(r"(?m)^(?:_{3,} .+ _{3,}|(?:FAIL|ERROR): .+)$", text))
+    found = list(re.finditer(_HEADING, text))
     if total is None or len(found) <= total:
         return found
     summary = text.rpartition(" short test summary info ")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from bot.comments.evidence import drop_progress, shorten_failures
+from bot.comments.evidence import shorten_failures
 from bot.comments.render import render
 from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
@@ -14,6 +14,7 @@ from pipeline.data.suite_reports import FurtherScript, SuiteReport
 from pipeline.data.types import Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
+from pipeline.regression.printed import drop_progress
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.verdict import name_edits
 

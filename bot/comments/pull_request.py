@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from bot.comments.evidence import (
     describe_test,
-    drop_progress,
     failure_words,
     render_opening,
     result_words,
@@ -26,6 +25,7 @@ from bot.safe_text import block, code, details, line, prose
 from pipeline.codebase.text import pluralize
 from pipeline.data.suite_reports import read_test_outcome
 from pipeline.data.types import Account, Selection
+from pipeline.regression.printed import drop_progress
 from pipeline.reproduction.red_green import advise_command, show_command
 from pipeline.selection.scoring.confidence import explain_recalibration
 from sandbox.program import Execution

@@ -24,6 +24,7 @@ from pipeline.languages.readers import (
 )
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests
+from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import RecordedOutcomes, TestRun, WrapperOutput
 from pipeline.store import SHARED, Store, digest, hold_key
 from prompts.text import shorten
@@ -304,5 +305,6 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 
 
 def _trim(execution: Execution) -> Execution:
-    """Keep the output's beginning and end: names are stored apart, and checkpoints stay small."""
-    return replace(execution, output=shorten(execution.output, 16_000))
+    """Keep the output's beginning and end, of what tells of failures: names are stored apart, and
+    checkpoints stay small."""
+    return replace(execution, output=shorten(drop_progress(execution.output), 16_000))

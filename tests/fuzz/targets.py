@@ -15,7 +15,7 @@ import zstandard
 
 from bot import safe_text as markdown
 from bot.admission.issue_text import build_issue
-from bot.comments.evidence import drop_progress, find_counts, find_error, shorten_failures, show_end
+from bot.comments.evidence import find_counts, find_error, shorten_failures, show_end
 from bot.comments.pull_request import TemplateTexts, fill_template
 from bot.data.github_facts import IssueFacts
 from bot.data.run import Login
@@ -49,6 +49,7 @@ from pipeline.languages.readers import parse_console_output, parse_junit, parse_
 from pipeline.languages.test_command import TestCommand
 from pipeline.localisation.stages import parse_files, parse_places
 from pipeline.reasons import find_blocked_hosts
+from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import parse_execution
 from pipeline.replies import TAGS, Malformed, only_tag, only_tag_or_approval, some_tags, tags

@@ -10,7 +10,12 @@ from posixpath import normpath
 from typing import Any, Final
 
 from pipeline.languages.manifests import entries, parse_json, parse_yaml, walk_scalars
-from pipeline.languages.python.requirements import NOT_FOR_TESTS, TestNeeds
+from pipeline.languages.python.requirements import (
+    NOT_FOR_TESTS,
+    TAKES_VALUE,
+    TestNeeds,
+    names_other_index,
+)
 
 WORKFLOW: Final = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
 SETUP_STEPS: Final = re.compile(r"\.github/workflows/copilot-setup-steps\.ya?ml")
@@ -44,10 +49,6 @@ REQUIREMENT: Final = re.compile(
 )
 OWN: Final = re.compile(r"(?:file:)?\.(?:/)?(?:\[([\w.,\s-]+)\])?")
 EXPRESSION: Final = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
-TAKES_VALUE: Final = re.compile(
-    r"-[cifCt]|--(constraint|index-url|extra-index-url|find-links|config-settings|only-binary"
-    r"|upgrade-strategy|no-binary|target|python|progress-bar)"
-)
 TOOLS: Final = re.compile(
     r"(pip|setuptools|wheel|build|tox|tox-gh|tox-gh-actions|nox|poetry|pdm|uv|hatch|twine|flit"
     r"|codecov|coveralls|pipenv|virtualenv|pre-commit|flake8|black|ruff|mypy|isort)(?![\w.-])",
@@ -192,9 +193,10 @@ def is_library(word: str) -> bool:
 def install_arguments(text: str) -> Iterator[tuple[str, str]]:
     """The safe arguments of one `pip install`: files, extras of the package, requirements."""
     try:
-        words = iter(shlex.split(text.split(" #")[0]))
+        typed = shlex.split(text.split(" #")[0])
     except ValueError:
         return
+    words, other = iter(typed), names_other_index(typed)
     for word in words:
         file = re.fullmatch(r"(?:-r|--requirement)=?(.*)", word)
         if file:
@@ -204,7 +206,7 @@ def install_arguments(text: str) -> Iterator[tuple[str, str]]:
         elif match := OWN.fullmatch(word):
             named = (match[1] or "").split(",")
             yield from (("extra", one.strip()) for one in named if one.strip())
-        elif is_requirement(word):
+        elif not other and is_requirement(word):
             yield "requirement", word
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from pipeline.languages.python.interpreter import (
 from pipeline.languages.python.interpreter import find_python_requirement as find_python
 from pipeline.languages.python.locks import REQUIREMENTS_FILE, Lock, read_lock
 from pipeline.languages.python.metadata import find_version, guess_name, is_package, project_of
+from pipeline.languages.python.origins import direct_references, find_elsewhere
 from pipeline.languages.python.requirements import (
     TestNeeds,
     find_development_needs,
@@ -51,6 +52,7 @@ class InstallerPlan:
     files: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     pytest: bool = True
     locked: tuple[str, ...] = ()
     uv_export: tuple[str, ...] = ()
@@ -70,7 +72,8 @@ def make_installer_plan(manifests: Manifests, *, name: str, needs: TestNeeds) ->
         setup_py="setup.py" in manifests.names,
         extras=needs.extras,
         files=needs.files,
-        requirements=needs.requirements,
+        requirements=(*needs.requirements, *direct_references(manifests.texts)),
+        elsewhere=find_elsewhere(manifests.texts),
         optional=needs.optional,
         released=tuple((f"3.{minor}", str(day)) for minor, day in RELEASED.items()),
     )
@@ -148,9 +151,11 @@ def list_attempts(manifests: Manifests, asked: Asked, plain: Recipe) -> list[Att
     `plain`."""
     maker = AttemptMaker(manifests, asked)
     plain = replace(plain, system_packages=maker.packages)
+    # pip would ask the index for what comes from elsewhere.
+    asks_all = not find_elsewhere(manifests.texts)
     last = Attempt("today", "The newest packages, each by itself with pip.", plain)
     different: dict[str, Attempt] = {}
-    for attempt in (*maker.make_attempts(), last):
+    for attempt in (*maker.make_attempts(), *([last] if asks_all else [])):
         recipe = attempt.recipe
         files = [(name, re.sub(r'"attempt": "\w+"', "", text)) for name, text in recipe.files]
         key = repr((recipe.steps, recipe.tools, recipe.system_packages, files))

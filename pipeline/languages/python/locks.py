@@ -18,6 +18,7 @@ from pipeline.languages.manifests import Manifests, parse_toml, strings, table, 
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.requirements import best_test_name, extra_names, group_names
+from sandbox.guest.installer.requirements import is_public_index
 from sandbox.layout import CHECKOUT
 
 HASH: Final = re.compile(r"sha(256|384|512):[0-9a-f]+")
@@ -51,9 +52,12 @@ def poetry_requirements(
     hashes = table(lock, "metadata", "files")
     for name in sorted(reachable(roots, known, context)):
         for package in known[name]:
-            line = requirement_of(package)
-            if line:
-                yield line, tuple(hashes_of(package, hashes))
+            line, stated = requirement_of(package), tuple(hashes_of(package, hashes))
+            source = table(package, "source")
+            # Without hashes, a package of another index may be a stranger's on this one.
+            other = source.get("type") == "legacy" and not is_public_index(str(source.get("url")))
+            if line and (stated or not other):
+                yield line, stated
 
 
 def marker_context(minor: int) -> dict[str, str]:

@@ -11,13 +11,23 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from posixpath import normpath
 from typing import Any, Final, cast
 
-from pipeline.languages.manifests import Manifests, parse_ini, parse_toml, strings, table
+from pipeline.languages.manifests import (
+    Manifests,
+    parse_ini,
+    parse_toml,
+    parse_yaml,
+    strings,
+    table,
+)
 from pipeline.languages.python.interpreter import translate_poetry_bound
 from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.tox_nox import Routine, nox_routine, tox_routine
+from sandbox.guest.installer.requirements import is_public_index
 
 SUITE_NAMES: Final = ("test", "tests", "testing", "dev")
 """Extras and dependency groups for a test suite, in order of precedence."""
@@ -148,20 +158,13 @@ RUNNERS: Final = re.compile(r"^(pytest|nose)", re.MULTILINE | re.IGNORECASE)
 CONDA_FILE: Final = (
     r"(ci/)?(requirements/|requirements-)?(py3{minor}|environment|test|environment-dev)\.ya?ml"
 )
-CONDA_LINE: Final = re.compile(r"\s+- ([A-Za-z][\w.-]*)\s*([<>=!~][^#]*)?(#.*)?$")
-NOT_IN_CONDA: Final = re.compile(
-    r"^(python|pip|nodefaults|conda|defaults|conda-forge)$"
-    r"|lint|numpydoc|pydoc|flake|mypy|black|isort|pre-?commit"
+CONDA_PACKAGE: Final = re.compile(r"(?:[\w/.-]+::)?([A-Za-z][\w.-]*)\s*([<>=!~][^#]*)?")
+NOT_IN_CONDA: Final = re.compile(r"lint|numpydoc|pydoc|flake|mypy|black|isort|pre-?commit")
+MAX_CONDA: Final = 64 * 1024
+TAKES_VALUE: Final = re.compile(
+    r"-[cifCt]|--(constraint|index-url|extra-index-url|find-links|config-settings|only-binary"
+    r"|upgrade-strategy|no-binary|target|python|progress-bar)"
 )
-PYPI_NAMES: Final = {
-    "dask": "dask[array,bag,dataframe,delayed]",
-    "dask-core": "dask",
-    "matplotlib-base": "matplotlib",
-    "msgpack-python": "msgpack",
-    "pytables": "tables",
-    "seaborn-base": "seaborn",
-}
-"""conda-forge's names where the package index has another for the same contents."""
 OWN: Final = re.compile(r"\./?\[([\w.,\s-]+)\]", re.ASCII)
 
 
@@ -177,7 +180,7 @@ class TestNeeds:
     """Requirement files of the tree."""
     requirements: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    """Names of conda packages that the index may know."""
+    """Packages of conda's list: wheels alone, and only if they can be imported."""
     source: str = ""
     """The source of these requirements, in words for people."""
 
@@ -262,18 +265,27 @@ def split_installs(routine: Routine) -> tuple[list[str], list[str]]:
     files: list[str] = []
     requirements: list[str] = []
     for arguments in routine.installs:
-        words = iter(arguments)
+        words = iter(() if names_other_index(arguments) else arguments)
         for word in words:
             match = re.fullmatch(r"(?:-r|--requirement)=?(.*)", word)
             if match:
                 name = match[1] or next(words, "")
                 if not NOT_FOR_TESTS.search(name):
                     files.append(normpath(name))
-            elif word in {"-e", "--editable", "-c", "--constraint"}:
+            elif word in {"-e", "--editable"} or TAKES_VALUE.fullmatch(word):
                 next(words, "")
             elif not word.startswith(("-", ".", "/")) and "git+" not in word:
                 requirements.append(word)
     return files, requirements
+
+
+def names_other_index(words: Sequence[str]) -> bool:
+    """Whether an installation by pip is from another index alone, whose names may mean others."""
+    for at, word in enumerate(words):
+        option, _, value = word.partition("=")
+        if option in {"-i", "--index-url", "--default-index"}:
+            return not is_public_index(value or next(iter(words[at + 1 : at + 2]), ""))
+    return "--no-index" in words
 
 
 def find_own_extras(routine: Routine) -> list[str]:
@@ -311,14 +323,30 @@ def hatch_needs(
 
 
 def conda_packages(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:
-    """The packages of conda's file for this Python, as requirements."""
+    """The packages of conda's file for this Python, as requirements: those that are known to be the
+    same on the package index, and those that the file itself installs by pip."""
     pattern = re.compile(CONDA_FILE.format(minor=minor))
     listed = next((name for name in names if pattern.fullmatch(name)), "")
-    for line in texts.get(listed, "").splitlines():
-        match = CONDA_LINE.match(line)
-        if match and not NOT_IN_CONDA.search(match[1]):
+    found: Any = parse_yaml(texts.get(listed, "")[:MAX_CONDA]).get("dependencies")
+    known = read_conda_names()
+    for one in cast(list[Any], found) if isinstance(found, list) else []:
+        if isinstance(one, dict):
+            by_pip = strings(cast(dict[str, Any], one).get("pip"))
+            yield from (line for line in by_pip if not line.startswith(("-", ".", "/")))
+            continue
+        match = CONDA_PACKAGE.fullmatch(one.strip()) if isinstance(one, str) else None
+        if match and match[1].lower() in known and not NOT_IN_CONDA.search(match[1]):
             bound = re.sub(r"^=(?!=)", "==", (match[2] or "").strip())
-            yield PYPI_NAMES.get(match[1], match[1]) + re.sub(r"^==([\d.]+)$", r"==\1.*", bound)
+            bound = re.sub(r"^==([\d.]+)(?:=\S*)?$", r"==\1.*", bound)
+            yield known[match[1].lower()] + bound
+
+
+@cache
+def read_conda_names() -> Mapping[str, str]:
+    """By conda's name: the package index's, for packages that are the same project on both."""
+    text = (resources.files("pipeline.languages.python") / "conda_names.toml").read_text("utf-8")
+    read = parse_toml(text)
+    return {**{name: name for name in strings(read["same"])}, **read["other"]}
 
 
 def expand_group(project: Mapping[str, Any], name: str, depth: int = 0) -> list[str]:

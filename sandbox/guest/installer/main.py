@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,7 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
     }:
         tests.append("pytest")
     needs = read_requirements(name, plan.extras) if name and not locked else []
+    needs, tests = (leave_elsewhere(plan, resolver, listed) for listed in (needs, tests))
     if name:
         tests = expand_own(name, tests)
         uv.keep_own(name)
@@ -107,6 +108,18 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
         resolver.install_optional(plan.optional)
     if plan.setup_py and minor < 12 and not is_installed(uv, "setuptools"):
         uv.install(["setuptools"])  # older code imports pkg_resources without asking for it
+
+
+def leave_elsewhere(plan: Plan, resolver: Resolver, requirements: Sequence[str]) -> list[str]:
+    """`requirements` without those of a name that is the tree's own or of another index."""
+    kept: list[str] = []
+    for one in requirements:
+        why = "" if " @ " in one else plan.elsewhere.get(name_of(one), "")
+        if why:
+            resolver.left_out[one] = why
+        else:
+            kept.append(one)
+    return kept
 
 
 def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:

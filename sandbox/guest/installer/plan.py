@@ -43,7 +43,9 @@ class Plan:
     """Requirement files of the tree for its tests."""
     requirements: list[str] = field(default_factory=list[str])
     optional: list[str] = field(default_factory=list[str])
-    """Names of conda packages that the index may know."""
+    """Packages of conda's list: wheels alone, and only if they can be imported."""
+    elsewhere: dict[str, str] = field(default_factory=dict[str, str])
+    """By name: why a requirement is never asked of the index, as a clause."""
     pytest: bool = True
     locked: list[str] = field(default_factory=list[str])
     """Requirement files among the incoming ones that name everything, with hashes."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import html
 import json
 import os
 import re
 import ssl
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +25,21 @@ PHASES = (".dev", "a", "b", "rc", "", ".post")
 def normalise_name(name: str) -> str:
     """As PEP 503 writes it."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+PUBLIC_INDEXES = (
+    *("pypi.org", "pypi.python.org", "files.pythonhosted.org", "download.pytorch.org"),
+    *("mirrors.aliyun.com", "pypi.tuna.tsinghua.edu.cn", "mirrors.tuna.tsinghua.edu.cn"),
+    *("pypi.mirrors.ustc.edu.cn", "pypi.douban.com", "repo.huaweicloud.com"),
+)
+"""Hosts of indexes on which every name means the same as on the usual one."""
+
+
+def is_public_index(url: str) -> bool:
+    """Whether `url` is of an index on which names mean the same as on the usual one."""
+    with contextlib.suppress(ValueError):
+        return (urllib.parse.urlsplit(url).hostname or "") in PUBLIC_INDEXES
+    return False
 
 
 def read_files(name: str) -> list[dict[str, Any]]:
@@ -101,6 +118,7 @@ MAX_DEPTH = 10
 MAX_BYTES = 1024 * 1024
 NESTED = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)$")
 EDITABLE = re.compile(r"(?:-e|--editable)[\s=]*(\S+)$")
+INDEX = re.compile(r"(?:-i|--index-url)[\s=]+(\S+)$|--no-index$")
 OWN = re.compile(r"(?:(?:-e|--editable)[\s=]*)?\./?\[([\w.,\s-]+)\]$", re.ASCII)
 
 
@@ -111,10 +129,14 @@ def name_of(requirement: str) -> str:
 
 def flatten(names: Sequence[str], root: Path, own: str = "", depth: int = 0) -> list[str]:
     """The requirements in files of the checkout, without options and without itself; of that, named
-    `own`, only its extras."""
+    `own`, only its extras. A file of another index has none: its names may mean others here."""
     found: list[str] = []
     for name in names:
-        for line in read_lines(root / name):
+        lines = list(read_lines(root / name))
+        options = filter(None, map(INDEX.match, lines))
+        if any(not is_public_index(option[1] or "") for option in options):
+            continue
+        for line in lines:
             nested = NESTED.match(line)
             if nested and depth < MAX_DEPTH:
                 inner = os.path.normpath(Path(name).parent / nested[1])

@@ -97,6 +97,30 @@ def find_lacking(output: str) -> str:
     return ""
 
 
+WHY = (
+    (r"{name}`? was not found in the", "the package index does not have it"),
+    (r"all versions of {name} have no|wheels are required for `{name}`", "it has no wheel here"),
+    (r"no versions? of {name}\b", "the package index has no such version"),
+    (r"only {name}\S* (?:is|are) available", "the package index has no such version"),
+    (r"failed to build `{name}(?:==|`| @)", "it cannot be built here"),
+    (r"{name}\S* depends? on", "it does not fit the other packages"),
+)
+"""What uv prints about a package, and the same as the end of a sentence; the first match counts."""
+
+
+def explain_missing(requirement: str, output: str) -> str:
+    """Why `requirement` could not be installed, as one clause; nothing that a package printed."""
+    lacking = find_lacking(output)
+    name = re.sub(r"-", "[-_.]", re.escape(name_of(requirement)).replace("\\-", "-"))
+    told = " ".join(re.sub(r"[│├╰─▶×]", " ", output).split())
+    for pattern, why in WHY:
+        if re.search(pattern.format(name=name), told, re.IGNORECASE):
+            if lacking and "built" in why:
+                return f"building it needs {lacking}, which the sandbox lacks"
+            return why
+    return "it cannot be installed here"
+
+
 def last_line(output: str) -> str:
     """The last line that says something, without uv's drawing."""
     lines = [re.sub(r"^[\s│├╰─▶×]+", "", line).strip() for line in output.splitlines()]
@@ -109,9 +133,7 @@ LATER_DATES = (45, 365)
 """How many days later everything may be, where it cannot be resolved as of the date."""
 MARGIN = datetime.timedelta(days=30)
 OPTIONAL_SECONDS = 120
-"""Conda's names are guesses: they get this long in all, and as long again to be built."""
-OPTIONAL_BUILD_SECONDS = 60
-"""For the build of one of them."""
+"""For all that conda lists: it is not what the package itself asks for."""
 IMPORT = """
 import importlib, sys
 try:
@@ -154,7 +176,7 @@ class Resolver:
                 continue
             kept, dropped = without(tests, sorted(find_culprits(self.output)))
             if dropped and (len(dates) == 1 or "ailed to build" in self.output):
-                self.leave_out(dropped, last_line(self.output))
+                self.leave_out(dropped, self.output)
                 tests = kept
             elif len(dates) > 1:
                 dates.pop(0)
@@ -183,7 +205,7 @@ class Resolver:
         failure = self.output
         for one in tests:
             if not self.install_listed([*needs, one]):
-                self.leave_out([one], last_line(self.output))
+                self.leave_out([one], self.output)
         self.output = failure
         return True
 
@@ -209,31 +231,15 @@ class Resolver:
                 found = True
         return found
 
-    def leave_out(self, requirements: Sequence[str], reason: str) -> None:
+    def leave_out(self, requirements: Sequence[str], output: str) -> None:
+        """`output`: what uv printed when it refused them."""
         for one in requirements:
-            self.left_out[one] = reason
-            show_line(f"left out: {one} ({reason})")
+            self.left_out[one] = explain_missing(one, output)
+            show_line(f"left out: {one} ({self.left_out[one]})")
 
     def install_optional(self, names: Sequence[str]) -> None:
-        """What conda lists, first what has wheels; what cannot be imported goes again.
-
-        The others are built from source, each for a short time: old packages of pure Python often
-        have no wheel, and others depend on them.
-        """
-        wanted = [one for one in names if one not in self.left_out]
-        self.install_optional_wheels(wanted)
-        deadline = time.monotonic() + OPTIONAL_SECONDS
-        for one in wanted:
-            seconds = min(OPTIONAL_BUILD_SECONDS, deadline - time.monotonic())
-            if one not in self.left_out or seconds <= 0:
-                continue
-            with contextlib.suppress(TookTooLong):
-                if self.uv.install([one], seconds=seconds)[0]:
-                    del self.left_out[one]
-                    self.remove_broken([one])
-
-    def install_optional_wheels(self, names: Sequence[str]) -> None:
-        left = list(names)
+        """Install what conda lists, wheels alone; what cannot be imported goes again."""
+        left = [one for one in names if one not in self.left_out]
         deadline = time.monotonic() + OPTIONAL_SECONDS
         while left:
             done, output = self.install_wheels(left, deadline)
@@ -246,10 +252,12 @@ class Resolver:
                 kept, dropped = without(left, list(map(normalise_name, DEPENDENT.findall(output))))
             if not dropped:
                 break
-            self.leave_out(dropped, last_line(output))
+            self.leave_out(dropped, output)
             left = kept
         had = [one for one in left if self.install_wheels([one], deadline)[0]]
-        self.leave_out([one for one in left if one not in had], "No wheel was found in time.")
+        for one in left:
+            if one not in had:
+                self.left_out[one] = "no wheel was found in time"
         self.remove_broken(had)
 
     def install_wheels(self, names: Sequence[str], deadline: float) -> tuple[bool, str]:
@@ -266,11 +274,10 @@ class Resolver:
         for one in names:
             name = name_of(one)
             module = re.sub(r"[-.]", "_", name)
-            done, output = self.uv.run([PYTHON, "-c", IMPORT, module], seconds=30, cwd="/")
-            if not done:
+            if not self.uv.run([PYTHON, "-c", IMPORT, module], seconds=30, cwd="/")[0]:
                 self.uv.run([UV, "pip", "uninstall", "--python", PYTHON, name], seconds=60)
                 self.uv.record(["pip", "uninstall", name])
-                self.leave_out([one], last_line(output))
+                self.left_out[one] = "it cannot be imported here"
 
 
 def read_installed(uv: Uv) -> list[str]:

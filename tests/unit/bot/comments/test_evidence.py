@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bot.comments.evidence import drop_progress, shorten_failures, show_end
+from bot.comments.evidence import shorten_failures, show_end
+from pipeline.regression.printed import drop_progress
 
 OUTPUT = """\
 tests/test_a.py ...F                                                    [ 80%]
@@ -115,3 +116,72 @@ def test_of_a_run_that_passed_only_the_summary_is_shown() -> None:
     assert show_end(DJANGO) == f"{DASHES}\nRan 27 tests in 0.427s\n\nOK (skipped=2)"
     assert show_end("..\na warning\n15 passed in 0.32s\n") == "15 passed in 0.32s"
     assert show_end("fixed\n") == "fixed\n"
+
+
+WIDE = "test_inline[verify-" + "x" * 90 + "]"
+SOURCE = "".join(f"    @pytest.mark.parametrize('a{n}', [])\n" for n in range(200))
+
+
+def test_a_failure_is_its_own_lines_however_wide_its_name() -> None:
+    failures = [
+        f"_ {name} _\n{SOURCE}    def test_inline():\n>       check(1)\n\n"
+        "tests/test_markup.py:12: \n\n    def check(a):\n>       assert a == 2\n"
+        "E       assert 1 == 2\n\ntests/test_markup.py:40: AssertionError\n"
+        for name in (WIDE, WIDE.replace("verify", "other"))
+    ]
+    shown = shorten_failures("".join(failures) + "======== 2 failed, 1 passed in 0.01s ========\n")
+    assert shown.count("assert 1 == 2") == 1
+    assert "[... 1 more failure left out ...]" in shown
+    assert len(shown.split("\n")) < 40
+    assert WIDE in shown
+    alone = shorten_failures(failures[0] + "======== 1 failed in 0.01s ========\n")
+    assert len(alone.split("\n")) < 40
+
+
+def test_a_long_chain_of_calls_is_shown_by_its_ends() -> None:
+    frames = "".join(
+        f"    def call{n}():\n        a = {n}\n>       call{n + 1}()\n\nnet.py:{n}: \n"
+        + "_ " * 40
+        + "\n"
+        for n in range(100)
+    )
+    output = (
+        f"{' test_fetch '.center(80, '_')}\n{frames}E   OSError: no network\n\nnet.py:9: OSError\n"
+    )
+    shown = shorten_failures(output)
+    assert len(shown.split("\n")) < 100
+    assert "E   OSError: no network" in shown
+
+
+SYMPY = """\
+sets/tests/test_sets.py[2] .F                                             [FAIL]
+
+______________________________ slowest tests ________________________________
+test_difference - Took 12.1 seconds
+________________________________________________________________________________
+___________________ sympy/sets/tests/test_sets.py:test_difference ______________
+Traceback (most recent call last):
+AssertionError
+________________________________________________________________________________
+________________________ sympy/sets/tests/test_sets.py:test_b __________________
+Traceback (most recent call last):
+ValueError
+
+============ tests finished: 1 passed, 2 failed, in 0.10 seconds =============
+DO *NOT* COMMIT!
+"""
+
+
+def test_sympys_traceback_is_shown_in_place_of_its_slowest_tests() -> None:
+    shown = shorten_failures(SYMPY)
+    assert "AssertionError" in shown
+    assert "slowest" not in shown
+    assert "ValueError" not in shown
+    assert "[... 1 more failure left out ...]" in shown
+
+
+def test_many_skips_are_left_out() -> None:
+    skips = "".join(
+        f"test_{n} (postgres_tests.test_array.Tests) ... skipped 'no'\n" for n in range(30)
+    )
+    assert drop_progress(f"{skips}a warning\n") == "a warning\n"

@@ -26,7 +26,7 @@ jobs:
           sudo apt-get install -y libxml2-dev texlive-full 'evil;id' --fix-missing
           python -m pip install --upgrade pip "tox>4"
           python -m pip install -e ".[test]" -r requirements/ci.txt \\
-            "${{ matrix.deps }}" --index-url http://e.org/simple $EXTRA
+            "${{ matrix.deps }}" --index-url https://pypi.org/simple $EXTRA
           pip install ./wheel.whl git+https://e.org/x 'six; python_version<"3"'
       - run: pytest -q
 """
@@ -90,3 +90,13 @@ def test_a_hostile_ci_file_takes_no_time_and_says_nothing(text: str) -> None:
     assert entries(parsed) is not None
     assert found.needs.is_empty
     assert time.process_time() - begun < 10
+
+
+def test_an_installation_from_another_index_is_not_asked_of_the_usual_one() -> None:
+    lines = [
+        "pip install --index-url https://pypi.shop.example/simple shop-core",
+        "pip install six",
+    ]
+    lines += ["pip install -i https://test.pypi.org/simple till", "pytest"]
+    text = "test: {script: [" + ", ".join(f"'{line}'" for line in lines) + "]}"
+    assert find_ci_recipe([], {".gitlab-ci.yml": text}).needs.requirements == ("six",)

@@ -259,3 +259,37 @@ def test_a_compiler_is_there_for_what_a_backend_compiles(
 ) -> None:
     found = find_system_packages(names, {}, project, ["libxml2-dev"])
     assert found == ((*COMPILER, "libxml2-dev") if compiler else ("libxml2-dev",))
+
+
+ELSEWHERE = """
+[project]
+name = "shop"
+dependencies = ["shop-core", "till", "oven", "six", "loaf"]
+[[tool.uv.index]]
+name = "bakery"
+url = "https://pypi.bakery.example/simple"
+[[tool.uv.index]]
+name = "usual"
+url = "https://pypi.org/simple"
+[tool.uv.sources]
+shop-core = {workspace = true}
+Till = {index = "bakery"}
+oven = {git = "https://git.example/oven", rev = "v2"}
+six = {index = "usual"}
+loaf = [{path = "loaf"}, {url = "https://files.example/loaf.whl"}]
+"""
+
+
+def test_what_comes_from_elsewhere_is_never_asked_of_the_index(tmp_path: Path) -> None:
+    attempts = make_plan(make_tree(tmp_path, {"pyproject.toml": ELSEWHERE, "shop/__init__.py": ""}))
+    assert "today" not in [attempt.name for attempt in attempts]
+    for attempt in attempts:
+        plan = plan_of(attempt)
+        assert sorted(plan["elsewhere"]) == ["loaf", "oven", "shop-core", "till"]
+        assert "oven @ git+https://git.example/oven@v2" in plan["requirements"]
+
+
+def test_of_condas_names_only_known_ones_are_asked_of_the_index() -> None:
+    listed = "dependencies:\n- python=3.10\n- conda-forge::dask-core>=2\n- iris\n- pynio\n- hdf5\n"
+    needs = find_test_needs(["environment.yml"], {"environment.yml": listed}, 10)
+    assert needs.optional == ("dask>=2", "scitools-iris")

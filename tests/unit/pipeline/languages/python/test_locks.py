@@ -106,3 +106,16 @@ def test_uv_exports_its_own_lock_with_the_group_for_tests(tmp_path: Path) -> Non
     assert found
     assert found.uv_export[-2:] == ("--group", "test")
     assert not found.package
+
+
+def test_a_package_of_another_index_is_locked_by_its_hashes_alone(tmp_path: Path) -> None:
+    source = '[package.source]\ntype = "legacy"\nurl = "https://pypi.shop.example/simple"\n'
+    lock = (
+        f'[[package]]\nname = "a"\nversion = "1"\nfiles = []\n{source}'
+        '[[package]]\nname = "t"\nversion = "2"\n'
+        f'files = [{{file = "t.whl", hash = "sha256:0a"}}]\n{source}'
+    )
+    files = {"x.py": "", "pyproject.toml": POETRY, "poetry.lock": lock}
+    found = read_lock(read_manifests(make_tree(tmp_path, files)), 11)
+    assert found
+    assert found.requirements == "t==2 --hash=sha256:0a\n"

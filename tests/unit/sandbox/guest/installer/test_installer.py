@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,23 @@ import pytest
 from pipeline.environment.record import EnvironmentRecord, TriedAttempt, is_enough
 from sandbox.guest.installer import package, resolve
 from sandbox.guest.installer import requirements as index
-from sandbox.guest.installer.main import Failed, explain_lock, install_locked, install_package
+from sandbox.guest.installer.main import (
+    Failed,
+    explain_lock,
+    install_locked,
+    install_package,
+    leave_elsewhere,
+)
 from sandbox.guest.installer.package import expand_keywords, find_untranslated
 from sandbox.guest.installer.plan import Plan, latest_day, nearest_day
 from sandbox.guest.installer.requirements import flatten, version_in, without
-from sandbox.guest.installer.resolve import FILTERED, find_culprits, find_lacking, last_line
+from sandbox.guest.installer.resolve import (
+    FILTERED,
+    explain_missing,
+    find_culprits,
+    find_lacking,
+    last_line,
+)
 from sandbox.guest.installer.uv import SETUPTOOLS_FOR_EDITABLE, SETUPTOOLS_FOR_UV, TookTooLong, Uv
 
 BUILD = """\
@@ -143,7 +156,7 @@ def test_setuptools_has_dates_of_its_own() -> None:
 def test_requirement_files_are_read_flat_and_without_options(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/a.txt").write_text(
-        "-r ../b.txt  # more\n-r a.txt\n--index-url http://e.org\nsix >= 1 \\\n  , < 2\n"
+        "-r ../b.txt  # more\n-r a.txt\n--index-url https://pypi.org/simple\nsix >= 1 \\\n  , < 2\n"
         "-e git+https://e.org/x#egg=x\n-e .\n./local\n"
     )
     (tmp_path / "b.txt").write_text("flask==1 --hash=sha256:00\n# nothing\n")
@@ -366,3 +379,46 @@ def test_cython_is_translated_where_the_build_names_c_that_is_not_there(tmp_path
     assert find_untranslated(tmp_path) == [("pkg/a", "c"), ("pkg/b", "cpp")]
     (tmp_path / "setup.py").write_text("'pkg/a.c'\n" + "#" * 1_000_000)
     assert find_untranslated(tmp_path) == []
+
+
+WHEELS = """\
+  × No solution found when resolving dependencies:
+  ╰─▶ Because all versions of bottleneck have no usable wheels and distributed depends on
+      bottleneck, we can conclude that distributed cannot be used. And because you require
+      distributed, we can conclude that your requirements are unsatisfiable.
+https://iris.example/
+"""
+
+
+@pytest.mark.parametrize(
+    ("requirement", "output", "why"),
+    [
+        ("nonsense>=3", MISSING, "no such version"),
+        ("pylibmc", BUILD, "libmemcached/memcached.h"),
+        ("bottleneck", WHEELS, "no wheel"),
+        ("distributed", WHEELS, "does not fit"),
+        ("hdf5", "Because hdf5 was not found in the package registry and you", "does not have it"),
+        ("iris", "boom\nhttps://iris.example/", "cannot be installed"),
+    ],
+)
+def test_why_something_is_left_out_is_a_clause_of_our_own(
+    requirement: str, output: str, why: str
+) -> None:
+    told = explain_missing(requirement, output)
+    assert why in told
+    assert not re.search("conclude|http", told)
+
+
+def test_a_file_of_another_index_names_nothing_for_this_one(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("--index-url https://pypi.shop.example/simple\nshop-core\n")
+    (tmp_path / "b.txt").write_text("-i https://pypi.org/simple\nsix\n-r a.txt\n")
+    (tmp_path / "c.txt").write_text("--no-index\nlocal\n")
+    assert flatten(["b.txt", "c.txt"], tmp_path) == ["six"]
+
+
+def test_what_comes_from_elsewhere_is_left_out_by_name() -> None:
+    resolver = resolve.Resolver(Uv(None, {}))
+    plan = Plan(elsewhere={"shop-core": "it is a part of this repository"})
+    kept = leave_elsewhere(plan, resolver, ["Shop_Core>=1", "six", "shop-core @ git+https://x"])
+    assert kept == ["six", "shop-core @ git+https://x"]
+    assert list(resolver.left_out) == ["Shop_Core>=1"]

@@ -1,0 +1,62 @@
+"""Requirements that a tree does not take from the package index: a stranger's package may have
+their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.languages.manifests import strings, table, tables
+from pipeline.languages.python.metadata import project_of
+from sandbox.guest.installer.requirements import is_public_index, normalise_name
+
+OWN_FOLDER = "it is a part of this repository"
+OWN_SOURCE = "it comes from an address of its own"
+OTHER_INDEX = "it comes from another package index"
+
+
+def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
+    """By normalised name: why a requirement is never asked of the package index, as a clause.
+
+    https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources
+    https://python-poetry.org/docs/repositories/#explicit-package-sources
+    """
+    project = project_of(texts)
+    indexes = {
+        str(one.get("name")): str(one.get("url"))
+        for at in (("uv", "index"), ("poetry", "source"))
+        for one in tables(table(project, "tool", at[0]).get(at[1]))
+    }
+    found: dict[str, str] = {}
+    for name, stated in _list_stated(project):
+        for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
+            index = one.get("index") or one.get("source")
+            if one.get("workspace") or "path" in one:
+                found[normalise_name(name)] = OWN_FOLDER
+            elif "git" in one or "url" in one:
+                found[normalise_name(name)] = OWN_SOURCE
+            elif isinstance(index, str) and not is_public_index(indexes.get(index, "")):
+                found[normalise_name(name)] = OTHER_INDEX
+    return found
+
+
+def _list_stated(project: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from table(project, "tool", "uv", "sources").items()
+    poetry = table(project, "tool", "poetry")
+    groups = [
+        table(table({"": one}, ""), "dependencies") for one in table(poetry, "group").values()
+    ]
+    for listed in (table(poetry, "dependencies"), table(poetry, "dev-dependencies"), *groups):
+        yield from listed.items()
+
+
+def direct_references(texts: Mapping[str, str]) -> list[str]:
+    """uv's sources at an address, as requirements of PEP 508."""
+    found: list[str] = []
+    for name, stated in table(project_of(texts), "tool", "uv", "sources").items():
+        for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
+            if isinstance(one.get("git"), str):
+                at = next(filter(None, map(one.get, ("rev", "tag", "branch"))), "")
+                found.append(f"{name} @ git+{one['git']}" + (f"@{at}" if at else ""))
+            found += [f"{name} @ {url}" for url in strings([one.get("url")])]
+    return found
