@@ -283,7 +283,8 @@ def test_one_approach_is_asked_for_in_the_singular() -> None:
 
 def test_a_model_sees_no_escape_codes() -> None:
     run = replace(RUN, output="\x1b[31mE   boom\x1b[0m\n")
-    assert "<output>\nE   boom\n</output>" in render("testing/review", run=run, ahead=True, triage=True)
+    text = render("testing/review", run=run, ahead=True, triage=True)
+    assert "<output>\nE   boom\n</output>" in text
 
 
 def test_the_issue_is_told_by_its_number_where_it_has_one() -> None:
