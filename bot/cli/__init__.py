@@ -1,6 +1,7 @@
 """The command line. Each command is a module with `register(subparsers)`, imported on use.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no fix, 4 out of budget or time, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
 """The exit codes; every other success ends with `FIXED`, too."""
+INTERRUPTED = 130
+"""After Ctrl-C: 128 + SIGINT, as shells have it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
-        return _print_error("Interrupted.", FAILED)
+        out = getattr(args, "out", None)
+        again = " Progress is saved: run it again with the same --out to continue." if out else ""
+        return _print_error(f"Interrupted.{again}", INTERRUPTED)
     return code
 
 

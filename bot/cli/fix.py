@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from bot.cli import Subparsers
-from bot.cli.display import load_expected, save_duration
+from bot.cli.display import load_expected, print_progress, save_duration
 from bot.cli.local_run import (
     add_input_options,
     add_selection_options,
@@ -49,6 +49,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options, Strategy
 from pipeline.data.types import Issue
 from pipeline.store import DirStore, Store
+from pipeline.workflows.outcome import EFFECTIVE_KEY, OUTCOME_KEY, EffectiveSetup, SolveResult
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,20 @@ async def _read_input(
     return FixInput(issue, start, checkout, partial(describe_commit, repo, checkout.base))
 
 
+async def _tell_ignored(args: argparse.Namespace, store: Store) -> None:
+    """Say which options of the command line come too late for a run that has ended."""
+    done = await store.load(EFFECTIVE_KEY, EffectiveSetup)
+    if done is None or not await store.load(OUTCOME_KEY, SolveResult):
+        return
+    given = {name: value for name, value in options_from_args(args).items() if value is not None}
+    other = [name for name, value in given.items() if getattr(done.options, name) != value]
+    if other:
+        print_progress(
+            f"{args.out} holds a finished run with other options ({', '.join(other)}); this shows "
+            "its result. Choose another --out to run it with these."
+        )
+
+
 async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     settings = settings or Settings.from_env()
     check_models(settings)
@@ -144,6 +159,7 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     job = await build_job(
         task.start, task.issue, codebase, options_from_args(args), task.describe, as_of=args.as_of
     )
+    await _tell_ignored(args, store)
     repository, began = task.start.repository, time.monotonic()
     expected = load_expected(settings.data_dir, repository)
     async with open_run(settings, FIX_OWNER, job, store, out, expected=expected) as (

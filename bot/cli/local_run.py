@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import signal
 import sys
 from collections.abc import (
@@ -362,6 +363,18 @@ def conclude(
         print_progress(note)
     took = describe_minutes(display.seconds)
     summary = f"{report.title or report.reason}, {took}, ${report.dollars:.2f} at list prices"
+    if report.outcome == "fix" and report.confidence is not None:
+        summary += f", {report.confidence:.0%} likely to be right"
     verdict = done if report.outcome == "fix" else report.outcome.capitalize()
-    print_progress(f"{verdict}: {summary}.{f' See {out}.' if out else ''}")
+    print_progress(f"{verdict}: {summary}.")
+    if out:
+        _tell_files(out)
     return code
+
+
+def _tell_files(out: Path) -> None:
+    """Say how to apply the edit and its test, and where the report is."""
+    diffs = [out / name for name in ("patch.diff", "test.diff") if (out / name).is_file()]
+    if diffs:
+        print_progress(f"Apply it: {shlex.join(['git', 'apply', *map(str, diffs)])}")
+    print_progress(f"Report: {out / 'report.md'}")

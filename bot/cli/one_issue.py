@@ -35,7 +35,7 @@ async def run_command(settings: Settings, url: str) -> int:
     except GitHubError as error:
         _print(f"GitHub: {error}")
         return FAILED
-    _print(f"{url}: {run.status.value}. {run.pull_request_url}".rstrip())
+    _print(f"{url}: {run.status.words}. {run.pull_request_url}".rstrip())
     match run.status:
         case RunStatus.OPENED_PULL_REQUEST | RunStatus.PLANNED | RunStatus.JUDGED:
             return FIXED

@@ -271,12 +271,24 @@ def _describe_choice(run: Run, selection: Selection, accounts: Sequence[Account]
     which = f"edit {letter} of {edits}" if edits > 1 else "my only edit"
     if different < edits:
         which = f"edit {letter} ({count_edits(len(votes.candidates), different)})"
-    text = f"{which}, {selection.confidence:.0%} likely to be right"
+    if selection.decided_by == "person":
+        fails = read_test_outcome(selection.evidence.reproduction.after) != "passes"
+        doubt = "; it does not pass the reproduction test" if fails else ""
+        text = f"{which}. {prose(selection.evidence.why.rstrip('.'), 200)}{doubt}"
+    else:
+        text = f"{which}, {selection.confidence:.0%} likely to be right"
     if accounts:
         text += f", for ${sum(account.dollars for account in accounts):.2f}"
     if run.started_at is not None and run.finished_at is not None:
         text += f" in {describe_minutes((run.finished_at - run.started_at).total_seconds())}"
     return text
+
+
+def estimate_sentence(selection: Selection) -> str:
+    """How likely the edit is right; empty where a person overruled the estimate."""
+    if selection.decided_by == "person":
+        return ""
+    return f"I estimate that it is correct with a probability of {selection.confidence:.0%}."
 
 
 def test_sentence(selection: Selection) -> str:

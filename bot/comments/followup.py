@@ -106,6 +106,15 @@ def check_text(found: Verification) -> str:
     )
 
 
+def describe_no_test() -> tuple[str, str]:
+    """The title and text of the check run where somebody took an edit without the test."""
+    return (
+        "No reproduction test",
+        "The edit in this pull request was taken without the reproduction test, which it does not "
+        "pass. There is nothing that I could run to show that the issue is fixed.",
+    )
+
+
 def describe_conflict(branch: str) -> tuple[str, str]:
     """The title and text of the check run on a head that conflicts with its base."""
     return (

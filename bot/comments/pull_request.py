@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from bot.comments.evidence import (
     describe_test,
+    estimate_sentence,
     failure_words,
     render_opening,
     result_words,
@@ -235,12 +236,13 @@ def _votes_section(selection: Selection, characters: int) -> str:
     patch = selection.candidate.patch
     agree = any(stands.support > 1 for one, stands in pairs if one.patch == patch)
     edits = "agreeing edits" if agree else "such edits"
-    sure = (
-        f"I estimate that it is correct with a probability of {selection.confidence:.0%}. That "
-        f"rests on how often {edits} were right among public ones whose correctness is known, "
-        "and in part on assumptions."
-    )
-    if selection.recalibration:
+    sure = estimate_sentence(selection)
+    if sure:
+        sure += (
+            f" That rests on how often {edits} were right among public ones whose correctness is "
+            "known, and in part on assumptions."
+        )
+    if sure and selection.recalibration:
         sure += f" {explain_recalibration(selection.confidence, selection.recalibration)}"
     notes = "\n".join(f"- {prose(note, 400)}" for note in proof.notes[:5])
     shown = render_vote_table(

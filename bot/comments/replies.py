@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.comments.evidence import estimate_sentence
 from bot.comments.failures import failure_reason, no_fix_reason, waiting_sentence
 from bot.comments.render import render
 from bot.comments.status import (
@@ -106,10 +107,11 @@ def _state_sentence(run: Run, wait: QueuePosition | None) -> str:
         return f"The run that @{run.asked_by} requested is {turn}.{expected}{waits}"
     if not run.status.final:
         return f"I am working on it, as @{run.asked_by} asked."
-    opened = f" #{run.pull_request}" if run.pull_request else ""
+    at = " in" if run.status is RunStatus.SWAPPED else ""
+    opened = f"{at} #{run.pull_request}" if run.pull_request else ""
     return (
         f"No run is active. The result of the latest run, requested by @{run.asked_by}: "
-        f"{run.status}{opened}."
+        f"{run.status.words}{opened}."
     )
 
 
@@ -131,8 +133,8 @@ def run_explanation(run: Run, result: Selection | NoFix | None, edits: str = "")
             )
             parts += [
                 f"I looked at {pluralize(len(proof.context.files), 'file')} and wrote "
-                f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)} "
-                f"I estimate that it is correct with a probability of {result.confidence:.0%}.",
+                f"{pluralize(len(proof.votes.candidates), 'edit')}. {prose(proof.why, 2000)}"
+                + (f" {sure}" if (sure := estimate_sentence(result)) else ""),
                 details("Edits × scripts", table),
             ]
         case NoFix():

@@ -70,7 +70,8 @@ class PullRecord(Frozen):
     proven: bool = True
     """False: the pull request stays a draft, and the command runs the script."""
     command: tuple[str, ...]
-    """The command that runs the reproduction test."""
+    """The command that runs the reproduction test; empty where somebody took an edit without
+    it."""
     ready_when_green: bool = False
     """It is a draft until the repository's own checks pass."""
     readied: bool = False

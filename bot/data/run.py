@@ -70,6 +70,17 @@ class RunStatus(StrEnum):
     def final(self) -> bool:
         return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
 
+    @property
+    def words(self) -> str:
+        """The status as people read it; records and metrics keep its value."""
+        match self:
+            case RunStatus.SWAPPED:
+                return "edit replaced"
+            case RunStatus.FOLLOWED_UP:
+                return "followed up"
+            case _:
+                return self.value
+
 
 class Mode(StrEnum):
     """What a run is to do."""

@@ -36,6 +36,9 @@ async def verify_evidence(ctx: PullRun, tip: Checkout) -> PullRun:
     now_at = f"{tip.base} {ctx.pull.head_sha}"
     if ctx.record.verified == now_at and ctx.run.mode is not Mode.VERIFY:
         return ctx
+    if not ctx.record.command:
+        await _write_check(ctx, "neutral", *followup.describe_no_test(), "")
+        return await ctx.update_record(verified=now_at, evidence_confirmed=False)
     head = await ctx.fetch(ctx.pull.head_sha)
     commit = await _merge_with_base(ctx, tip, head)
     if commit is None:

@@ -152,7 +152,7 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
     selection = await _verify_candidate(ctx, source.selection, issue)
     publication = await _prepare_publication(ctx, source, selection)
     head = state.head if state.run == run.id else await _push(ctx, source, state, publication)
-    await _update_record(ctx, number, head=head, pending_head="")
+    await _update_record(ctx, number, head=head, pending_head="", **_name_test(selection))
     await ctx.lease.require()
     body = pull_request.pull_body(
         source.run,
@@ -171,6 +171,15 @@ async def _swap(ctx: IssueRun, source: SourceRun) -> str:
         mode=Mode.FOLLOW_UP,
     )
     return candidates.render_swap(ctx.lease.run, number, selection)
+
+
+def _name_test(selection: Selection) -> dict[str, object]:
+    """How the pull request's record names the reproduction test that stays, if one does."""
+    test = selection.evidence.reproduction
+    if test.is_committed and not test.after.passed:
+        return {"test_path": "", "test_files": (), "command": ()}
+    files = tuple(sorted(list_paths(test.diff)))
+    return {"test_path": test.path, "test_files": files, "command": test.command}
 
 
 async def _prepare_publication(

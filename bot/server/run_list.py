@@ -121,15 +121,9 @@ def list_runs(runs: Sequence[Run], wanted: RunFilter, *, most: int) -> RunListin
 
 def state_of(run: Run) -> str:
     """The run's state as people call it."""
-    match run.status:
-        case RunStatus.QUEUED if run.not_before is not None:
-            return "waiting"  # for a service that does not answer
-        case RunStatus.FOLLOWED_UP:
-            return "followed up"
-        case RunStatus.SWAPPED:
-            return "edit replaced"
-        case status:
-            return status.value
+    if run.status is RunStatus.QUEUED and run.not_before is not None:
+        return "waiting"  # for a service that does not answer
+    return run.status.words
 
 
 def summarize_days(runs: Sequence[Run], today: date) -> tuple[Day, ...]:

@@ -141,7 +141,7 @@ class ReviseMachine(Machine[ReviseState]):
                 "With your edit the reproduction test does not pass, so it cannot be pushed. "
                 "Send an <edit> with which it does."
             )
-        if self._task.conflicts and not state.runs:
+        if self._task.conflicts and not state.patches:
             return Malformed("Without an <edit> there is nothing to push. Send one.")
         count = len(self._task.feedback)
         texts = split_replies(body, count) or ("",) * count
@@ -159,13 +159,13 @@ class ReviseMachine(Machine[ReviseState]):
         diff = state.patches[-1].diff
         batch = [diff, ""] if self._task.conflicts and state.before is None else [diff]
         runs, report = await gather_two(self._run(batch), self._compare(diff))
-        state.runs.append(runs[0])
+        state.runs += runs[:1]
         state.before = runs[1] if len(runs) > 1 else state.before
         broken = report.broken if report else ()
         return render(
             "revising/review",
             diff=diff,
-            after=runs[0],
+            after=runs[0] if runs else None,
             before=state.before,
             broken=broken[:_MOST_BROKEN],
             more=len(broken[_MOST_BROKEN:]),
@@ -174,6 +174,8 @@ class ReviseMachine(Machine[ReviseState]):
 
     async def _run(self, edits: Sequence[str]) -> list[Execution]:
         task = self._task
+        if not task.command:
+            return []
         return await gather_all(
             self._resources.run(task.command, edit, task.test_diff) for edit in edits
         )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from bot.cli import fix as cli_fix
 from bot.cli import local_run, main
 from bot.runner.sandbox import build_engine
 from bot.settings import Settings
@@ -136,9 +139,15 @@ async def test_where_code_was_sent_is_named_unless_it_is_certain_to_be_ones_own(
 async def test_what_tests_tried_to_reach_is_reported(outward: SharedRun) -> None:
     run = await outward.ended()
     assert run.code == local_run.FIXED
-    *_, last = run.stderr.splitlines()
-    assert "Make total() add" in last
-    assert "$0.0" in last
+    *_, verdict, apply, report_line = run.stderr.splitlines()
+    assert "Make total() add" in verdict
+    assert "$0.0" in verdict
+    assert re.search(r"\d+% likely", verdict)
+    assert str(run.out / "report.md") in report_line
+    # The line that it prints can be copied as it is.
+    command = shlex.split(apply.partition(": ")[2])
+    assert command[:2] == ["git", "apply"]
+    subprocess.run([*command[:2], "--check", *command[2:]], cwd=run.repo, check=True)
     report = json.loads((run.out / "report.json").read_text())
     assert report["blocked"] == {"hosts": ["rates.example.org"], "more": 0, "nameless": False}
     limits = (run.out / "report.md").read_text().partition("## Limits")[2]
@@ -170,7 +179,7 @@ async def test_the_bundle_holds_every_document_and_its_digest(usual: SharedRun) 
 
 
 async def test_started_again_it_asks_no_model_and_ends_alike(
-    local_fix: LocalFix, usual: SharedRun
+    local_fix: LocalFix, usual: SharedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = await usual.ended()
     local_fix.continue_run(run)
@@ -178,6 +187,11 @@ async def test_started_again_it_asks_no_model_and_ends_alike(
     assert await local_fix.fix() == local_run.FIXED
     assert (local_fix.out / "report.json").read_bytes() == (run.out / "report.json").read_bytes()
     assert local_fix.llm.requests == []
+    assert "finished run" not in capsys.readouterr().err
+    # What comes too late for it is said.
+    assert await local_fix.fix("--samples", "7") == local_run.FIXED
+    said = capsys.readouterr().err
+    assert ("finished run" in said, "(samples)" in said) == (True, True)
 
 
 async def test_a_failed_run_goes_on_where_it_stopped(
@@ -315,3 +329,14 @@ def test_a_whole_run_is_made_without_a_route_out(tmp_path: Path) -> None:
     stages = {account["stage"] for account in report["accounts"]}
     assert {"relevance", "understanding", "localisation", "prm", "editing"} <= stages
     assert report["context"]["search"]["notes"] == []
+
+
+def test_ctrl_c_ends_as_shells_expect_and_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(args: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_fix, "run_command", interrupt)
+    assert main(["fix", "https://github.com/acme/shop/issues/1"]) == 130
+    assert "--out" in capsys.readouterr().err

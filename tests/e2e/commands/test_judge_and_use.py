@@ -102,8 +102,12 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert "is new" not in (pull.body or "")
     assert re.search(r"\*\*After:\*\* .*fails", pull.body or "")
     assert f"capuchin:run={first.id}" in (pull.body or "")
+    assert "alice chose edit B" in (pull.body or "")
+    assert "%" not in (pull.body or "").partition("**Choice:**")[2].partition("\n")[0]
+    assert "probability" not in (pull.body or "")
+    # There is nothing to run any more, so no verdict is shown either.
     checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
-    assert checks == ["failure"]
+    assert checks == ["neutral"]
     said = await told(recorded_bot, issue, "/capuchin explain")
     assert [line[:10] for line in said.split("\n") if "(in the pull" in line] == ["- **B** pa"]
     assert "edit B" in await told(recorded_bot, issue, "/capuchin use B")
@@ -111,6 +115,8 @@ async def test_use_puts_a_runner_up_into_the_pull_request_and_back(
     assert repo.read_file(pull.head_sha, "shop/till.py") == RIGHT
     assert repo.read_file(pull.head_sha, "tests/test_total_subtracts.py") is not None
     assert "It adds now." in (pull.body or "")
+    checks = [c.conclusion for c in repo.check_runs if c.head_sha == pull.head_sha]
+    assert checks == ["success"]
     assert len(recorded_bot.llm.requests) == asked
     # Somebody else's commit on the branch is their work.
     await recorded_bot.hub.commit(repo, pull.head_ref, {"more.py": "x = 1\n"}, "More", MAINTAINER)

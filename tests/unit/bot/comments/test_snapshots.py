@@ -278,6 +278,7 @@ CHECKS: Bodies = {
     "fails with": check(replace(FOUND, after=(FAILS, FAILS))),
     "no verdict": check(replace(FOUND, after=(NOT_RUN, NOT_RUN))),
     "clash": "\n\n".join(followup.describe_conflict("main")),
+    "no test": "\n\n".join(followup.describe_no_test()),
     "not run": "\n\n".join(followup.describe_incomplete()),
     "settings: valid": f"{settings_file.check_title([0])}\n\n"
     + settings_file.check_summary({".github/capuchin.yml": []}),
