@@ -6,16 +6,13 @@ import re
 from itertools import islice
 
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import LANGUAGES
 
-_TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|testdata|e2e)/"
-    r"|(?:^|/)(?:tests?|conftest)\.py$"
-    r"|(?:^|/)test_[^/]*$|[._-](?:tests?|spec)\.\w+$|(?:^|/)\w+Tests?\.(?:java|cs|kt|php)$",
-)
 _DOCUMENT = re.compile(
     r"\.(?:rst|md|txt|po|html?|lock|bak\w*|orig|rej|log|diff|patch|pyc)$"
-    r"|(?:^|/)(?:CHANGES|CHANGELOG|ChangeLog|NEWS|AUTHORS|\.gitignore)[^/]*$|(?:^|/)docs?/",
+    r"|(?:^|/)(?:CHANGES|CHANGELOG|ChangeLog|NEWS|AUTHORS|\.gitignore)[^/]*$"
+    r"|(?:^|/)(?:docs?|testdata)/",
 )
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:CHANGES?|CHANGELOGS?|HISTORY|NEWS|whats_?new|newsfragments|changelog\.d)"
@@ -26,11 +23,6 @@ _SCRATCH = re.compile(
     r"^(?:[^/]*/)?[^/]*(?:reproduc|repro_|repro\.|bug|issue|debug|verify|verification|demo|check_"
     r"|edge_case|run_tests?|example|temp|tmp|scratch|minimal)[^/]*\.\w+$"
 )
-
-
-def is_test(path: str) -> bool:
-    """Whether a file at this path holds tests, by the conventions of common languages."""
-    return bool(_TEST.search(path))
 
 
 def is_changelog(path: str) -> bool:
@@ -44,7 +36,7 @@ def is_irrelevant(file: FileDiff) -> bool:
     Such files are tests, documents, notes, and new top-level scripts that only reproduced an issue.
     """
     path = file.path
-    if _TEST.search(path) or _DOCUMENT.search(path):
+    if is_test(path) or _DOCUMENT.search(path):
         return True
     return file.old is None and bool(_SCRATCH.match(path) or "/" not in path)
 

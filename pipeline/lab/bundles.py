@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import get_args
@@ -28,7 +28,7 @@ from pipeline.replay import BundleStore, NotInBundle, open_replay
 from pipeline.replies import Tag, only_tag_or_approval
 from pipeline.run_errors import OtherFormat
 from pipeline.selection.ties import ORM_STAGE
-from pipeline.selection.verdict import Verdict
+from pipeline.selection.verdict import BASE_KEY, BaseFiles, Verdict
 from pipeline.selection.voting import earlier_revisions, vote
 from pipeline.state import ReplyKind
 from pipeline.workflows.outcome import EFFECTIVE_KEY, EffectiveSetup, load_context
@@ -145,6 +145,8 @@ class FinishedRun:
     reward_dollars: float = 0.0
     output_tokens: int | None = None
     """Tokens that all models wrote; None if the run did not keep it."""
+    base: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The unedited files that the edits change, as far as the run kept them."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -244,6 +246,7 @@ async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun
     table = await _replay_votes(candidates, store, verdicts)
     ledger = await store.load(LEDGER_KEY, Ledger)
     accounts = ledger.accounts if ledger else ()
+    base = await store.load(BASE_KEY, BaseFiles)
     return FinishedRun(
         instance=name,
         issue=f"{issue.title}\n{issue.body}" if issue else "",
@@ -256,6 +259,7 @@ async def _restore_run(name: str, documents: Mapping[str, bytes]) -> FinishedRun
         reward_dollars=sum(one.dollars for one in accounts if one.stage == ORM_STAGE),
         output_tokens=sum(one.usage.output for one in accounts) if ledger else None,
         costs=known if len(known) == len(costs) else None,
+        base=base.texts if base else {},
     )
 
 

@@ -18,7 +18,7 @@ from pipeline.languages.registry import is_runnable
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
-from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.errors import PatchRejected
@@ -53,13 +53,15 @@ class ExecutedEdit(Frozen):
         return tuple(all(half) for half in (self.fixed[::2], self.fixed[1::2]) if half)
 
 
-def draw_edits(data: Dataset, instance_id: str, most: int = 4) -> list[DrawnEdit]:
+def draw_edits(
+    data: Dataset, instance_id: str, base: BaseText | None = None, most: int = 4
+) -> list[DrawnEdit]:
     """At most `most` right and `most` wrong edits, no two equal after normalisation; right and
     wrong ones by turns. The same each time."""
     found: dict[str, DrawnEdit] = {}
     for member in data.members:
         diff = data.patches[member].get(instance_id, "")
-        form = normalise(diff)
+        form = normalise(diff, base=base)
         if not form.empty:
             edit = DrawnEdit(member, diff, data.is_right(member, instance_id))
             found.setdefault(form.key, edit)

@@ -65,8 +65,13 @@ def log_odds_of_right(right: int, of: int) -> float:
 class CaseBuilder:
     """Builds cases of a dataset; each edit is normalised once."""
 
-    def __init__(self, data: Dataset) -> None:
+    def __init__(
+        self, data: Dataset, code: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
+        """`code`: by instance, the unedited files that its edits change, as far as they are
+        known."""
         self._data = data
+        self._code = code
         self._records = member_records(data)
         self._forms: dict[tuple[str, str], CanonicalEdit] = {}
 
@@ -77,7 +82,8 @@ class CaseBuilder:
         given = tuple(m for m in members if name in patches[m])
         for member in given:
             if (member, name) not in self._forms:
-                self._forms[member, name] = normalise(patches[member][name])
+                base = self._code.get(name, {}).get
+                self._forms[member, name] = normalise(patches[member][name], base=base)
         return EnsembleCase(
             instance=instance,
             members=given,
@@ -193,9 +199,16 @@ class Evaluation:
     """By method: instance to chosen diff; ties go to the first. Empty: no edit."""
 
 
-def evaluate(data: Dataset, methods: Mapping[str, Method] = METHODS) -> Evaluation:
-    """Evaluate every method on every instance of `data`; returns the report and the choices."""
-    builder = CaseBuilder(data)
+def evaluate(
+    data: Dataset,
+    methods: Mapping[str, Method] = METHODS,
+    code: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Evaluation:
+    """Evaluate every method on every instance of `data`; returns the report and the choices.
+
+    `code`: as for `CaseBuilder`.
+    """
+    builder = CaseBuilder(data, code)
     found = builder.build_all()
     results = {
         name: [chance_of_right(case, method) for case in found] for name, method in methods.items()

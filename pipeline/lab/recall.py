@@ -30,6 +30,7 @@ from pipeline.lab.render import Axis, line_chart, percent_axis, section, table
 from pipeline.lab.scoring import LocationScore, percent
 from pipeline.localisation.stages import definitions_around
 from pipeline.models.base import Model
+from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import Store
 from sandbox.frozen import Frozen
 
@@ -339,7 +340,7 @@ def score_predictions(
 ) -> dict[str, LocationScore]:
     """The scores of the edits of each member, and of all that are right and wrong.
 
-    `code`: by instance, the texts before the edit of the files that its reference changes; the
+    `code`: by instance, the unedited files, those that its reference changes among them; the
     others count for files and chunks only.
     """
     rows: dict[str, list[Row]] = {RIGHT: [], WRONG: [], **{name: [] for name in data.members}}
@@ -359,8 +360,10 @@ def score_predictions(
     return {name: _average(some) for name, some in rows.items() if some}
 
 
-async def read_code(instances: Sequence[LocatedInstance], trees: Path) -> dict[str, dict[str, str]]:
-    """By instance, the texts before the edit of the files that its reference changes.
+async def read_code(
+    instances: Sequence[LocatedInstance], trees: Path, data: Dataset | None = None
+) -> dict[str, dict[str, str]]:
+    """By instance, the unedited files that its reference and the edits of `data` change.
 
     An instance whose clone or base commit `trees` lacks is left out.
     """
@@ -370,9 +373,9 @@ async def read_code(instances: Sequence[LocatedInstance], trees: Path) -> dict[s
             codebase = await open_base(trees, one.repo, one.base_commit)
         except CannotMeasure:
             continue
-        paths = {spot.path for spot in find_spots(one.patch)} & codebase.files.keys()
-        texts = {path: await codebase.read_text(path) for path in sorted(paths)}
-        found[one.instance_id] = {path: text for path, text in texts.items() if text is not None}
+        members = data.patches.values() if data else ()
+        edits = (patches.get(one.instance_id, "") for patches in members)
+        found[one.instance_id] = await read_base(codebase, (one.patch, *edits))
     return found
 
 

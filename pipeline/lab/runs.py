@@ -195,7 +195,7 @@ def tests_then_support(case: RunCase) -> Sequence[int]:
 
 def by_similarity(case: RunCase) -> Sequence[int]:
     """The edit most similar to all others."""
-    return medoid([normalise(c.patch.diff) for c in case.run.candidates])
+    return medoid([normalise(c.patch.diff, base=case.run.base.get) for c in case.run.candidates])
 
 
 def by_confidence(case: RunCase) -> Sequence[int]:
@@ -300,7 +300,7 @@ def _resolves(run: FinishedRun, sample: int, resolved: SampleLabels) -> bool:
 
 
 def _restore_standings(run: FinishedRun, repository: str) -> Standings:
-    known = build_standings(run.table, issue=run.issue, repository=repository)
+    known = build_standings(run.table, issue=run.issue, repository=repository, base=run.base.get)
     for verdict in run.verdicts.values():
         recorded = dict(enumerate(verdict.standings[: len(run.candidates)]))
         known = known.with_results(

@@ -95,7 +95,10 @@ def _score_draw(case: StrategyCase, method: SelectionMethod, among: Sequence[int
     run, standings, right = case
     entries = [standings.entries[c] for c in among]
     drawn = build_standings(
-        restrict(run.table, among), issue=run.issue, repository=standings.repository
+        restrict(run.table, among),
+        issue=run.issue,
+        repository=standings.repository,
+        base=run.base.get,
     ).with_results(
         broken={c: one.broken for c, one in enumerate(entries) if one.broken is not None},
         rewards={c: one.reward for c, one in enumerate(entries) if one.reward is not None},

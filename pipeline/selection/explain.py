@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, join_names, pluralize
-from pipeline.data.suite_reports import FurtherScript, Reason
+from pipeline.data.suite_reports import FurtherScript, Reason, Standing
 from pipeline.data.types import VoteTable
 from pipeline.selection.methods import behaving_alike, likeliest_alike
-from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.features import measure_extent
 from pipeline.selection.scoring.standings import Standings
 from pipeline.selection.verdict import Verdict, name_edits
@@ -211,14 +210,14 @@ def describe_ends(script: FurtherScript, names: Sequence[str] | Mapping[int, str
     ]
 
 
-def vote_sentences(table: VoteTable) -> tuple[str, ...]:
+def vote_sentences(table: VoteTable, standings: Sequence[Standing] = ()) -> tuple[str, ...]:
     """How the scripts went on the unedited code, and the best edit with them."""
     tests = pluralize(len(table.tests), "script")
     reporting = sum(run.exit_code == 2 for run in table.base)
     report = agree(reporting, "reports", "report")
     best = table.order()[0]
-    forms = {normalise(candidate.patch.diff).key for candidate in table.candidates}
-    tried = count_edits(len(table.candidates), len(forms))
+    codes = {one.same_as for one in standings} or {c.patch.diff for c in table.candidates}
+    tried = count_edits(len(table.candidates), len(codes))
     facts = [
         f"{reporting} of {tests} {report} the issue on the unmodified code.",
         f"{tried}; the best passes {table.votes(best)} of {tests}.",

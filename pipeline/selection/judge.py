@@ -22,9 +22,12 @@ from pipeline.selection.controls import Controls, find_self_serving
 from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
+from pipeline.selection.scoring.canonical import read_base
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
 from pipeline.selection.verdict import (
+    BASE_KEY,
+    BaseFiles,
     Judgement,
     SavedSuiteReport,
     SelectionQuestion,
@@ -154,6 +157,7 @@ class Judge:
             repository=issue.repository,
             all_tests=self._options.all_tests_vote,
             recalibration=self._options.recalibration,
+            base=(await self._read_base(table)).get,
         )
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):
             none = Verdict(
@@ -188,6 +192,17 @@ class Judge:
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
+
+    async def _read_base(self, table: VoteTable) -> Mapping[str, str]:
+        """The unedited files that the edits change. Saved, so that a replay compares alike."""
+        saved = await self._store.load(BASE_KEY, BaseFiles) or BaseFiles()
+        diffs = [candidate.patch.diff for candidate in table.candidates]
+        new = await read_base(self._workspace.codebase, diffs, known=saved.texts)
+        if not new:
+            return saved.texts
+        texts = {**saved.texts, **new}
+        await self._store.save(BASE_KEY, BaseFiles(texts=texts))
+        return texts
 
     async def _vote(
         self, candidates: Sequence[Candidate], tests: Sequence[TestScript]

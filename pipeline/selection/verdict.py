@@ -6,7 +6,7 @@ becomes A, so they letter the finalists by their rank so far. No later prompt na
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
@@ -121,6 +121,15 @@ class SavedSuiteReport(Frozen):
     report: SuiteReport | None
     problem: str = ""
     """Why there is no report. Untrusted."""
+
+
+class BaseFiles(Frozen):
+    """The unedited files that the judged edits change; saved under `BASE_KEY`."""
+
+    texts: Mapping[str, str] = {}
+
+
+BASE_KEY = "base"
 
 
 class Verdict(Frozen):

@@ -307,7 +307,7 @@ def abstain(
     # The script that most edits pass is the least likely to test something nobody intended.
     passed = {t: sum(runs[t].passed for runs in table.runs) for t in steady}
     best = max(steady, key=lambda t: passed[t], default=None)
-    facts = vote_sentences(table) if table.candidates and votes else ()
+    facts = vote_sentences(table, judged.verdict.standings) if table.candidates and votes else ()
     rejected = tuple(f"{one.name} does not apply: {one.why}" for one in table.rejected)
     return NoFix(
         reason=reason,

@@ -132,7 +132,7 @@ class ReproductionStep:
         except BudgetSpent as spent:
             cut_short = reasons.budget_sentence(spent)
             if found is None and not is_good_enough(table, at):
-                known = (cut_short, *vote_sentences(table))
+                known = (cut_short, *vote_sentences(table, judged.verdict.standings))
                 lack = reasons.reason_of(spent.of)
                 return abstain(judged, lack, *known, context=context, votes=False)
         if found is None:

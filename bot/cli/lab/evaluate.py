@@ -221,10 +221,11 @@ def _evaluate_predictions(args: argparse.Namespace) -> Evaluation:
         )
     data = read_dataset(args.instances, args.predictions, args.labels, args.ensemble)
     sys.stderr.write("Normalising and comparing the edits …\n")
-    found = evaluate(data)
     code: dict[str, dict[str, str]] = {}
     if args.trees:
-        code = asyncio.run(read_code(read_rows(args.instances, LocatedInstance), args.trees))
+        rows = read_rows(args.instances, LocatedInstance)
+        code = asyncio.run(read_code(rows, args.trees, data))
+    found = evaluate(data, code=code)
     where = score_predictions(data, read_references(args.instances), code)
     return Evaluation(replace(found.report, localisation=where), found.chosen)
 

@@ -23,6 +23,7 @@ from bot.runner.runner import PipelineRunner
 from bot.runner.sandbox import GRADE_OWNER, build_engine
 from bot.safe_text import code, printable, prose
 from bot.settings import Settings
+from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options
@@ -43,6 +44,7 @@ from pipeline.lab.recall import CannotMeasure, open_base
 from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
+from pipeline.selection.scoring.canonical import read_base
 from pipeline.store import DirStore, ScopedStore, Store
 from sandbox.errors import EnvironmentFailed, PatchRejected
 from sandbox.frozen import Frozen, replace
@@ -67,6 +69,10 @@ class Workplaces:
         self._runner = runner
         self._images_bytes = settings.sandbox_images_mb * 1_000_000
 
+    async def open_codebase(self, row: GradedInstance) -> Codebase:
+        """Raises CannotMeasure: the clone or commit is missing."""
+        return await open_base(self._trees, row.repo, row.base_commit)
+
     @asynccontextmanager
     async def open(self, row: GradedInstance, store: Store) -> AsyncGenerator[Workplace]:
         """The environment of `row`; its results are saved in `store`.
@@ -75,7 +81,7 @@ class Workplaces:
             CannotMeasure: the clone or commit is missing, or nothing could be installed.
             SandboxUnavailable: call again to continue.
         """
-        codebase = await open_base(self._trees, row.repo, row.base_commit)
+        codebase = await self.open_codebase(row)
         options = Options()
         job = Job(
             run_id=RunId(f"grade-{digest(row.instance_id)}"),
@@ -288,7 +294,12 @@ async def _execute_instance(
 ) -> Executions:
     name = row.instance_id
     own = ScopedStore(store, name)
-    drawn = await asyncio.to_thread(draw_edits, data, name)
+    edits = [patches.get(name, "") for patches in data.patches.values()]
+    try:
+        base = await read_base(await places.open_codebase(row), edits)
+    except CannotMeasure:
+        base = dict[str, str]()  # `open` says so below
+    drawn = await asyncio.to_thread(draw_edits, data, name, base.get)
     key = f"executions/{digest(row.model_dump_json(), *(repr(edit) for edit in drawn))}"
     found = await own.load(key, Executions)
     if found is None:

@@ -1,19 +1,21 @@
 """The canonical form of a diff: equal for edits that differ in form only.
 
-Agentless votes over patches normalised in this way. The diff alone is enough here; with the
-unedited files, the form is more exact.
+Agentless votes over patches normalised in this way. With the unedited
+files, the form is exact; of a diff alone, parts of files are read as far as they can be.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import chain
 from typing import NamedTuple
 
+from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff, Hunk, parse_diff
 from pipeline.edits.suspicious import is_irrelevant
 from pipeline.selection.scoring.lexing import CLOSERS, OPENERS, LexResult, LogicalLine, lex
@@ -150,6 +152,20 @@ def _token_index(lines: Sequence[int], at: int) -> int:
 
 BaseText = Callable[[str], "str | None"]
 """The text of a file before the edit; None if it is not available."""
+_LARGEST = 400_000
+"""Larger texts are compared by line, and need no base."""
+
+
+async def read_base(
+    codebase: Codebase, diffs: Iterable[str], known: Container[str] = ()
+) -> dict[str, str]:
+    """The texts before the edit of the files that `diffs` change, by path, but for the `known`."""
+    files = chain.from_iterable(parse_diff(diff) for diff in dict.fromkeys(diffs))
+    paths = dict.fromkeys(file.old for file in files if file.old)
+    return await codebase.read_texts(
+        [path for path in paths if path not in known], largest=_LARGEST
+    )
+
 
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|function|func|fn)\s+(\w+)")
 
@@ -192,7 +208,7 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
     Comments, docstrings, blank lines, formatting, line endings, the names of local variables that
     the edit introduces, the amount of context and the order of files make no difference. Tests,
     documents and leftover scripts are left out, unless there is nothing else or `whole` is set.
-    Never raises: text that is not a diff has an empty form, equal only to that of the same text.
+    Never raises. An empty form, as of text that is not a diff, equals only that of the same text.
     Time is linear in the diff (beyond a bound, regions are compared as one).
     """
     parsed = parse_diff(diff)
@@ -205,7 +221,7 @@ def normalise(diff: str, *, base: BaseText | None = None, whole: bool = False) -
     )
     places = frozenset(place for file in chosen for place in _edit_locations(file))
     irrelevant_files = tuple(file.path for file in parsed if file not in chosen)
-    key = _key(forms, "" if parsed else diff)
+    key = _key(forms, "" if forms else diff)
     return CanonicalEdit(key, tuple(forms), places, irrelevant_files)
 
 
@@ -214,11 +230,18 @@ class _Lexer:
         self._unread = 0
 
     def lex(self, text: str, path: str, inner: int | None) -> LexResult:
-        # Larger texts are compared by line. So are all after three that took too long to parse.
-        parsed = len(text) <= 400_000 and self._unread < 3
+        # By line, too, after three that took too long to parse.
+        parsed = len(text) <= _LARGEST and self._unread < 3
         result = lex(text, path if parsed else "plain", inner)
         self._unread += result.unread
         return result
+
+    def lex_both(self, part: _HunkSides, path: str) -> tuple[LexResult, LexResult]:
+        old, new = (self.lex(text, path, part.inner) for text in (part.before, part.after))
+        if old.guessed != new.guessed:
+            # What was taken for a docstring may be code.
+            old, new = (self.lex(text, "plain", None) for text in (part.before, part.after))
+        return old, new
 
 
 def _key(forms: Iterable[CanonicalFile], unread: str) -> str:
@@ -252,18 +275,19 @@ def _describe_file_change(file: FileDiff) -> str:
 
 
 def _changes_of(file: FileDiff, base: BaseText | None, lexer: _Lexer) -> tuple[TokenChange, ...]:
-    before = base(file.old) if base and file.old and file.hunks else None
-    after = _apply_hunks(before, file.hunks) if before is not None else None
+    before = "" if file.old is None else base(file.old) if base and file.hunks else None
+    after = None if before is None else _apply_hunks(before, file.hunks)
+    is_whole = before is not None and after is not None
     if before is not None and after is not None:
         parts = [_HunkSides(before, after, 0, None)]
     else:
         parts = [_hunk_sides(hunk) for hunk in file.hunks]
-    sides = [
-        (lexer.lex(p.before, file.path, p.inner), lexer.lex(p.after, file.path, p.inner), p.start)
-        for p in parts
-    ]
+    sides = [(*lexer.lex_both(part, file.path), part.start) for part in parts]
     found = [change for old, new, start in sides for change in changes(old.units, new.units, start)]
-    names = _number_names(_new_locals(sides), found)
+    bound = _new_locals(sides)
+    if not is_whole:
+        bound = _find_bound_here(bound, found, file.hunks)
+    names = _number_names(bound, found)
     return tuple(change.with_names(names) for change in found) if names else tuple(found)
 
 
@@ -309,6 +333,31 @@ def _new_locals(sides: list[tuple[LexResult, LexResult, int]]) -> set[str]:
             for unit in old.units:
                 bound.difference_update(unit.tokens)
     return bound
+
+
+def _find_bound_here(
+    names: Iterable[str], found: Iterable[TokenChange], hunks: Iterable[Hunk]
+) -> set[str]:
+    """Those of `names` that are bound before they are read and read afterwards, as far as the hunks
+    show. Others may be names of the code around, such as an argument that is converted."""
+    first: dict[str, tuple[str, ...]] = {}
+    count = Counter[str]()
+    for unit in chain.from_iterable(change.units_added for change in found):
+        count.update(unit)
+        for token in unit:
+            first.setdefault(token, unit)
+    around = set(chain.from_iterable(re.findall(r"\w+", hunk.heading) for hunk in hunks))
+    return {
+        name
+        for name in names
+        if name not in around and count[name] > 1 and _binds(first[name], name)
+    }
+
+
+def _binds(unit: Sequence[str], name: str) -> bool:
+    if "for" in unit or "lambda" in unit:  # a comprehension reads what it binds
+        return True
+    return unit.count(name) == 1 and not {"=", ":=", "as"}.isdisjoint(unit)
 
 
 def _number_names(names: set[str], found: Iterable[TokenChange]) -> dict[str, str]:

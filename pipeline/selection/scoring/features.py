@@ -13,7 +13,8 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from pipeline.codebase.unified_diff import FileDiff, parse_diff
-from pipeline.edits.suspicious import is_changelog, is_irrelevant, is_test
+from pipeline.edits.suspicious import is_changelog, is_irrelevant
+from pipeline.languages.conventions import is_test
 from pipeline.selection.scoring.canonical import CanonicalEdit, TokenChange
 
 
@@ -126,8 +127,13 @@ def _to_bag(counted: Counter[Hashable]) -> Bag:
     return frozenset(islice(chain(once, more), 20_000))
 
 
-_CHECKING = re.compile(r"\bdef test|\bassert|\.assert|\braises\(|^[ \t]*>>> ", re.MULTILINE)
-"""In lines that add to a test."""
+_CHECKING = re.compile(
+    r"\bdef test|\bfunc Test|\bassert|\braises\(|^[ \t]*>>> "
+    r"|\b(?:it|test|describe|expect|should|TEST|TEST_F|EXPECT_\w+|ASSERT_\w+)\b *[(\"']"
+    r"|@Test\b|\[(?:Test|Fact|Theory)\b|\b(?:Assert|require)\.|\bt\.(?:Error|Fatal|Run)",
+    re.MULTILINE,
+)
+"""In lines that add to a test, in any of the languages with a grammar."""
 
 
 class Extent(NamedTuple):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from tree_sitter import Node, Tree
@@ -205,6 +206,8 @@ class LexResult:
     """Names bound as local variables."""
     other_names: frozenset[str] = frozenset()
     """Names of parameters, globals and members: never purely local."""
+    guessed: str = ""
+    """What was left out of a part of a file as docstrings, where that is a guess."""
     unread: bool = False
     """Whether it is code that cost too much to parse, and so was split as plain text."""
 
@@ -214,18 +217,18 @@ def lex(text: str, path: str, local_from: int | None = None) -> LexResult:
     """The logical lines of `text`, which is all or part of the file `path`.
 
     `local_from`: for a part of a file, the column from which a name bound outside every visible
-    definition is a local variable. Takes time linear in the length of `text`. A part that starts
-    inside a string or brackets is read on a best-effort basis. Code is parsed in a process with
-    limits; beyond them it counts as plain text.
+    definition is a local variable. Takes time linear in the length of `text`. A part that starts or
+    ends inside a string or brackets is read on a best-effort basis. Code is parsed in a process
+    with limits; beyond them it counts as plain text.
     """
     if grammar_of(path) is None:
         return LexResult(split_plain_text(text, path))
     answer = READER.call(lex_in_process, json.dumps([text, path, local_from]).encode())
     if not answer:
         return LexResult(split_plain_text(text, path), unread=True)
-    units, local, other = json.loads(answer)
+    units, local, other, guessed = json.loads(answer)
     lines = tuple(LogicalLine(tuple(tokens), tuple(rows)) for tokens, rows in units)
-    return LexResult(lines, frozenset(local), frozenset(other))
+    return LexResult(lines, frozenset(local), frozenset(other), guessed)
 
 
 def lex_in_process(data: bytes) -> bytes:
@@ -234,7 +237,7 @@ def lex_in_process(data: bytes) -> bytes:
     if found is None:
         return b""
     units = [(unit.tokens, unit.lines) for unit in found.units]
-    return json.dumps([units, [*found.local_names], [*found.other_names]]).encode()
+    return json.dumps([units, [*found.local_names], [*found.other_names], found.guessed]).encode()
 
 
 def lex_code(text: str, path: str, local_from: int | None) -> LexResult | None:
@@ -244,10 +247,10 @@ def lex_code(text: str, path: str, local_from: int | None) -> LexResult | None:
         return None
     # NUL marks the text that is set aside below; no source file needs it.
     data = text.replace("\0", " ").encode("utf-8", "surrogatepass")
-    parsed = _parse(data, grammar)
-    if parsed is None:
+    reading = _parse(data, grammar, is_part=local_from is not None)
+    if reading is None:
         return None
-    tree, shift = parsed
+    tree, shift = reading.tree, reading.shift
     captures = find_captures(tree, grammar)
     spans = _opaque_spans(captures, shift, len(data))
     # One character per byte, so that the tree's offsets fit.
@@ -262,39 +265,66 @@ def lex_code(text: str, path: str, local_from: int | None) -> LexResult | None:
             )
             name = data[max(capture.start - shift, 0) : max(capture.end - shift, 0)]
             (bound if is_bound else kept).add(name.decode("latin-1"))
-    return LexResult(tuple(units), frozenset(bound), frozenset(kept))
+    guessed = ""
+    if local_from is not None and grammar.name == "python":
+        left_out = (
+            data[max(one.start - shift, 0) : one.end - shift]
+            for one in captures
+            if one.name == "drop" and (reading.guessed or not one.scope)
+        )
+        strings = (text for text in left_out if not text.startswith(b"#"))
+        guessed = b"\n".join(strings).decode("latin-1")
+    return LexResult(tuple(units), frozenset(bound), frozenset(kept), guessed)
 
 
-def _parse(data: bytes, grammar: Grammar) -> tuple[Tree, int] | None:
-    """Parse `data`; return the tree and the number of bytes prepended to `data`, None if that takes
-    too long.
+class _Reading(NamedTuple):
+    tree: Tree
+    shift: int
+    """How many bytes were put before the data."""
+    guessed: bool
+    """Whether another reading is possible, or bytes are left that no reading explains."""
 
-    A part of a Python file may start inside a docstring: both readings are parsed, and the one with
-    fewer unparsed bytes wins.
+
+_Cost = tuple[int, int]
+"""Of a reading: bytes not parsed, bytes inside strings."""
+
+
+def _parse(data: bytes, grammar: Grammar, *, is_part: bool) -> _Reading | None:
+    """Parse `data`; None if that takes too long.
+
+    A part of a Python file may start and end inside docstrings: every reading is parsed, and the
+    one with the fewest unparsed bytes wins, then the one with the fewest bytes in strings.
     """
     tree = parse_code(grammar, data)
     if tree is None:
         return None
-    if grammar.name != "python" or not tree.root_node.has_error:
-        return tree, 0
-    best, shift, errors = tree, 0, _count_unparsed_bytes(tree)
-    for quotes in (b'"""', b"'''"):
-        other = parse_code(grammar, quotes + b"\n" + data) if quotes in data else None
-        if other and (nonsense := _count_unparsed_bytes(other)) < errors:
-            best, shift, errors = other, len(quotes) + 1, nonsense
-    return best, shift
+    quotes = [mark for mark in (b'"""', b"'''") if mark in data]
+    if grammar.name != "python" or not is_part or not quotes:
+        return _Reading(tree, 0, guessed=False)
+    costs: dict[_Cost, _Reading] = {}
+    for before, after in product((b"", *quotes), repeat=2):
+        text = (before and before + b"\n") + data + (after and b"\n" + after)
+        other = parse_code(grammar, text) if before or after else tree
+        if other is not None:
+            plain = not before and not after
+            reading = _Reading(other, len(before) + bool(before), guessed=not plain)
+            costs.setdefault(_find_cost(other), reading)
+    best = min(costs)
+    return costs[best]._replace(guessed=costs[best].guessed or best[0] > 0)
 
 
-def _count_unparsed_bytes(tree: Tree) -> int:
-    total = 0
+def _find_cost(tree: Tree) -> _Cost:
+    unparsed = in_strings = 0
     stack = [tree.root_node]
     while stack:
         node = stack.pop()
         if node.is_error:
-            total += node.end_byte - node.start_byte
-        elif node.has_error:
+            unparsed += node.end_byte - node.start_byte
+        if node.type == "string":
+            in_strings += node.end_byte - node.start_byte
+        elif node.child_count:
             stack.extend(node.children)
-    return total
+    return unparsed, in_strings
 
 
 _Span = tuple[int, int, str]

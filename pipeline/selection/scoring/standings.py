@@ -26,7 +26,7 @@ from typing import TypeVar
 from pipeline.data.options import Recalibration
 from pipeline.data.suite_reports import Standing
 from pipeline.data.types import Candidate, VoteTable
-from pipeline.selection.scoring.canonical import normalise
+from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
     CalibrationBin,
     log_odds,
@@ -213,14 +213,15 @@ def build_standings(
     repository: str = "",
     all_tests: bool = False,
     recalibration: Recalibration | None = None,
+    base: BaseText | None = None,
 ) -> Standings:
     """Compute the standings of the candidates of `table` from votes, equality and text.
 
-    `issue` is its title and body. The time grows with the total size of the edits: call it from a
-    thread if other work waits.
+    `issue` is its title and body, `base` the texts of the unedited files. The time grows with the
+    total size of the edits: call it from a thread if other work waits.
     """
     tests = voting_tests(table, all_tests=all_tests)
-    forms = [normalise(candidate.patch.diff) for candidate in table.candidates]
+    forms = [normalise(candidate.patch.diff, base=base) for candidate in table.candidates]
     sources = _find_sources(table.candidates, [form.key for form in forms])
     text = compute_independent_evidence(forms, sources, issue)
     prior = ranking(text, weights_for(repository))

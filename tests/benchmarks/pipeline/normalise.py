@@ -1,4 +1,5 @@
-"""Normalising and clustering 100 candidates of 500 changed lines, against a second."""
+"""Normalising and clustering 100 candidates of 500 changed lines, against a second; public edits
+whose forms are alike though they differ."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import time
 from pipeline.selection.scoring.canonical import normalise
 from pipeline.selection.scoring.features import clusters, medoid
 from tests.benchmarks.table import Row
+from tests.support.data.public_edits import ENSEMBLE, count_shared_keys
 
 CANDIDATES = 100
 LINES = 500
@@ -21,6 +23,15 @@ async def measure() -> list[Row]:
     return [
         Row("normalise and cluster 100 edits of 500 lines", seconds, "s", "target", 1.0),
         Row("the same with their similarity medoid", similar, "s", "target", 2.0),
+        *(await asyncio.to_thread(_count) if ENSEMBLE.exists() else []),
+    ]
+
+
+def _count() -> list[Row]:
+    empty, pairs = count_shared_keys()
+    return [
+        Row("reference hunks that change code and have an empty form", empty, "", "target", 4),
+        Row("pairs of a right and a wrong public edit with one form", pairs, "", "target", 440),
     ]
 
 
