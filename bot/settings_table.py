@@ -1,7 +1,6 @@
 """The tables of settings and keys in the documents: `python -m bot.settings_table FILE ...`.
 
-A file gets the tables whose marks it has: `docs/settings.md` all settings and keys, README.md those
-that most people set.
+A file gets the tables whose marks it has.
 """
 
 from __future__ import annotations
@@ -25,37 +24,8 @@ from bot.repo_config.model import (
 from bot.safe_text import code
 from bot.settings import MIXTURE, Settings, variable_fields, variable_name
 
-COMMON_SETTINGS: Final = (
-    "webhook_secret",
-    "github_url",
-    "github_app_id",
-    "github_private_key",
-    "redis_url",
-    "solver_model",
-    "scout_model",
-    "anthropic_api_key",
-    "budget_day",
-    "quota_repository",
-    "worker_runs",
-    "public_url",
-)
-"""The fields of `Settings` that most operators set."""
-COMMON_KEYS: Final = (
-    "trust",
-    "draft",
-    "labels",
-    "samples",
-    "confidence",
-    "never_touch",
-    "budget.run",
-    "budget.day",
-    "setup",
-    "python",
-    "test",
-)
-"""The keys that most maintainers set."""
 _MARKS: Final = re.compile(
-    r"(?P<begin><!-- (?P<name>(?:common )?(?:settings|keys)): [^\n]*-->\n)"
+    r"(?P<begin><!-- (?P<name>(?:settings|keys)): [^\n]*-->\n)"
     r".*?(?P<end>\n<!-- /(?P=name) -->)",
     re.DOTALL,
 )
@@ -76,24 +46,19 @@ def render_settings(names: Collection[str]) -> str:
     return "\n".join(rows)
 
 
-def render_keys(names: Collection[str] | None = None) -> str:
-    """Markdown, one row per key of the repository's file; `None`: all."""
+def render_keys() -> str:
+    """Markdown, one row per key of the repository's file."""
     root = json_schema()
-    rows = {
-        key: f"| `{key}` | {code(value)} | {_to_cell(key_description(root, key))} |"
+    rows = (
+        f"| `{key}` | {code(value)} | {_to_cell(key_description(root, key))} |"
         for key, value, _ in list_settings(EffectiveConfig(RepoConfig(), {}))
-    }
-    chosen = rows if names is None else names
-    return "\n".join(
-        ["| Key | Default | What it sets |", "|---|---|---|", *(rows[name] for name in chosen)]
     )
+    return "\n".join(["| Key | Default | What it sets |", "|---|---|---|", *rows])
 
 
 _TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "settings": lambda: render_settings(variable_fields()),
-    "common settings": lambda: render_settings(COMMON_SETTINGS),
     "keys": render_keys,
-    "common keys": lambda: render_keys(COMMON_KEYS),
 }
 
 

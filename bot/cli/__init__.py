@@ -12,7 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
+
+from dotenv import load_dotenv
 
 
 class CliCommand(NamedTuple):
@@ -68,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from bot.settings import SettingsError  # pydantic takes longer to import than --help may
 
     try:
+        read_env_file(getattr(args, "env_file", None))
         code = int(args.run(args))
         sys.stdout.flush()
     except SettingsError as error:
@@ -80,6 +84,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         again = " Progress is saved: run it again with the same --out to continue." if out else ""
         return _print_error(f"Interrupted.{again}", INTERRUPTED)
     return code
+
+
+def add_env_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--env`: the file that `capuchin setup` wrote."""
+    parser.add_argument(
+        "--env", dest="env_file", type=Path, metavar="FILE",
+        help="a file of variables, as `capuchin setup` writes it; those of the environment win",
+    )  # fmt: skip
+
+
+def read_env_file(file: Path | None) -> None:
+    """Set the environment variables of `file` that are not set.
+
+    Raises:
+        SettingsError: the file cannot be read.
+    """
+    if file is None:
+        return
+    from bot.settings import SettingsError
+
+    try:
+        with file.open(encoding="utf-8") as stream:
+            load_dotenv(stream=stream, interpolate=False)
+    except OSError as error:
+        raise SettingsError(f"Cannot read {file}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file} is not a text file in UTF-8.") from None
 
 
 def parse_port(text: str) -> int:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot.cli import Subparsers
+from bot.cli import Subparsers, add_env_option
 from bot.safe_text import printable
 from bot.settings import Settings
 
@@ -26,6 +26,7 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="first remove leftovers: containers of dead runs, images, temporary folders",
     )
+    add_env_option(parser)
     parser.set_defaults(run=_run)
 
 

@@ -10,7 +10,7 @@ import socket
 import sys
 from contextlib import ExitStack
 
-from bot.cli import FAILED, Subparsers, parse_port
+from bot.cli import FAILED, Subparsers, add_env_option, parse_port
 from bot.settings import Settings, find_trimmed_variables, find_unknown_variables
 from bot.telemetry.log import configure_logging, watch_loop
 
@@ -22,6 +22,7 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("serve")
     parser.add_argument("--host", help="address to listen on (default: CAPUCHIN_HOST or 127.0.0.1)")
     parser.add_argument("--port", type=parse_port, help="port (default: CAPUCHIN_PORT or 8000)")
+    add_env_option(parser)
     parser.set_defaults(run=_run)
 
 

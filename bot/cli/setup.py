@@ -196,10 +196,12 @@ async def _set_up(settings: Settings, args: argparse.Namespace) -> int:
         "public_url": settings.public_url,
     }
     append_values(args.env, {variable_name(field): value for field, value in keys.items()})
+    first = "worker --poll 30" if args.no_webhook else "serve"
     sys.stderr.write(
         f"Created the App {app.html_url}; its keys are in {args.env}.\n"
         f"Install it on your repositories: {app.html_url}/installations/new\n"
-        + ("Then start: capuchin worker --poll 30\n" if args.no_webhook else "")
+        f"Then start: capuchin {first} --env {args.env}\n"
+        + ("" if args.no_webhook else f"and any number of: capuchin worker --env {args.env}\n")
     )
     checks = await run_checks(settings, serving=False)
     sys.stdout.write(render_checks(checks))

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from bot.cli import Subparsers
+from bot.cli import Subparsers, add_env_option
 from bot.settings import Settings, SettingsError
 from bot.telemetry.log import configure_logging, watch_loop
 from bot.telemetry.tracing import tracing
@@ -32,6 +32,7 @@ def register(subparsers: Subparsers) -> None:
         help="work on this labelled issue only, then exit. Exit codes: 0 done, 3 no fix, 1 failed, "
         "stopped or refused, 2 wrong usage",
     )
+    add_env_option(parser)
     parser.set_defaults(run=_run)
 
 
@@ -45,7 +46,10 @@ def _parse_poll(text: str) -> float:
 def _run(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if not settings.github_app_id:
-        raise SettingsError("CAPUCHIN_GITHUB_APP_ID is not set.")
+        raise SettingsError(
+            "CAPUCHIN_GITHUB_APP_ID is not set. `capuchin setup` writes it to deploy/.env: start "
+            "with --env deploy/.env."
+        )
     settings.read_private_key()
     configure_logging(settings)
     with tracing(settings):

@@ -176,7 +176,7 @@ async def test_an_app_without_a_webhook_needs_no_address_and_no_secret(
     assert code == 0, out
     assert all(line.startswith("ok   ") for line in out.splitlines()), out
     assert re.search(r"^ok   webhook secret: ", out, re.MULTILINE)
-    assert "capuchin worker --poll 30\n" in err
+    assert "capuchin worker --poll 30 --env " in err
     assert recorded_bot.hub.app.events == ()
 
 

@@ -89,6 +89,23 @@ def test_what_is_not_set_is_one_sentence(
     assert len(err.splitlines()) == 1
 
 
+def test_a_file_of_variables_is_read_and_the_environment_wins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / ".env"
+    file.write_text("CAPUCHIN_GITHUB_APP_ID='1'\nCAPUCHIN_PORT=x\n")
+    # What the command sets is taken back with what this does.
+    for name in ("CAPUCHIN_GITHUB_APP_ID", "CAPUCHIN_PORT"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    assert here("worker", "--env", str(file))[2].startswith("capuchin: CAPUCHIN_PORT: ")
+    monkeypatch.setenv("CAPUCHIN_PORT", "8000")
+    said = here("worker", "--env", str(file))[2]
+    assert said.startswith("capuchin: CAPUCHIN_GITHUB_PRIVATE_KEY is not set.")
+    code, _, err = here("serve", "--env", str(tmp_path / "absent"))
+    assert (code, str(tmp_path / "absent") in err) == (2, True)
+
+
 def test_the_version_is_reported() -> None:
     code, out, _ = capuchin("--version")
     assert (code, out) == (0, f"capuchin {version('capuchin-bot')}\n")
