@@ -28,6 +28,8 @@ from tests.support.data.diffs import diff_of
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
+    BROKEN_SCRIPT,
+    COMMON,
     FILES,
     GOOD_EDIT,
     ISSUE,
@@ -35,6 +37,7 @@ from tests.support.data.solver_shop import (
     WRONG_EDIT,
     Shop,
     sample,
+    script,
     simple,
 )
 from tests.support.fakes import Answer, ScriptedModel
@@ -174,6 +177,16 @@ async def test_the_four_checks_accept_a_right_run_by_executions(shop: Shop) -> N
     assert (report.accepted, report.prefixes, report.leaks) == (1, 0, 0)
     assert [row.stage for row in data.policy] == ["files"] + ["reproduction"] * 2 + ["edit"] * 2
     assert data.policy[-1].completion[0].content.startswith("<think>\na private thought")
+
+
+async def test_a_run_that_mends_its_script_is_judged_by_the_last_one(shop: Shop) -> None:
+    """The two-sided debugging of CodeMonkeys, section 2.2."""
+    mended = script("total([1]) == 1")
+    answers = {**COMMON, **sample(0, GOOD_EDIT, mended, APPROVE, test=BROKEN_SCRIPT)}
+    await run(shop, answers)
+    (attempt,) = await collect(shop)
+    assert "total([1]) == 1" in attempt.script
+    assert (attempt.red_before, attempt.green_on_reference, attempt.passes_script) == (True,) * 3
 
 
 async def test_of_a_wrong_edit_the_correct_prefix_is_kept(shop: Shop) -> None:

@@ -208,6 +208,11 @@ async def _read_sample(
     tester = TestingMachine(resources, issue, sample=sample)
     replies = [*shared, *list_replies(tester, test, "reproduction")]
     candidate = edit.candidate(sample) if edit else None
+    # The machine that edits may mend the script as well: what it ends with is judged.
+    final = (seed[0].text, seed[1]) if seed else None
+    if edit and candidate and candidate.test and candidate.test.text in edit.scripts:
+        text = candidate.test.text
+        final = text, edit.base[edit.scripts.index(text)]
     if edit and context:
         task = EditTask(issue, context, sample, seed)
         if edit.machine == "explore":
@@ -222,8 +227,8 @@ async def _read_sample(
         diff=candidate.patch.diff if candidate else "",
         shown=tuple(file.path for file in context.files) if context else None,
         replies=tuple(replies),
-        script=seed[0].text if seed else "",
-        red_before=seed[1].exit_code == NOT_FIXED if seed else None,
+        script=final[0] if final else "",
+        red_before=final[1].exit_code == NOT_FIXED if final else None,
         broken=edit.broken[-1] if edit and edit.broken else None,
     )
 
