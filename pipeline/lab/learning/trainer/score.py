@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lab.learning.trainer.train import BETA
-from pipeline.lab.learning.trainer.train_tokens import answer_tokens, prompt_tokens
+from pipeline.lab.learning.trainer.train_tokens import answer_tokens, verdict_tokens
 
 
 def main(requests: Path, scores: Path, trained: Path) -> int:
@@ -27,13 +27,18 @@ def main(requests: Path, scores: Path, trained: Path) -> int:
     report = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     tokenizer = AutoTokenizer.from_pretrained(trained / "adapter")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    base = AutoModelForCausalLM.from_pretrained(report["base"], dtype=torch.float32)
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    base = AutoModelForCausalLM.from_pretrained(report["base"], dtype=dtype)
     model = PeftModel.from_pretrained(base, trained / "adapter").to(device).eval()
     done = {json.loads(line)["key"] for line in _read_lines(scores)}
     rows = [row for line in _read_lines(requests) if (row := json.loads(line))["key"] not in done]
     with scores.open("a", encoding="utf-8") as file, torch.no_grad():
         for row in tqdm(rows, file=sys.stderr, desc="scores"):
-            score = _score(model, tokenizer, device, row)
+            try:
+                score = _score(model, tokenizer, device, row)
+            except ValueError as error:
+                sys.stderr.write(f"{error}\n")
+                return 1
             file.write(json.dumps({"key": row["key"], "score": score}) + "\n")
             file.flush()
     return 0
@@ -41,13 +46,7 @@ def main(requests: Path, scores: Path, trained: Path) -> int:
 
 def _score(model: Any, tokenizer: Any, device: str, row: dict[str, Any]) -> float:
     if row["kind"] == "prm":
-        good, bad = (
-            answer_tokens(
-                tokenizer, row["prompt"], [{"role": "assistant", "content": sign}], ends=False
-            )[1][0]
-            for sign in "+-"
-        )
-        asked = prompt_tokens(tokenizer, row["prompt"])
+        asked, good, bad = verdict_tokens(tokenizer, row["prompt"])
         last = _log_probabilities(model, device, asked)[-1]
         return float(last[good] - last[bad])
     answer = [{"role": "assistant", "content": row["answer"]}]

@@ -16,6 +16,7 @@ from pipeline.lab.learning.trainer.train_tokens import (
     count_tokens,
     preference_example,
     read_rows,
+    verdict_tokens,
 )
 
 BETA = 0.5
@@ -65,6 +66,8 @@ def _read_examples(tokenizer: Any, config: dict[str, Any]) -> tuple[list[dict[st
     """The examples, and how many rows are too long: cut ones would lose their answers."""
     rows = read_rows(Path(config["rows"]), "train")
     kind = config["kind"]
+    if kind == "prm" and rows:
+        verdict_tokens(tokenizer, rows[0]["prompt"])
     examples = [
         preference_example(tokenizer, row)
         if kind == "orm"

@@ -56,6 +56,27 @@ def answer_tokens(
     return asked, whole[len(asked) :]
 
 
+def verdict_tokens(tokenizer: Any, prompt: Messages) -> tuple[list[int], int, int]:
+    """The tokens of a prompt, and the first ones of the verdicts `+` and `-` after it.
+
+    Raises:
+        ValueError: as `answer_tokens`, or both begin alike, so that a server, which is asked for
+            one token, could not tell them apart.
+    """
+    asked, good = answer_tokens(tokenizer, prompt, _say("+"), ends=False)
+    _, bad = answer_tokens(tokenizer, prompt, _say("-"), ends=False)
+    if good[0] == bad[0]:
+        raise ValueError(
+            "The model's chat template begins every answer alike, such as with an empty thought, "
+            "so that the first token is no verdict: use a base model that does not think."
+        )
+    return asked, good[0], bad[0]
+
+
+def _say(text: str) -> Messages:
+    return [{"role": "assistant", "content": text}]
+
+
 def completion_example(tokenizer: Any, row: Row, *, ends: bool) -> dict[str, list[int]]:
     """A row of SFT in the tokens that `SFTTrainer` takes as they are."""
     asked, answer = answer_tokens(tokenizer, row["prompt"], row["completion"], ends=ends)
