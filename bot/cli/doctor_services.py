@@ -24,8 +24,15 @@ from pipeline.models.base import (
     EmbeddingFailed,
     Message,
     ModelError,
+    ModelOverloaded,
     ModelRequest,
+    ModelRetired,
+    NoCredit,
     ScoreUnavailable,
+    WindowTooSmall,
+    WrongAddress,
+    WrongKey,
+    with_words,
 )
 from pipeline.models.factory import (
     build_embedder,
@@ -339,10 +346,22 @@ async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator
     except (ModelError, EmbeddingFailed) as error:
         name = "ANTHROPIC_API_KEY" if spec.provider == "anthropic" else "CAPUCHIN_MODEL_API_KEY"
         mend = f"Check that the service is running, its address, the model's name and {name}."
+        mend = next((advice for kind, advice in _MENDS.items() if isinstance(error, kind)), mend)
         served = [*await fetch_models(spec, settings.model_api_key.get_secret_value())]
         if served and spec.name not in served:
             mend = (
                 f"The server has {', '.join(served[:20])}: set one of them, or serve an "
                 f"adapter by that name (vLLM: --enable-lora --lora-modules {spec.name}=FOLDER)."
             )
-        raise CheckFailed(f"{spec}: {error}", mend) from None
+        raise CheckFailed(f"{spec}: {with_words(error)}", mend.replace("{key}", name)) from None
+
+
+_MENDS: Final[dict[type[Exception], str]] = {
+    NoCredit: "Pay into the account of this key, or set another model.",
+    WrongKey: "Set {key} to a key that may use this model.",
+    ModelRetired: "Check the model's name, and the address.",
+    WrongAddress: "Correct the address, or the proxy between.",
+    WindowTooSmall: "Serve it with a window of at least 32,768 tokens.",
+    ModelOverloaded: "Wait, or name a second model after a comma.",
+}
+"""What to do about errors that say what is wrong, the most special first."""

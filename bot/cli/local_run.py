@@ -47,7 +47,7 @@ from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, CommitSha, Issue, Selection
 from pipeline.environment.prepare import FAILED_KEY
 from pipeline.environment.record import EnvironmentRecord
-from pipeline.models.base import ModelError
+from pipeline.models.base import ModelError, with_words
 from pipeline.store import Store
 from sandbox.errors import EnvironmentFailed, SandboxError
 from sandbox.frozen import replace
@@ -184,7 +184,7 @@ def _explain_error(error: Exception, args: argparse.Namespace) -> Iterator[str]:
         case OSError():
             yield f"{error.filename or args.out}: {error.strerror or error}."
         case _:
-            yield f"{type(error).__name__}: {error}"
+            yield f"{type(error).__name__}: {with_words(error)}"
     if isinstance(error, EnvironmentFailed):
         yield f"Failed command: {error.command}\n{error.log.rstrip()}"
         yield (

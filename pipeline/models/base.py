@@ -18,17 +18,25 @@ class ModelError(Exception):
     """A model call failed. The branches say who can do something about it.
 
     ModelError
-    ├── ModelUnavailable    temporary: overloaded, rate limited, unreachable
-    ├── ModelMisconfigured  for the operator to mend: bad key, wrong address
-    │   └── ModelRetired    the service does not know the model (any more)
-    ├── ModelRefused        the model declined to answer
-    └── ContextTooLong      the conversation does not fit the model's window
+    ├── ModelUnavailable     temporary
+    │   ├── ModelOverloaded  too many requests, of ours or of all
+    │   └── ModelUnreachable no connection, or a broken one
+    ├── ModelMisconfigured   for the operator to mend
+    │   ├── WrongKey         the key is not accepted, or may not do this
+    │   ├── ModelRetired     the service does not know the model (any more)
+    │   ├── WrongAddress     what answers is no model service, or not the right one
+    │   ├── NoCredit         the account is empty
+    │   └── WindowTooSmall   the server reads only a part of what it is sent
+    ├── ModelRefused         the model declined to answer
+    └── ContextTooLong       the conversation does not fit the model's window
     """
 
-    def __init__(self, message: str, usage: Usage | None = None) -> None:
+    def __init__(self, message: str, usage: Usage | None = None, *, words: str = "") -> None:
         super().__init__(message)
         self.usage = usage
         """Tokens that the service counted before it failed; they are billed."""
+        self.words = words
+        """What the service itself said, on one line; for operators, not for the public."""
 
 
 def usage_of(error: BaseException) -> Usage | None:
@@ -37,16 +45,46 @@ def usage_of(error: BaseException) -> Usage | None:
     return used if isinstance(used, Usage) else None
 
 
+def with_words(error: BaseException) -> str:
+    """The error's sentence and what the service said, for operators."""
+    words = error.words if isinstance(error, ModelError) else ""
+    return f'{error} It says: "{words}"' if words else str(error)
+
+
 class ModelUnavailable(ModelError):
     """Overloaded, rate limited, cut off or unreachable, after the SDK's own retries."""
+
+
+class ModelOverloaded(ModelUnavailable):
+    """The service has too much to do, or limits how much we may ask."""
+
+
+class ModelUnreachable(ModelUnavailable):
+    """No connection could be made, or it broke."""
 
 
 class ModelMisconfigured(ModelError):
     """The service does not accept our key, model name or request; retrying cannot help."""
 
 
+class WrongKey(ModelMisconfigured):
+    """The service does not accept the key, or does not let it use the model."""
+
+
 class ModelRetired(ModelMisconfigured):
     """The service does not know the model: it was retired, or its name or address is wrong."""
+
+
+class WrongAddress(ModelMisconfigured):
+    """What answers is not a model service, cannot be trusted, or speaks another protocol."""
+
+
+class NoCredit(ModelMisconfigured):
+    """The service wants to be paid first."""
+
+
+class WindowTooSmall(ModelMisconfigured):
+    """The server read fewer tokens than it was sent, and answered all the same."""
 
 
 class ModelRefused(ModelError):
@@ -85,6 +123,8 @@ class Reply(Frozen):
     """The first token's candidates and their probabilities, if `alternatives` asked for them."""
     batched: bool = False
     """Whether it came from a batch, and is billed at the batch price."""
+    uncounted: bool = False
+    """Whether the service did not say how many tokens it took: `usage` is then a bound of ours."""
 
 
 class Price(Frozen):

@@ -117,10 +117,14 @@ class Meter:
 
 def prompt_dollars(profile: ModelProfile, texts: Iterable[str], *, pictures: int = 0) -> float:
     """US dollars at most for sending `texts` and so many pictures."""
-    # Fewer than any tokenizer needs for a long text, so that we never estimate too few tokens.
-    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // 2 + 1
-    tokens += pictures * 5_000  # platform.claude.com/docs/en/build-with-claude/vision
+    tokens = most_tokens(texts, pictures=pictures)
     return max(profile.price.input, profile.price.cache_write) * tokens / 1_000_000
+
+
+def most_tokens(texts: Iterable[str], *, pictures: int = 0) -> int:
+    """More tokens than any tokenizer makes of long `texts` and so many pictures."""
+    tokens = sum(len(text.encode("utf-8", "replace")) for text in texts) // 2 + 1
+    return tokens + pictures * 5_000  # platform.claude.com/docs/en/build-with-claude/vision
 
 
 async def run_metered(

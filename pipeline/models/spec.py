@@ -36,12 +36,13 @@ def parse_spec(text: str) -> ModelSpec:
         ValueError: with one sentence that says what is wrong.
     """
     provider, _, rest = text.strip().partition(":")
-    found = re.fullmatch(r"(?P<name>[^\s@,]+)(?:@(?P<url>\S*))?", rest)
-    if found is None:
+    # Names may have an @ themselves: Cloudflare's begin with one, Google's end in @ and a date.
+    at = re.search(r"@[a-z]+://|@$|@[^@\s]*:\d", rest)
+    name, url = (rest[: at.start()], rest[at.start() + 1 :]) if at else (rest, None)
+    if not re.fullmatch(r"[^\s,]+", name):
         raise ValueError(
             f"{text!r} names no model: write anthropic:NAME or openai:NAME@http://host:port/v1."
         )
-    name, url = found["name"], found["url"]
     base_url = None if url is None else validate_url(url)
     match provider:
         case "anthropic":
@@ -291,7 +292,10 @@ def destinations(url: str) -> tuple[str, ...]:
     if not proxy or passed_by & {host, "*"}:
         return (host,)
     named = proxy if "://" in proxy else f"http://{proxy}"
-    return (host, _normalise_host(urlsplit(named).hostname or UNKNOWN_HOST))
+    try:
+        return (host, _normalise_host(urlsplit(named).hostname or UNKNOWN_HOST))
+    except ValueError:  # no client can use it either, and says so
+        return (host, UNKNOWN_HOST)
 
 
 def is_own(host: str, declared: Collection[str] = ()) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import math
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -24,9 +25,9 @@ from pipeline.budget import CALL_SECONDS, CostBounds, Reservation
 from pipeline.concurrency import shield
 from pipeline.data.types import Usage
 from pipeline.models.base import (
-    ContextTooLong,
     Model,
     ModelError,
+    ModelMisconfigured,
     ModelProfile,
     ModelRequest,
     ModelRetired,
@@ -34,12 +35,15 @@ from pipeline.models.base import (
     ModelWrapper,
     Reply,
     usage_of,
+    with_words,
 )
 from pipeline.models.metering import Meter, prompt_dollars
 from pipeline.run_errors import TimeSpent
 from pipeline.store import Store
 from sandbox.frozen import Frozen, replace
 from sandbox.observation import Kind, observe
+
+logger = logging.getLogger(__name__)
 
 _ROUNDING = 1e-9
 
@@ -74,7 +78,8 @@ class MeteredModel(ModelWrapper):
                 if usage is not None:
                     await shield(self._count(reservation, request.call, self.profile.name, usage))
                 raise
-            await self._count(reservation, request.call, reply.model, reply.usage)
+            note = UNCOUNTED.format(reply.model) if reply.uncounted else ""
+            await self._count(reservation, request.call, reply.model, reply.usage, note)
             return reply
 
     async def _send(self, request: ModelRequest) -> Reply:
@@ -111,10 +116,19 @@ class MeteredModel(ModelWrapper):
         tokens = int(dollars * (1 + _ROUNDING) / self.profile.price.of(Usage(output=1)))
         return dataclasses.replace(request, max_tokens=max(1, tokens))
 
-    async def _count(self, reservation: Reservation, call: str, model: str, usage: Usage) -> None:
+    async def _count(
+        self, reservation: Reservation, call: str, model: str, usage: Usage, note: str = ""
+    ) -> None:
         dollars = self.profile.price.of(usage)
         await reservation.settle(dollars)
-        await self._meter.add(call, model, usage, dollars, self.profile.price_note)
+        note = " ".join(filter(None, (self.profile.price_note, note)))
+        await self._meter.add(call, model, usage, dollars, note)
+
+
+UNCOUNTED: Final = (
+    "The service of {} did not say how many tokens it took: a bound is counted, from the length of "
+    "what was sent and received."
+)
 
 
 RETRY_WAITS = (1.0, 4.0, 15.0)
@@ -196,18 +210,20 @@ class ThrottledModel(ModelWrapper):
             async with self._window.slot() as number:
                 try:
                     reply = await self.model.complete(request)
-                except ModelUnavailable:
+                except ModelUnavailable as error:
                     self._window.record_overload(number)
                     tries += 1
                     failures = 1 if self._window.served > served else failures + 1
                     # Enough failures for one request, however well the server serves others.
                     if failures > len(self._waits) or tries >= 12:
                         raise
+                    wait = self._waits[failures - 1]
+                    logger.warning("%s Asking again in %.0f s.", with_words(error), wait)
                 else:
                     self._window.record_success()
                     return reply
             served = self._window.served
-            await asyncio.sleep(self._waits[failures - 1])
+            await asyncio.sleep(wait)
 
 
 class BatchedOpenings(ModelWrapper):
@@ -239,9 +255,9 @@ COOLDOWN_SECONDS = 300.0
 class FallbackModel(Model):
     """Asks several models in order until one answers; a conversation may move between them.
 
-    A model that is down (ModelUnavailable, after the waits of `ThrottledModel`) is skipped for
-    `COOLDOWN_SECONDS`; a model that the service does not know (ModelRetired) is skipped for good.
-    If the next model's window is too small for the conversation, the first model's error is raised.
+    The next one is asked after any failure that it may not share. A model that is down, or does not
+    accept our key, name or request, is skipped for `COOLDOWN_SECONDS`; one that the service does
+    not know (ModelRetired) for good. What one declines or finds too long is no reason to skip it.
     """
 
     def __init__(
@@ -260,25 +276,18 @@ class FallbackModel(Model):
         return replace(first, window=window)
 
     async def complete(self, request: ModelRequest) -> Reply:
-        """Raises the first failure when every model fails; see `Model.complete`."""
-        failed: ModelUnavailable | ModelRetired | None = None
+        """Raises the failure that says most when every model fails; see `Model.complete`."""
+        failures: list[ModelError] = []
         for i in self._order():
             try:
                 reply = await self._models[i].complete(request)
-            except (ModelUnavailable, ModelRetired) as error:
-                passes = isinstance(error, ModelUnavailable)
-                self._cooldown_until[i] = (
-                    self._clock() + COOLDOWN_SECONDS if passes else float("inf")
-                )
-                failed = _failure_to_raise(failed, error)
-            except ContextTooLong:
-                if failed is None:
-                    raise
+            except ModelError as error:
+                self._cooldown_until[i] = self._clock() + _cooldown(error)
+                failures.append(error)
             else:
                 self._cooldown_until[i] = 0.0
                 return reply
-        assert failed is not None
-        raise failed
+        raise min(failures, key=_hopelessness)
 
     def _order(self) -> list[int]:
         """The models that are up, then those cooling down: each is tried before giving up."""
@@ -286,15 +295,18 @@ class FallbackModel(Model):
         return sorted(range(len(self._models)), key=lambda i: (self._cooldown_until[i] > now, i))
 
 
-def _failure_to_raise(
-    failed: ModelUnavailable | ModelRetired | None, error: ModelUnavailable | ModelRetired
-) -> ModelUnavailable | ModelRetired:
-    """The first temporary failure, since waiting can help there; else the first failure."""
-    if failed is None or (
-        isinstance(error, ModelUnavailable) and not isinstance(failed, ModelUnavailable)
-    ):
-        return error
-    return failed
+def _cooldown(error: ModelError) -> float:
+    """Seconds for which a model is skipped after `error`."""
+    if isinstance(error, ModelRetired):
+        return math.inf
+    return COOLDOWN_SECONDS if isinstance(error, ModelUnavailable | ModelMisconfigured) else 0.0
+
+
+def _hopelessness(error: ModelError) -> int:
+    """Waiting helps where a model is down; a conversation that ends costs less than a run."""
+    if isinstance(error, ModelUnavailable):
+        return 0
+    return 2 if isinstance(error, ModelMisconfigured) else 1
 
 
 class InformedModel(ModelWrapper):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -48,6 +49,8 @@ from pipeline.languages.python.tox_nox import nox_lines, tox_lines
 from pipeline.languages.readers import parse_console_output, parse_junit, parse_sympy_output
 from pipeline.languages.test_command import TestCommand
 from pipeline.localisation.stages import parse_files, parse_places
+from pipeline.models.providers.answers import Answer, read_chat, read_message
+from pipeline.models.providers.refused import Refusal
 from pipeline.reasons import find_blocked_hosts
 from pipeline.regression.printed import drop_progress
 from pipeline.regression.results import TestRun
@@ -141,6 +144,24 @@ def parse_reply(data: bytes) -> None:
     parse_verdict(text)
     parse_commands(text)
     split_replies(text, 3)
+
+
+def read_answers(data: bytes) -> None:
+    """What a model service sends: a JSON document on each line, the pieces of a stream."""
+    chat, message = Answer(), Answer()
+    for line in data.split(b"\n"):
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            document = _text(line)
+        read_chat(chat, document)
+        read_message(message, document)
+        refusal = Refusal(400, document)
+        refusal.named({"temperature", "stream_options"})
+        assert len(refusal.to_error("a service").words) <= 200
+    for answer in (chat, message):
+        assert all(isinstance(text, str) for text in (answer.model, *answer.split()))
+        assert answer.usage is None or min(answer.usage.model_dump().values()) >= 0
 
 
 def parse_printed(data: bytes) -> None:
@@ -242,6 +263,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "issue": Target(parse_issue, seconds=3.0),
     "diff": Target(parse_diffs, largest=256 * 1024, seconds=1.0 + 3 * PARSE_SECONDS),
     "edit_blocks": Target(parse_edit_blocks),
+    "answers": Target(read_answers, largest=64 * 1024),
     "reply": Target(parse_reply, largest=256 * 1024),
     "printed": Target(parse_printed, largest=1024 * 1024),
     "records": Target(parse_records, largest=1024 * 1024),

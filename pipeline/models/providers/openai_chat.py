@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
-from math import exp
 
-import httpx2
 import openai
-from openai.types import CompletionUsage
 from openai.types.chat import (
-    ChatCompletionChunk,
     ChatCompletionContentPartImageParam,
     ChatCompletionContentPartTextParam,
     ChatCompletionMessageParam,
 )
-from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from pipeline.data.types import Picture, Usage
-from pipeline.models.base import (
-    Message,
-    ModelError,
-    ModelMisconfigured,
-    ModelProfile,
-    ModelRefused,
-    ModelRequest,
-    ModelUnavailable,
-    Reply,
-    ReplyFormat,
-)
+from pipeline.data.types import Picture
+from pipeline.models.base import Message, ModelProfile, ModelRequest, ReplyFormat
+from pipeline.models.providers.answers import Answer, read_chat
 from pipeline.models.providers.provider_http import (
+    TRANSPORT_ERRORS,
     Endpoint,
     ProviderClient,
-    call_headers,
-    error_for_status,
     event_hooks,
-    keep_usage_on_cancel,
+    name_proxy_mistakes,
     replace_surrogates,
     ssl_context,
+    system_in_message,
     validate_key,
 )
 
@@ -51,23 +34,21 @@ def connect(service: str, endpoint: Endpoint) -> openai.AsyncOpenAI:
     Raises:
         ModelMisconfigured: the endpoint's key is unusable.
     """
-    return openai.AsyncOpenAI(
-        api_key=validate_key(service, endpoint.api_key),
-        base_url=endpoint.base_url,
-        http_client=openai.DefaultAsyncHttpxClient(verify=ssl_context(), event_hooks=event_hooks()),
-        timeout=endpoint.timeout,
-        max_retries=endpoint.sdk_retries,
-    )
+    key = validate_key(service, endpoint.api_key)
+    with name_proxy_mistakes():
+        return openai.AsyncOpenAI(
+            api_key=key,
+            base_url=endpoint.base_url,
+            http_client=openai.DefaultAsyncHttpxClient(
+                verify=ssl_context(), event_hooks=event_hooks()
+            ),
+            timeout=endpoint.timeout,
+            max_retries=endpoint.sdk_retries,
+        )
 
 
-_THINK_START, _THINK_END = "<think>", "</think>"
-_THINKING_PARAMS = frozenset({"thinking_token_budget", "chat_template_kwargs"})
-_TOO_LONG = (
-    "context_length_exceeded",  # OpenAI's code
-    "context length is",  # OpenAI's and most of vLLM's sentences
-    "maximum model length",  # vLLM's engine
-    "available context size",  # llama.cpp
-)
+_THINKING = frozenset({"thinking_token_budget", "chat_template_kwargs"})
+_FORMAT = frozenset({"response_format", "logprobs", "top_logprobs"})
 
 
 class OpenAIChatModel(ProviderClient):
@@ -78,125 +59,51 @@ class OpenAIChatModel(ProviderClient):
     https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
     """
 
+    sdk_errors = (openai.APIError, *TRANSPORT_ERRORS)
+    protocol = "chat completions"
+    required = frozenset({"model", "messages", "max_completion_tokens"})
+    guesses = (_THINKING, _THINKING | _FORMAT)
+
     def __init__(self, profile: ModelProfile, endpoint: Endpoint) -> None:
         """Raises ModelMisconfigured when the endpoint's key is unusable."""
-        super().__init__(profile, endpoint.base_url)
-        self._declined: set[str] = set()
+        super().__init__(profile, endpoint)
         self._client = connect(self.service, endpoint)
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def complete(self, request: ModelRequest) -> Reply:
-        """A server that rejects a reply format or a thinking budget never gets one again."""
-        asked = {**_format_params(request.form), **_thinking_params(self._profile, request)}
-        wanted = {name: value for name, value in asked.items() if name not in self._declined}
-        tries = [wanted]
-        if wanted.keys() & _THINKING_PARAMS and wanted.keys() - _THINKING_PARAMS:
-            tries.append({n: value for n, value in wanted.items() if n not in _THINKING_PARAMS})
-        if wanted:
-            tries.append({})
-        state = _ChatStreamState()
-        try:
-            with keep_usage_on_cancel(state):
-                for more in tries:
-                    try:
-                        await self._stream(state, request, more)
-                        self._declined |= wanted.keys() - more.keys()
-                        break
-                    except openai.APIError as error:
-                        # How servers reject a parameter that they do not know.
-                        status = _status_of(error)
-                        declined = status in (400, 404, 422, 501) and not _is_too_long(error)
-                        if more is tries[-1] or not declined:
-                            raise
-        except (openai.APIError, httpx2.TransportError, json.JSONDecodeError) as error:
-            raise self._translate_error(error, state.usage) from error
-        return self._build_reply(state)
+    def _add(self, answer: Answer, data: object) -> None:
+        read_chat(answer, data)
 
-    async def _stream(
-        self, state: _ChatStreamState, request: ModelRequest, params: Mapping[str, object]
-    ) -> None:
-        sampled = self._profile.sampling and request.temperature is not None
-        stream = await self._client.chat.completions.create(
-            model=self._profile.name,
-            messages=_conversation(request.system, request.messages),
-            max_tokens=request.max_tokens or self._profile.max_output,
-            temperature=request.temperature if sampled else openai.omit,
+    def _build_body(self, request: ModelRequest, declined: Collection[str]) -> dict[str, object]:
+        asked = system_in_message(request) if "system" in declined else request
+        # OpenAI's reasoning models know the longest reply by another name.
+        longest = "max_completion_tokens" if "max_tokens" in declined else "max_tokens"
+        body: dict[str, object] = {
+            "model": self._profile.name,
+            "messages": _conversation(asked.system, asked.messages),
+            longest: request.max_tokens or self._profile.max_output,
+            **_format_params(request.form),
+            **_thinking_params(self._profile, request),
+        }
+        if self._profile.sampling and request.temperature is not None:
+            body["temperature"] = request.temperature
+        if "stream" not in declined:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return {name: value for name, value in body.items() if name not in declined}
+
+    async def _open(
+        self, body: Mapping[str, object], headers: Mapping[str, str]
+    ) -> openai.AsyncStream[object]:
+        # The SDK's own method would make objects of what arrives, without a look at it.
+        return await self._client.post(
+            "/chat/completions",
+            cast_to=object,
+            body=dict(body),
+            options={"headers": dict(headers)},
             stream=True,
-            stream_options={"include_usage": True},
-            extra_headers=call_headers(request.call),
-            extra_body=params or None,
+            stream_cls=openai.AsyncStream[object],
         )
-        async with stream:
-            if not stream.response.headers.get("content-type", "").startswith("text/event-stream"):
-                raise ModelMisconfigured(f"{self.service} does not speak chat completions.")
-            async for chunk in stream:
-                state.add_chunk(chunk)
-
-    def _build_reply(self, state: _ChatStreamState) -> Reply:
-        if state.finish_reason is None:
-            raise ModelUnavailable(f"{self.service} stopped in mid-answer.", state.usage)
-        if state.refused or state.finish_reason == "content_filter":
-            raise ModelRefused(f"{self.service} declined to answer.", state.usage)
-        thought, text = _split_thinking("".join(state.text))
-        return Reply(
-            text=replace_surrogates(text),
-            thinking=replace_surrogates("".join(state.thinking) + thought),
-            usage=state.usage or Usage(),
-            model=replace_surrogates(state.model),
-            stopped="length" if state.finish_reason == "length" else "end",
-            first=state.first,
-        )
-
-    def _translate_error(self, error: Exception, usage: Usage | None) -> ModelError:
-        status = _status_of(error) if isinstance(error, openai.APIError) else None
-        if status is None or not isinstance(error, openai.APIError):
-            return ModelUnavailable(f"{self.service} cannot be reached, or hung up.", usage)
-        mapped = error_for_status(self.service, status, too_long=_is_too_long(error))
-        mapped.usage = usage
-        return mapped
-
-
-def _status_of(error: openai.APIError) -> int | None:
-    """The status of the answer; vLLM may send it inside the stream, after a 200."""
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code
-    code = str(error.code)
-    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else None
-
-
-def _is_too_long(error: openai.APIError) -> bool:
-    content = f"{error.code} {error.message}".lower()
-    return any(words in content for words in _TOO_LONG)
-
-
-@dataclass
-class _ChatStreamState:
-    """What a stream has delivered so far."""
-
-    model: str = ""
-    text: list[str] = field(default_factory=list[str])
-    thinking: list[str] = field(default_factory=list[str])
-    usage: Usage | None = None
-    finish_reason: str | None = None
-    refused: bool = False
-    first: tuple[tuple[str, float], ...] = ()
-
-    def add_chunk(self, chunk: ChatCompletionChunk) -> None:
-        self.model = chunk.model or self.model
-        if chunk.usage is not None:
-            self.usage = _to_usage(chunk.usage)
-        for choice in chunk.choices[:1]:
-            self.text.append(choice.delta.content or "")
-            if choice.logprobs and choice.logprobs.content and not self.first:
-                alternatives = choice.logprobs.content[0].top_logprobs
-                self.first = tuple(
-                    (replace_surrogates(t.token), exp(min(t.logprob, 0))) for t in alternatives
-                )
-            self.thinking.append(_thinking_delta(choice.delta))
-            self.refused = self.refused or bool(choice.delta.refusal)
-            self.finish_reason = choice.finish_reason or self.finish_reason
 
 
 def _format_params(form: ReplyFormat | None) -> dict[str, object]:
@@ -222,39 +129,6 @@ def _thinking_params(profile: ModelProfile, request: ModelRequest) -> dict[str, 
         return {}
     switches = {"enable_thinking": True, "thinking": True}
     return {"thinking_token_budget": profile.thinking_tokens, "chat_template_kwargs": switches}
-
-
-def _thinking_delta(delta: ChoiceDelta) -> str:
-    """What a delta adds to the thinking; the SDK does not know these fields."""
-    more: dict[str, object] = delta.model_extra or {}
-    content = more.get("reasoning_content") or more.get("reasoning")
-    return content if isinstance(content, str) else ""
-
-
-def _split_thinking(text: str) -> tuple[str, str]:
-    """The thinking at the beginning of `text`, and the rest.
-
-    Some chat templates open the block themselves, so that only its end, alone on a line, is in the
-    text; a block that never ends was cut off, and nothing was said after it.
-    """
-    bare = text.lstrip()
-    if bare.startswith(_THINK_START):
-        thought, _, rest = bare.removeprefix(_THINK_START).partition(_THINK_END)
-        return thought.strip(), rest.lstrip()
-    end = (
-        re.search(r"^[ \t]*</think>[ \t]*$", text, re.MULTILINE)
-        if _THINK_START not in text
-        else None
-    )
-    return (text[: end.start()].strip(), text[end.end() :].lstrip()) if end else ("", text)
-
-
-def _to_usage(counted: CompletionUsage) -> Usage:
-    details = counted.prompt_tokens_details
-    cached = (details.cached_tokens if details else None) or 0
-    return Usage(
-        input=counted.prompt_tokens - cached, output=counted.completion_tokens, cache_read=cached
-    )
 
 
 def _picture_part(picture: Picture) -> ChatCompletionContentPartImageParam:

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Annotated, cast
 from urllib.parse import urlsplit
 
-import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
@@ -18,18 +17,19 @@ from pipeline.data.types import Usage
 from pipeline.models.base import (
     EmbeddingFailed,
     ModelProfile,
-    ModelUnavailable,
     ScoreUnavailable,
     Vector,
 )
 from pipeline.models.metering import Meter, run_metered
 from pipeline.models.providers.openai_chat import connect
 from pipeline.models.providers.provider_http import (
+    TRANSPORT_ERRORS,
     Endpoint,
     call_headers,
-    error_for_status,
     replace_surrogates,
+    translate_error,
 )
+from sandbox.connection_errors import connection_cause
 
 _CALL = "embedding"
 _TOO_LONG = frozenset({400, 413, 422, 500})
@@ -93,8 +93,10 @@ class OpenAIEmbedder:
                 if error.status_code not in _TOO_LONG or half < 200:
                     raise EmbeddingFailed(f"it answered HTTP {error.status_code}") from error
                 self._longest = min(half, self._longest or half)
-            except (openai.APIError, httpx2.TransportError) as error:
-                raise EmbeddingFailed("it cannot be reached") from error
+            except (openai.APIError, *TRANSPORT_ERRORS) as error:
+                cause = connection_cause(error)
+                words = f"it cannot be reached{f': {cause}' if cause else ''}"
+                raise EmbeddingFailed(words) from error
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -221,10 +223,8 @@ class OpenAILikelihood:
                     extra_body=dict(extra) if extra else None,
                 ),
             )
-        except openai.APIStatusError as error:
-            raise error_for_status(self._service, error.status_code) from error
-        except (openai.APIError, httpx2.TransportError, ValueError) as error:
-            raise ModelUnavailable(f"{self._service} cannot be reached, or hung up.") from error
+        except (openai.APIError, *TRANSPORT_ERRORS) as error:
+            raise translate_error(self._service, error) from error
         if not isinstance(found, ChatCompletion) or not cast(object, found.choices):
             raise ScoreUnavailable(f"{self._service} does not speak chat completions.")
         return found

@@ -20,12 +20,15 @@ from pipeline.machine import drive
 from pipeline.models.base import (
     ContextTooLong,
     Model,
+    ModelError,
     ModelMisconfigured,
     ModelRefused,
     ModelRequest,
     ModelRetired,
     ModelUnavailable,
+    NoCredit,
     Price,
+    WrongKey,
     cache_lifetime,
 )
 from pipeline.models.factory import ModelOptions, build_model, profile_of
@@ -153,21 +156,37 @@ async def test_what_the_second_cannot_hold_waits_for_the_first() -> None:
             await at.ask()
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        ({"stop": "refusal", "reply": "No."}, ModelRefused),
-        ({"stop": "context", "reply": "So"}, ContextTooLong),
-        ({"status": 401}, ModelMisconfigured),
-    ],
-)
-async def test_what_is_no_outage_is_the_answer(
-    answer: dict[str, Any], error: type[Exception]
+UNSHARED: list[tuple[dict[str, Any], type[ModelError]]] = [
+    ({"stop": "refusal", "reply": "No."}, ModelRefused),
+    ({"stop": "context", "reply": "So"}, ContextTooLong),
+    ({"status": 400, "error": "prompt is too long: 9 tokens"}, ContextTooLong),
+    ({"status": 400, "error": "Output blocked by content filtering policy"}, ModelRefused),
+    ({"status": 400, "error": "Your credit balance is too low"}, NoCredit),
+    ({"status": 401}, WrongKey),
+    ({"status": 422, "error": "No."}, ModelMisconfigured),
+]
+
+
+@pytest.mark.parametrize(("answer", "error"), UNSHARED)
+async def test_the_second_is_asked_after_what_it_may_not_share(
+    answer: dict[str, Any], error: type[ModelError]
 ) -> None:
     async with pair(("anthropic", "openai"), [answer], [{"reply": "yes"}]) as at:
-        with pytest.raises(error):
+        assert await at.ask() == "yes"
+        assert await at.ask() == "yes"
+    skipped = issubclass(error, ModelMisconfigured)
+    assert len(at.first.requests) == (1 if skipped else 2)
+
+
+@pytest.mark.parametrize(("answer", "error"), UNSHARED)
+async def test_the_failure_of_all_is_the_one_that_ends_least(
+    answer: dict[str, Any], error: type[ModelError]
+) -> None:
+    async with pair(("openai", "anthropic"), [{"status": 403}], [answer]) as at:
+        with pytest.raises(ModelError) as caught:
             await at.ask()
-    assert at.second.requests == []
+    wanted = WrongKey if issubclass(error, ModelMisconfigured) else error
+    assert type(caught.value) is wanted
 
 
 ANSWERS = ({"call": "testing", "status": 529, "times": 4, "reply": "x" * 40_000},)

@@ -94,15 +94,17 @@ async def test_an_error_in_mid_answer_means_what_its_type_says(status: int) -> N
             await at.ask()
 
 
-async def test_a_temperature_that_the_service_does_not_take_is_the_operators_mistake() -> None:
+async def test_a_temperature_that_the_service_does_not_take_is_left_out_from_then_on() -> None:
     wrong = replace(profile("anthropic"), sampling=True)
     async with serving("anthropic", {"reply": "yes"}) as at:
         model = AnthropicModel(wrong, Endpoint(at.url, KEY))
-        with pytest.raises(ModelMisconfigured):
-            await model.complete(
+        for _ in range(2):
+            reply = await model.complete(
                 ModelRequest("", (user("Hello?"),), call="testing/0", temperature=0.5)
             )
+            assert reply.text == "yes"
         await model.aclose()
+    assert [asked.temperature for asked in at.server.requests] == [None, None]
 
 
 async def test_what_a_cancelled_call_had_used_by_then_is_counted(tmp_path: Path) -> None:
