@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -42,14 +43,18 @@ def replace_once(
 
     The first method that finds a match is used: the exact lines; ignoring white space at line ends;
     ignoring blank lines around the block; the whole block with one common indentation added or
-    removed, also in the replacement. Lines that both parts share keep the file's bytes; new lines
+    removed, also in the replacement; typographic quotes and entities read as what they stand for,
+    also in the replacement. Lines that both parts share keep the file's bytes; new lines
     get the file's line ending. A file without a final line break stays without one.
     """
     lines = _LINE.findall(text)
     bare = [line.rstrip("\r\n") for line in lines]
     if list(search) == list(replacement):
         return Unchanged()
-    for find in (_match_exactly, _match_trimmed, _match_without_blank_edges, _match_shifted):
+    for find in (
+        *(_match_exactly, _match_trimmed, _match_without_blank_edges, _match_shifted),
+        _match_decoded,
+    ):
         found = find(bare, list(search), list(replacement))
         if len(found) > 1:
             return Ambiguous(tuple(start + 1 for start, *_ in found))
@@ -137,6 +142,33 @@ def _match_shifted(bare: list[str], search: list[str], replacement: list[str]) -
                 (at, len(inner), _restore_own_lines(there, _reindent(there, inner, inner), moved))
             )
     return found
+
+
+def _match_decoded(bare: list[str], search: list[str], replacement: list[str]) -> Matches:
+    for decode in (_straighten, _unescape, _read_as_typed):
+        wanted = [decode(line) for line in search]
+        if wanted != search and (
+            found := _match_shifted(bare, wanted, [decode(line) for line in replacement])
+        ):
+            return found
+    return []
+
+
+_TYPOGRAPHIC = str.maketrans(
+    {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "…": "...", "\xa0": " "}
+)
+
+
+def _straighten(line: str) -> str:
+    return line.translate(_TYPOGRAPHIC)
+
+
+def _unescape(line: str) -> str:
+    return html.unescape(line)
+
+
+def _read_as_typed(line: str) -> str:
+    return _straighten(html.unescape(line))
 
 
 def _reindent(there: list[str], search: list[str], lines: list[str]) -> list[str] | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import difflib
+import html
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.codebase.commit import MOST_TEXT, Codebase
 from pipeline.codebase.text import Text, decode_text
 from pipeline.data.types import Patch
 from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
+from pipeline.edits.names import check_new_name, read_name
 from pipeline.edits.patches import NO_CHANGES, PatchedFile, create_patch, refusal
 from pipeline.replies import Malformed
 from prompts.text import shorten
@@ -22,10 +25,15 @@ _REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
 _DELETE = re.compile(r"<{5,9} ?DELETE(?: ?>{5,9})?")
 _RENAME = re.compile(r"<{5,9} ?RENAME\b(?: to(?= ))?(?P<to>.*?)(?: ?>{5,9})?")
 _FENCE = re.compile(r"\s*(```|~~~)[\w+-]*\s*")
-_MARKER = re.compile(r"<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b")
+_MARKER = re.compile(
+    r"[ \t]*(?:<{5,9} ?(SEARCH|DELETE|REPLACE|RENAME)\b|>{5,9} ?(SEARCH|REPLACE)\b)"
+)
+_ESCAPED = re.compile(r"^[ \t]*(?:&lt;){5,9} ?SEARCH", re.MULTILINE)
+_INDENTED = re.compile(r"^[ \t]+(?=[<>]{5,9} ?(?:SEARCH|REPLACE)[ \t]*$)", re.MULTILINE)
+_PROSE = (".rst", ".md", ".markdown", ".mdx", ".txt", ".adoc")
+"""Files in which a fence or a line of equals signs may begin or end the text."""
 MOST_BLOCKS = 500
 """Of one edit; each is searched in a whole file."""
-_ORNAMENT = " \t*`#"
 
 
 @dataclass(frozen=True)
@@ -52,24 +60,24 @@ class Block:
         ]
 
 
-def parse_blocks(body: str) -> list[Block] | Malformed:
-    """Parse the blocks in the body of an <edit>, in order.
+def parse_blocks(body: str, files: Container[str] = ()) -> list[Block] | Malformed:
+    """Parse the blocks in the body of an <edit>, in order; `files` are those that exist.
 
     A block without a path applies to the previous path; after a RENAME, to the new path.
     """
     blocks: list[Block] = []
     path = ""
-    lines = body.replace("\r\n", "\n").split("\n")
+    lines = _unwrap(body).split("\n")
     at = 0
     while at < len(lines):
         line = lines[at]
         at += 1
         if _SEARCH.fullmatch(line):
             block, at = _parse_replacement(path, lines, at, len(blocks) + 1)
-        elif single := _parse_single_line(path, line, len(blocks) + 1):
+        elif single := _parse_single_line(path, line, len(blocks) + 1, files):
             block = single
         else:
-            path = _parse_path(line) or path
+            path = ("" if _FENCE.fullmatch(line) else read_name(line, files)) or path
             continue
         if isinstance(block, Malformed):
             return block
@@ -106,7 +114,23 @@ def _parse_replacement(
     return Malformed(f"Block {number} ({path}) is not closed with >>>>>>> REPLACE."), len(lines)
 
 
-def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed | None:
+def _unwrap(body: str) -> str:
+    """The text with line feeds alone, and without what was put around all of it: entities, as in
+    XML, or an indentation, as in a list."""
+    body = body.replace("\r\n", "\n")
+    if _ESCAPED.search(body) and not any(map(_SEARCH.fullmatch, body.split("\n"))):
+        body = html.unescape(body)
+    indented = _INDENTED.findall(body)
+    lines = body.split("\n")
+    if indented and len(set(indented)) == 1:
+        is_whole = all(line.startswith(indented[0]) for line in lines if line.strip())
+        return "\n".join(line.removeprefix(indented[0]) for line in lines) if is_whole else body
+    return body
+
+
+def _parse_single_line(
+    path: str, line: str, number: int, files: Container[str]
+) -> Block | Malformed | None:
     """Parse a line that is a block by itself; None for a line between blocks.
 
     A lone marker is malformed: it may be the rest of a block that ended early because its code
@@ -115,7 +139,7 @@ def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed |
     if _DELETE.fullmatch(line.rstrip()):
         return Block(path, deletes=True)
     if rename := _RENAME.fullmatch(line.rstrip()):
-        new = _parse_path(rename["to"])
+        new = read_name(rename["to"], files)
         hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path.py"
         return Block(path, renamed=new) if new else Malformed(hint)
     if _DIVIDER.fullmatch(line) or _MARKER.match(line):
@@ -125,13 +149,6 @@ def _parse_single_line(path: str, line: str, number: int) -> Block | Malformed |
             "line; lines of a file that look like them cannot be part of a block."
         )
     return None
-
-
-def _parse_path(line: str) -> str:
-    """The path in a line between blocks; empty for a fence or an empty line."""
-    if _FENCE.fullmatch(line):
-        return ""
-    return line.strip(_ORNAMENT + "\r").removesuffix(":").strip(_ORNAMENT)
 
 
 MAX_FILE_BYTES = 1_000_000
@@ -161,7 +178,7 @@ async def read_edit(
     them, which this one continues (see `read_patched`). Nothing is guessed: an ambiguous block is
     answered with a sentence, and the whole edit is rejected.
     """
-    match parse_blocks(body):
+    match parse_blocks(body, codebase.files):
         case Malformed() as malformed:
             return malformed
         case blocks:
@@ -225,6 +242,7 @@ class _Draft:
             return f"{path} is larger than {MAX_FILE_BYTES} bytes: leave it as it is."
         await self._open(path)
         text = self.texts.get(path)
+        block = _tidy(block, text)
         if block.deletes or block.renamed:
             if text is None:
                 return self._explain_no_file(path)
@@ -246,6 +264,10 @@ class _Draft:
             path, self.codebase.files, self.never_touch, allow_lock_files=self.allow_lock_files
         )
 
+    def _check_new(self, path: str) -> str | None:
+        files = self.codebase.files
+        return check_new_name(path, files, blanks=" " in path and any(" " in one for one in files))
+
     async def _open(self, path: str) -> None:
         if path in self.texts or path not in self.codebase.files:
             return
@@ -258,7 +280,7 @@ class _Draft:
         self.texts[path] = self.kinds[path].text
 
     def _move(self, path: str, new: str) -> str | None:
-        if refused := self._refusal(new):
+        if refused := self._refusal(new) or self._check_new(new):
             return refused
         if self.texts.get(new) is not None or (
             new in self.codebase.files and new not in self.texts
@@ -274,10 +296,8 @@ class _Draft:
         whole = _whole_content(block)
         if whole is None:
             return self._explain_no_file(block.path)
-        if " " in block.path and not re.search(r"\.\w+$", block.path):
-            return (
-                f"{block.path!r} is not the path of a file: put a path on the line before SEARCH."
-            )
+        if refused := self._check_new(block.path):
+            return refused
         self.kinds.setdefault(block.path, Text(""))
         self.texts[block.path] = whole
         return None
@@ -361,6 +381,40 @@ class _Draft:
             if data is not None or path in self.codebase.files:
                 contents[path] = data
         return check_conflicts(contents, self.codebase)
+
+
+def _tidy(block: Block, text: str | None) -> Block:
+    """`block` without a divider or a fence that a model wrote twice or around its code.
+
+    Only where it can mean nothing else: not in prose, and no divider where the file has such lines.
+    """
+    if block.path.lower().endswith(_PROSE) or not block.lines:
+        return block
+    lines = list(block.lines)
+    first = next(at for at, line in enumerate(lines) if _DIVIDER.fullmatch(line))
+    has_own = text is not None and any(map(_DIVIDER.fullmatch, text.split("\n")))
+    if not has_own:
+        while first + 1 < len(lines) and _DIVIDER.fullmatch(lines[first + 1]):
+            del lines[first + 1]
+        # Under a title of at most seven letters it is a heading's line.
+        is_last = len(lines) > first + 2 and _DIVIDER.fullmatch(lines[-1])
+        if is_last and not 0 < len(lines[-2].strip()) <= len(lines[-1].strip()):
+            del lines[-1]
+    search, put = lines[:first], lines[first + 1 :]
+    bare, new = _without_fence(search), _without_fence(put)
+    is_new = not any(line.strip() for line in search)
+    if new is not put and (is_new or bare is not search):
+        search, put = bare, new
+    return dataclasses.replace(block, lines=(*search, lines[first], *put))
+
+
+def _without_fence(lines: list[str]) -> list[str]:
+    """The lines in a Markdown fence; the same list without one around all of it."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    if len(filled) < 2:
+        return lines
+    fence, end = _FENCE.fullmatch(lines[filled[0]]), lines[filled[-1]].strip()
+    return lines[filled[0] + 1 : filled[-1]] if fence and end == fence[1] else lines
 
 
 def _whole_content(block: Block) -> str | None:

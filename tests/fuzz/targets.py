@@ -157,7 +157,7 @@ def read_answers(data: bytes) -> None:
         read_chat(chat, document)
         read_message(message, document)
         refusal = Refusal(400, document)
-        refusal.named({"temperature", "stream_options"})
+        refusal.find_named({"temperature", "stream_options"})
         assert len(refusal.to_error("a service").words) <= 200
     for answer in (chat, message):
         assert all(isinstance(text, str) for text in (answer.model, *answer.split()))

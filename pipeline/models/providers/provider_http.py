@@ -178,7 +178,7 @@ class ProviderClient(Model):
                 return self._build_reply(answer, asked)
             if refusal.kind == "reply_too_long" and (asked.max_tokens or 0) >= SHORTEST_REPLY * 2:
                 longest = (asked.max_tokens or 0) // 2
-            elif more := self._left_out(refusal, body, declined):
+            elif more := self._find_declined(refusal, body, declined):
                 declined |= more
             else:
                 error = refusal.to_error(self.service, self._key)
@@ -222,7 +222,7 @@ class ProviderClient(Model):
             if answer.stop_reason is None and not answer.failure:
                 raise WrongAddress(f"{self.service} does not speak {self.protocol}.")
 
-    def _left_out(
+    def _find_declined(
         self, refusal: Refusal, body: Mapping[str, object], declined: Collection[str]
     ) -> frozenset[str]:
         """What to leave out of the next request; nothing if that cannot help."""
@@ -230,7 +230,7 @@ class ProviderClient(Model):
             return frozenset() if "system" in declined else frozenset({"system"})
         if refusal.kind not in ("unknown", "retired", "failed"):
             return frozenset()
-        if named := refusal.named(body.keys() - self.required):
+        if named := refusal.find_named(body.keys() - self.required):
             together = self.guesses[:1]  # one does not go without the other
             return frozenset(named).union(*(group for group in together if group & named))
         if refusal.meant_status in (400, 404, 422, 501):
@@ -239,7 +239,7 @@ class ProviderClient(Model):
         return frozenset()
 
     def _build_reply(self, answer: Answer, request: ModelRequest | None) -> Reply:
-        """Raises a ModelError for an answer that is none. `request`: what it answers, if known."""
+        """Raises a ModelError if it is no whole reply. `request`: what it answers, if known."""
         usage = self._usage_so_far(answer, request) if request else answer.usage
         kind = finish_kind(answer.stop_reason or "")
         if answer.stop_reason is None or kind == "failed":

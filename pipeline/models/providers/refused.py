@@ -60,8 +60,8 @@ _BY_STATUS: Final = {
     529: "overloaded",
 }
 _SAID_IN: Final[Mapping[str, frozenset[int]]] = {
-    "too_long": frozenset({400, 413, 422, 500}),
     "reply_too_long": frozenset({400, 422, 500}),
+    "too_long": frozenset({400, 413, 422, 500}),
     "no_system": frozenset({400, 422, 500}),
     "no_credit": frozenset({400, 402, 403, 429}),
     "declined": frozenset({400, 403, 422, 451, 500}),
@@ -128,7 +128,7 @@ class Refusal:
             sentence in self.texts for sentence in table["sentences"]
         )
 
-    def named(self, parameters: Collection[str]) -> set[str]:
+    def find_named(self, parameters: Collection[str]) -> set[str]:
         """Those of `parameters` that it objects to."""
         if self.meant_status not in (400, 404, 422, 500, 501, None) or self.is_page:
             return set()

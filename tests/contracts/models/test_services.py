@@ -150,7 +150,12 @@ def openai_says(name: str) -> bytes:
 
 
 def mistral_says(name: str) -> bytes:
-    entry: Body = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs", "input": {}}
+    entry: Body = {
+        "type": "extra_forbidden",
+        "loc": ["body", name],
+        "msg": "Extra inputs",
+        "input": {},
+    }
     return answer({"detail": [entry]}, 422)
 
 

@@ -233,7 +233,6 @@ PATHS = {
     "../x": "plain",
     "a/../../x": "plain",
     "a//b": "plain",
-    "./x": "plain",
     "C:/x": "relative",
     "a\\b": "forward slashes",
     "~/x": "relative",
