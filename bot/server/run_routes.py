@@ -7,6 +7,7 @@ import base64
 import binascii
 import functools
 import hmac
+import json
 import logging
 import re
 import time
@@ -86,6 +87,8 @@ class RunRoutes:
         """Make `app` answer them."""
         for path, handler in (
             ("/runs", self.show_runs),
+            ("/api/runs", self.send_runs),
+            ("/schema/runs.json", self.send_schema),
             ("/runs/live.js", self.show_script),
             ("/runs/{run_id}", self.show_run),
             ("/runs/{run_id}" + STREAM_SUFFIX, self.stream_run),
@@ -102,6 +105,30 @@ class RunRoutes:
         except REDIS_ERRORS as error:
             return _unavailable(error)
         return HTMLResponse(page, headers=self._pages.list_headers)
+
+    async def send_runs(self, request: Request) -> Response:
+        """The same list as JSON, for the operator's programs."""
+        from bot.server.run_api import to_rows
+        from bot.server.run_list import RunFilter, list_runs
+        from bot.storage.history import MAX_LISTED
+
+        if not may_see_all(self._settings, request):
+            return self._denial()
+        wanted = RunFilter.parse(request.query_params)
+        try:
+            runs = await self._storage.run_queries.list_recent()
+        except REDIS_ERRORS as error:
+            return _unavailable(error)
+        rows = to_rows(list_runs(runs, wanted, most=MAX_LISTED), wanted.page)
+        headers = {"cache-control": "no-store"}
+        return Response(rows.model_dump_json(), media_type="application/json", headers=headers)
+
+    async def send_schema(self) -> Response:
+        """What `send_runs` answers, as a JSON Schema."""
+        from bot.server.run_api import RunRows
+
+        text = json.dumps(RunRows.model_json_schema(mode="serialization"))
+        return Response(text, media_type="application/schema+json")
 
     async def show_run(self, request: Request, run_id: RunId) -> Response:
         """One run, for the operator and readers of its status comment."""

@@ -124,6 +124,8 @@ def test_the_server_tells_how_it_is(client: Client, alone: Client) -> None:
         ("/readyz", "GET"),
         ("/metrics", "GET"),
         ("/runs", "GET"),
+        ("/api/runs", "GET"),
+        ("/schema/runs.json", "GET"),
         ("/runs/1", "GET"),
         ("/runs/live.js", "GET"),
         ("/runs/1/events", "GET"),
@@ -144,7 +146,8 @@ def test_there_is_nothing_else(client: Client, path: str) -> None:
 
 def test_the_pages_of_runs_are_closed_without_the_token(client: Client, alone: Client) -> None:
     inside = (f"/runs/{'0' * 32}/events", f"/runs/{'0' * 32}/run.tar.zst?key=wrong")
-    for path in ("/runs", f"/runs/{'0' * 32}", "/runs/1", "/runs/1?key=wrong", *inside):
+    closed = ("/runs", "/api/runs", f"/runs/{'0' * 32}", "/runs/1", "/runs/1?key=wrong")
+    for path in (*closed, *inside):
         assert alone.ask(path).status == 403
         locked = client.ask(path)
         assert (locked.status, locked.headers["www-authenticate"].split()[0]) == (401, "Basic")

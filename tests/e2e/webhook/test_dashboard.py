@@ -197,6 +197,25 @@ async def test_a_record_that_cannot_be_read_is_not_found_and_hides_no_other(
     assert (await client.get(f"/runs/{run.id}", headers=OPERATOR)).status_code == 200
 
 
+async def test_programs_read_the_same_list_as_json(
+    client: httpx.AsyncClient, storage: Storage
+) -> None:
+    first, lease = await begun(storage)
+    second, _ = await begun(storage, 8)
+    ended = {"status": RunStatus.NO_FIX, "detail": "no reproduction", "dollars": 1.5}
+    await lease.finish(replace(first, **ended))
+    rows = (await client.get("/api/runs", headers=OPERATOR)).json()
+    assert (rows["found"], rows["page"], rows["pages"]) == (2, 1, 1)
+    by_id = {row["id"]: row for row in rows["runs"]}
+    assert by_id[first.id]["reason"] == "no reproduction"
+    assert (by_id[first.id]["dollars"], by_id[second.id]["dollars"]) == (1.5, 0)
+    some = (await client.get("/api/runs?state=no+fix", headers=OPERATOR)).json()
+    assert [row["id"] for row in some["runs"]] == [first.id]
+    schema = (await client.get("/schema/runs.json")).json()
+    row = schema["$defs"]["RunRow"]
+    assert set(row["required"]) == row["properties"].keys() == by_id[first.id].keys()
+
+
 async def test_metrics_count_runs_money_and_webhooks_and_name_nobody(
     client: httpx.AsyncClient, storage: Storage
 ) -> None:

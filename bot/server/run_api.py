@@ -1,0 +1,69 @@
+"""The runs as JSON, for programs of the operator: `GET /api/runs`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bot.data.run import Mode, Run
+from bot.server.run_list import RunListing, state_of
+from sandbox.frozen import Frozen
+
+
+class RunRow(Frozen):
+    """One run. Fields are added, and none changes its meaning."""
+
+    id: str
+    repository: str
+    issue: int
+    mode: Mode
+    state: str
+    """As in the list of runs: `queued`, `running`, `opened pull request`, `no fix`, …"""
+    asked_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    dollars: float
+    """At list prices."""
+    confidence: float | None
+    """The estimated probability that the edit is right; null without one."""
+    pull_request: int | None
+    pull_request_url: str
+    reason: str
+    """For `no fix`, the pipeline's reason, and for `failed` the failure; else empty."""
+
+
+class RunRows(Frozen):
+    """One page of the list."""
+
+    runs: tuple[RunRow, ...]
+    page: int
+    pages: int
+    found: int
+    """How many runs match, on all pages."""
+
+
+def to_rows(listing: RunListing, page: int) -> RunRows:
+    """The page `page` of the list."""
+    rows = tuple(map(_to_row, listing.runs))
+    return RunRows(runs=rows, page=page, pages=listing.pages, found=listing.found)
+
+
+def _to_row(run: Run) -> RunRow:
+    state = state_of(run)
+    reason = run.failure.value if run.failure else run.detail if state == "no fix" else ""
+    return RunRow(
+        id=run.id,
+        repository=run.repo.full_name,
+        issue=run.issue,
+        mode=run.mode,
+        state=state,
+        asked_by=run.asked_by,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        dollars=run.dollars,
+        confidence=run.confidence,
+        pull_request=run.pull_request,
+        pull_request_url=run.pull_request_url,
+        reason=reason,
+    )
