@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -53,6 +54,21 @@ async def gather_all(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if failed is not None:
         raise failed
     return [task.result() for task in tasks]
+
+
+@asynccontextmanager
+async def run_beside(
+    job: Coroutine[Any, Any, None], *expected: type[Exception]
+) -> AsyncGenerator[None]:
+    """Run `job` beside the block, whose end cancels it. It only works ahead: failures that are
+    `expected` do not matter."""
+    task = asyncio.ensure_future(job)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, *expected):
+            await task
 
 
 async def gather_two(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:

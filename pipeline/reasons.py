@@ -76,7 +76,13 @@ def describe_failing(report: SuiteReport, change: str) -> str:
 
 
 def describe_cut(report: SuiteReport) -> str:
-    """Which runs of the tests a time limit ended, and how far they got; empty if none."""
+    """What the tests that ran cannot tell: that none is known to be of a changed module, and which
+    runs a time limit ended, and how far they got; empty if nothing."""
+    told = "None of these tests is known to use a changed module." if report.unreached else ""
+    return " ".join(filter(None, (told, _describe_limits(report))))
+
+
+def _describe_limits(report: SuiteReport) -> str:
     before, after = report.before.cut, report.after.cut
     # Without an edit, all tests run where they are counted.
     first = "test" if report.whole else "selected test"

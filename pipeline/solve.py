@@ -11,11 +11,13 @@ from __future__ import annotations
 from functools import partial
 
 from pipeline import reasons
+from pipeline.concurrency import run_beside
 from pipeline.data.code_places import Context
 from pipeline.data.presets import read_presets
 from pipeline.data.progress import FilesRead
 from pipeline.data.types import Candidate, Issue, NoFix, Selection
 from pipeline.localisation.tree_search import add_search
+from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.judge import Judge
@@ -34,6 +36,7 @@ from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
 from pipeline.workflows.reproduce import ReproductionStep
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
+from sandbox.errors import SandboxError
 
 
 class Solver:
@@ -94,9 +97,11 @@ class Solver:
         estimate = estimate_cost(context, r.model.profile, r.options)
         await r.store.save(ESTIMATE_KEY, estimate)
         await r.begin("edits", samples_sentence(estimate, r.options))
-        if isinstance(candidates := await Sampler(r).sample(issue, context), NoFix):
-            return candidates
-        return await self._choose(issue, context, candidates)
+        ahead = RegressionSuite(r).prepare([file.path for file in context.files[:3]])
+        async with run_beside(ahead, SandboxError):
+            if isinstance(candidates := await Sampler(r).sample(issue, context), NoFix):
+                return candidates
+            return await self._choose(issue, context, candidates)
 
     async def _find_context(self, issue: Issue) -> Context | NoFix:
         r = self._resources

@@ -170,7 +170,7 @@ class ContextFinder:
         ]
         short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
         states = await gather_all(
-            self._run_ranking(rows, short, budget, cap, number)
+            self._run_ranking(rows, short, budget, cap, number, tokens)
             for number in range(
                 self._options.rankings or (1 if self._solver.profile.sampling else 3)
             )
@@ -189,9 +189,17 @@ class ContextFinder:
         return _Ranking(merged, invented, from_solver=True, listed=len(paths), left_out=left_out)
 
     async def _run_ranking(
-        self, rows: Sequence[Mapping[str, object]], issue: Issue, budget: int, cap: int, number: int
+        self,
+        rows: Sequence[Mapping[str, object]],
+        issue: Issue,
+        budget: int,
+        cap: int,
+        number: int,
+        tokens: Mapping[str, int],
     ) -> RankingState:
-        machine = RankingMachine(self._solver, issue, rows, budget=budget, cap=cap, number=number)
+        machine = RankingMachine(
+            self._solver, issue, rows, there=tokens, budget=budget, cap=cap, number=number
+        )
         return await drive(machine, RankingState, self._store, f"context/ranking-{number}")
 
 

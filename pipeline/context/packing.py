@@ -41,8 +41,9 @@ def pack(
     """Which files of `order` fit `budget` tokens, sources before tests, and which are left out.
 
     Files that the issue names always fit, with at least an equal share of the budget each; they
-    keep their place in the order. The others follow in turn: whole if they fit, in parts if they
-    alone exceed the budget. Room that the sources leave goes to the tests.
+    keep their place in the order. The others follow in turn: whole while they fit; the first that
+    does not is shown in parts, unless the room is too small for any. Room that the sources leave
+    goes to the tests.
     """
     sources = [path for path in order if path not in tests]
     rest = [path for path in order if path in tests]
@@ -69,7 +70,7 @@ def _fill(
             continue
         if tokens[path] <= free:
             given[path] = tokens[path]
-        elif tokens[path] > budget and free >= _LEAST:
+        elif free >= _LEAST:
             given[path] = free
         else:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ class RankingState(State):
     order: list[str] = Field(default_factory=list[str])
     """Paths, most important first; empty if the model never gave a ranking."""
     invented: int = 0
-    """How many lines of the ranking name no listed path."""
+    """How many lines of the ranking name no path that can be shown."""
 
 
 class RankingMachine(Machine[RankingState]):
@@ -30,11 +30,13 @@ class RankingMachine(Machine[RankingState]):
         issue: Issue,
         files: Sequence[Mapping[str, object]],
         *,
+        there: Collection[str] = (),
         budget: int,
         cap: int,
         number: int,
     ) -> None:
-        """`files` have the keys path, summary, tokens and test.
+        """`files` have the keys path, summary, tokens and test. A ranking may name others that are
+        `there`, too: it mends a list made by words.
 
         `budget` is how many tokens of files are wanted, `cap` how many are possible.
         """
@@ -42,6 +44,7 @@ class RankingMachine(Machine[RankingState]):
         super().__init__(model, call=f"ranking/{number}", attempts=3, temperature=0.0)
         self._issue = issue
         self._files = files
+        self._known = {*there, *(str(file["path"]) for file in files)}
         self._budget, self._cap = budget, cap
 
     @property
@@ -64,11 +67,11 @@ class RankingMachine(Machine[RankingState]):
             case Malformed() as malformed:
                 return malformed
             case tag:
-                order, invented = parse_order(tag.body, [str(f["path"]) for f in self._files])
+                order, invented = parse_order(tag.body, self._known)
         if not order:
             return Malformed(
-                "No path in your <ranking> is in the list. Copy the paths from the list, one a "
-                "line."
+                "No path in your <ranking> is in this repository. Copy the paths from the list, "
+                "one a line."
             )
         state.order, state.invented = order, invented
         return ReplyKind.APPROVED
@@ -77,7 +80,7 @@ class RankingMachine(Machine[RankingState]):
         raise AssertionError(f"a ranking runs nothing, asked for in {state.phase}")
 
 
-def parse_order(body: str, known: Sequence[str]) -> tuple[list[str], int]:
+def parse_order(body: str, known: Collection[str]) -> tuple[list[str], int]:
     """The distinct paths of `body` that are in `known`, and the number of other lines."""
     allowed = set(known)
     found: list[str] = []

@@ -78,6 +78,11 @@ class SuiteReport(Frozen):
     near: int = 0
     """Of the tests that pass without the edit, those nearest to it, which ran by themselves before
     the others; 0 if all ran together. Outputs are those of the others."""
+    files: tuple[str, ...] = ()
+    """The files of the tests that ran, while near tests are being compared."""
+    unreached: bool = False
+    """Whether none of the tests that ran is known to be of a changed module: its file is neither
+    changed, nor named after it, nor does it import it, nor did the test run what changed."""
     failing: tuple[str, ...] = ()
     """Tests that fail without the edit and were not run with it."""
     flaky: tuple[str, ...] = ()

@@ -187,6 +187,8 @@ _OPENING = 2
 _LAST_TURNS = 5
 """With this many turns left or fewer, each report states their number."""
 _MOST_BROKEN = 20
+_LEAST_CUT = 400
+"""Tokens of a file of which only the beginning is shown."""
 _MOST_NAMED = 100
 """Paths of further files that the opening names."""
 
@@ -428,17 +430,30 @@ class ExploringMachine(Machine[ExploringState]):
 def cut_context(
     context: Context, tokens: int, *, first: int = 0
 ) -> tuple[list[SourceFile], tuple[str, ...]]:
-    """The files that fit into `tokens`, most useful first, and the paths of the others; the first
-    file may take `first` tokens."""
+    """The first files, most useful first, that fit into `tokens`, and the paths of the others.
+
+    The first file may take `first` tokens. Of the first one that does not fit, the beginning is
+    shown, if there is room for some of it.
+    """
     left = tokens
     shown: list[SourceFile] = []
     for place, file in enumerate(context.files):
         if file.tokens <= (left if place else max(first, left)):
             shown.append(file)
             left -= file.tokens
+        elif left >= _LEAST_CUT:
+            shown.append(_cut_file(file, left))
+            break
     taken = {file.path for file in shown}
     others = [file.path for file in context.files if file.path not in taken]
     return shown, tuple(dict.fromkeys([*others, *context.dropped]))[:_MOST_NAMED]
+
+
+def _cut_file(file: SourceFile, tokens: int) -> SourceFile:
+    text = file.text[: len(file.text) * tokens // file.tokens].rpartition("\n")[0]
+    line = text.count("\n") + 2
+    text += f"\n[... from line {line} on it is left out ...]\n"
+    return replace(file, text=text, tokens=tokens, partial=True)
 
 
 def _as_diffs(diff: str) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ class RequestedTests(Frozen):
     files: tuple[str, ...] | None = None
     functions: bool = False
     """Whether to record which functions each test runs."""
+    first: tuple[str, ...] = ()
+    """Files to run before the others, in this order. It changes no result, so equal requests may
+    differ in it; a runner that sorts its files by itself does not heed it."""
     named: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     """By file of `files`: the tests of it to run, with or without their class and parameters; empty
     for the whole file. A runner that takes only files runs all of them."""
@@ -35,7 +38,7 @@ class RequestedTests(Frozen):
 
     def key(self) -> str:
         """The same for equal requests, also of runs that are saved."""
-        return self.model_dump_json(exclude=None if self.named else {"named"})
+        return self.model_dump_json(exclude={"first"} if self.named else {"first", "named"})
 
 
 async def find_commands(

@@ -190,9 +190,18 @@ def join_reports(near: SuiteReport, rest: SuiteReport) -> SuiteReport:
         after=_join_runs(near.after, rest.after, passed),
         failing=tuple(sorted(failing)),
         flaky=tuple(sorted(flaky)),
+        unreached=near.unreached and rest.unreached,
         chosen=f"{near.chosen}, and then{others}",
         near=len(near.before.passed),
     )
+
+
+def join_near(nearest: SuiteReport, others: SuiteReport) -> SuiteReport:
+    """Join two runs of tests near an edit, of which the nearest came first."""
+    joined = join_reports(nearest, others)
+    files = (*nearest.files, *others.files)
+    which = f"those in the {len({*files})} test files nearest to the edit"
+    return replace(joined, chosen=which, near=0, files=files)
 
 
 def _join_runs(near: SuiteRun, rest: SuiteRun, passed: set[str]) -> SuiteRun:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from pipeline.codebase.commit import Codebase, read_log
 from pipeline.codebase.git import GitFailed
-from pipeline.codebase.unified_diff import FileDiff, parse_diff
+from pipeline.codebase.unified_diff import FileDiff, list_paths, parse_diff
 from pipeline.data.progress import SuiteRan
 from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import read_patched
@@ -21,7 +21,7 @@ from pipeline.languages.conventions import COMMON_STEMS, is_test
 from pipeline.languages.registry import language_of, read_test_files, scan_codebase
 from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
-from pipeline.regression.compare import compare_runs, keep_measured
+from pipeline.regression.compare import compare_runs, join_near, keep_measured
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
 from pipeline.resources import Workspace
@@ -30,6 +30,8 @@ from sandbox.frozen import replace
 
 MOST_FILES = 12
 """Test files run for one edit."""
+MOST_NEAREST = 3
+"""Test files that run first and by themselves."""
 MOST_BYTES = 400_000
 """The total characters of their texts: a long file has many tests. The nearest is always
 included."""
@@ -70,8 +72,23 @@ class NearFiles:
     async def find(self, diff: str, keep: Keep = tuple) -> list[str]:
         """Find the test files near `diff`, nearest first, without those that it removes and those
         that `keep` drops."""
+        return await self._find(await asyncio.to_thread(parse_diff, diff), keep)
+
+    async def find_near_paths(self, paths: Sequence[str], keep: Keep = tuple) -> list[str]:
+        """Find the test files near the files `paths`, nearest first."""
+        return await self._find([FileDiff(path, path, []) for path in paths], keep)
+
+    async def find_direct(self, diff: str) -> set[str]:
+        """The test files that `diff` changes, that are named after a changed file, or that import
+        one, at most by way of the package that offers it."""
         texts = await self._load()
         files = await asyncio.to_thread(parse_diff, diff)
+        changed = [path for file in files for path in (file.old, file.new) if path]
+        named = {path for path in texts if path in changed or is_beside(path, changed)}
+        return named | {p for p, steps in self.scan.distances(changed).items() if 0 < steps < 3}
+
+    async def _find(self, files: Sequence[FileDiff], keep: Keep) -> list[str]:
+        texts = await self._load()
         changed = list(dict.fromkeys(p for file in files for p in (file.old, file.new) if p))
         gone = {file.old for file in files if file.old != file.new}
         evidence = Nearness(
@@ -214,6 +231,17 @@ def _rarity(count: int, whole: int) -> float:
     return math.log(whole / count) / math.log(whole)
 
 
+def is_beside(test: str, changed: Iterable[str]) -> bool:
+    """Whether a test file is named after one of the files `changed`."""
+    return PurePosixPath(test).stem in {name for path in changed for name in _names_after(path)}
+
+
+def _names_after(path: str) -> set[str]:
+    own = _list_parts(path)
+    stem = own[-1].lstrip("_") if own else ""
+    return {f"test_{stem}", f"{stem}_test", f"test{stem}", f"test_{stem}s"} if stem else set()
+
+
 def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float]:
     """How much the names of test files have in common with those of changed files."""
     stems = {test: PurePosixPath(test).stem for test in tests}
@@ -225,8 +253,7 @@ def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float
         own = _list_parts(path)
         if not path.endswith(".py") or not own:
             continue
-        stem, ours = own[-1].lstrip("_"), _split_parts(own)
-        names = {f"test_{stem}", f"{stem}_test", f"test{stem}"}
+        ours, names = _split_parts(own), _names_after(path)
         for test in tests:
             shared = sum(rarity[word] for word in ours & words[test])
             score = _NAMED if stems[test] in names else shared
@@ -260,6 +287,8 @@ class NearbyTests:
         self._files = NearFiles(workspace.codebase, workspace.options.exclude)
         self._lock = asyncio.Lock()
         self._runners: list[TestRunner] | None = None
+        self._idle: set[str] = set()
+        """Files all of whose tests are skipped here: others take their places."""
         self.whole_seconds: dict[str, float] = {}
         """By diff: the expected processor seconds of all tests."""
 
@@ -286,23 +315,75 @@ class NearbyTests:
 
     async def _compare(self, diff: str) -> SuiteReport | None:
         for runner in await self._find_runners():
-            files = await self.find_files(diff, runner)
-            # Fewer, if all of them take too long to give a result.
-            for some in dict.fromkeys((files, files[:3])) if files else ():
-                wanted = RequestedTests(files=some)
-                base = await runner.run("", wanted)
-                if base.suite.passed:
-                    self.whole_seconds[diff] = self._estimate_whole(base)
-                    return await self._build_report(runner, base, diff, wanted)
-                if base.ended:
-                    break  # it did not lack time
+            found: SuiteReport | None = None
+            for files in await self._find_groups(diff, runner):
+                some = await find_startable(runner, files)
+                report, dear = await self._compare_files(runner, diff, some)
+                if report:
+                    found = join_near(found, report) if found else report
+                if found and (found.broken or dear):
+                    break
+            if found:
+                ran = {base for base in found.files if base}
+                direct = await self._files.find_direct(diff)
+                return replace(found, files=(), unreached=not ran & direct)
         return None
+
+    async def _compare_files(
+        self, runner: TestRunner, diff: str, files: tuple[str, ...]
+    ) -> tuple[SuiteReport | None, bool]:
+        """Compare the tests of `files`; also whether they take so long that others wait for the
+        whole suite."""
+        # Fewer, if all of them take too long to give a result.
+        for some in dict.fromkeys((files, files[:3])) if files else ():
+            wanted = RequestedTests(files=some)
+            base = await runner.run("", wanted)
+            self._idle |= find_idle_files(base)
+            if base.suite.passed:
+                self.whole_seconds.setdefault(diff, self._estimate_whole(base))
+                dear = _measure_work(base) > self._options.nearby_seconds / 2
+                return await self._build_report(runner, base, diff, wanted), dear
+            if base.ended:
+                break  # it did not lack time
+        return None, False
+
+    async def _find_groups(self, diff: str, runner: TestRunner) -> list[tuple[str, ...]]:
+        """The near files: first those that the edit changes or that are named after what it
+        changes, then the others. A runner that sorts its files would run them in another order."""
+        files = await self._files.find(diff, lambda paths: self._keep(runner, paths))
+        changed = list_paths(diff)
+        nearest = [path for path in files if path in changed or is_beside(path, changed)]
+        nearest = nearest[:MOST_NEAREST]
+        rest = tuple(path for path in files if path not in nearest)
+        return [group for group in (tuple(nearest), rest) if group]
 
     async def find_files(self, diff: str, runner: TestRunner) -> tuple[str, ...]:
         """Find the near files that `runner` can run separately and start, nearest first."""
-        command = runner.command
-        files = await self._files.find(diff, lambda paths: command.collects(command.covers(paths)))
+        files = await self._files.find(diff, lambda paths: self._keep(runner, paths))
         return await find_startable(runner, tuple(files))
+
+    def _keep(self, runner: TestRunner, paths: Sequence[str]) -> list[str]:
+        command = runner.command
+        kept = command.collects(command.covers(paths))
+        return [path for path in kept if path not in self._idle]
+
+    async def find_first(self, diff: str) -> tuple[str, ...]:
+        """The near files, nearest first, for a run of all tests."""
+        return tuple(await self._files.find(diff))
+
+    async def find_direct(self, diff: str) -> set[str]:
+        """See `NearFiles.find_direct`."""
+        return await self._files.find_direct(diff)
+
+    async def run_unedited(self, paths: Sequence[str]) -> float:
+        """Run the tests near the files `paths` without an edit; the expected processor seconds of
+        all tests, infinite if that is not known."""
+        runner = next(iter(await self._find_runners()), None)
+        if runner is None:
+            return math.inf
+        files = await self._files.find_near_paths(paths, lambda found: self._keep(runner, found))
+        base = await runner.run("", RequestedTests(files=tuple(files[:MOST_NEAREST])))
+        return self._estimate_whole(base) if files and base.suite.passed else math.inf
 
     async def run_files(self, diff: str, paths: Sequence[str]) -> SuiteRun | None:
         """Run the test files `paths` with `diff`; None if no command can run them."""
@@ -316,8 +397,7 @@ class NearbyTests:
 
     def _estimate_whole(self, base: TestRun) -> float:
         """The processor seconds of all tests, estimated from the length of their files."""
-        execution = base.suite.execution
-        used = execution.cpu_seconds if execution.cpu_seconds is not None else execution.seconds
+        used = _measure_work(base)
         sizes = self._files.sizes
         begun = {base.files.get(name, "") for name in (*base.suite.passed, *base.suite.failed)}
         part = sum(size for path, size in sizes.items() if path in begun)
@@ -327,9 +407,11 @@ class NearbyTests:
         self, runner: TestRunner, base: TestRun, diff: str, wanted: RequestedTests
     ) -> SuiteReport | None:
         names = base.suite.passed
-        asked = wanted if base.ended else replace(wanted, tests=names)
+        # What waits for a network fails with the edit, too, after a time.
+        whole = base.ended and sum(base.seconds.get(one, 0.0) for one in base.suite.offline) < 5
+        asked = wanted if whole else replace(wanted, tests=names)
         after = await runner.run(diff, asked)
-        new = None if base.ended else await self._run_new_tests(runner, diff)
+        new = None if whole else await self._run_new_tests(runner, diff)
         names = keep_measured(names, base, after)
         if after.suite.execution.exit_code is None and not base.ended:
             # Without the edit the run was cut off, too: only tests that began count.
@@ -355,7 +437,8 @@ class NearbyTests:
         if not base.ended and measured < many:
             files = f"{measured} of {files}"
         which = "those" if base.ended else "as many as the time allowed"
-        return replace(report, chosen=f"{which} in {files} nearest to the edit")
+        ran = tuple(sorted({base.files.get(name, "") for name in names}))
+        return replace(report, chosen=f"{which} in {files} nearest to the edit", files=ran)
 
     async def _run_new_tests(self, runner: TestRunner, diff: str) -> SuiteRun | None:
         """Run the tests that `diff` brings: in a choice by name of others they do not run."""
@@ -398,6 +481,19 @@ class NearbyTests:
                     if command.can_choose
                 ]
             return self._runners
+
+
+def find_idle_files(base: TestRun) -> set[str]:
+    """The files that began, and whose tests were all skipped."""
+    told = {*base.suite.passed, *base.suite.failed, *base.suite.offline, *base.unfinished}
+    used = {base.files.get(name, "") for name in told}
+    return {base.files.get(name, "") for name in base.suite.skipped} - used
+
+
+def _measure_work(base: TestRun) -> float:
+    """The processor seconds of a run."""
+    execution = base.suite.execution
+    return execution.cpu_seconds if execution.cpu_seconds is not None else execution.seconds
 
 
 async def find_startable(runner: TestRunner, files: tuple[str, ...]) -> tuple[str, ...]:

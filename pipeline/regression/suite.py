@@ -34,6 +34,7 @@ from pipeline.regression.select_tests import (
     TouchedCode,
     choose_tests,
     find_touched,
+    tests_that_ran,
 )
 from pipeline.resources import Workspace
 from sandbox.frozen import replace
@@ -128,7 +129,7 @@ class RegressionSuite:
     async def _compare_whole(self, diff: str, near: SuiteReport | None) -> SuiteReport | None:
         """Compare tests of the whole suite; where not all of them can run, those that `near` does
         not have, and both together."""
-        known = await self._find_base()
+        known = await self._find_base(await self._near.find_first(diff))
         if known is None:
             return near
         runner, base = known
@@ -162,7 +163,10 @@ class RegressionSuite:
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=repeats
         )
-        report = replace(report, whole=choice.whole, chosen=words)
+        direct = await self._near.find_direct(diff)
+        of_changed = tests_that_ran(base, touched)
+        reached = any(one in of_changed or base.files.get(one) in direct for one in names)
+        report = replace(report, whole=choice.whole, chosen=words, unreached=not reached)
         return join_reports(told, report) if told else report
 
     def _count_repeats(self, base: TestRun, after: TestRun, broken: Collection[str]) -> int:
@@ -193,9 +197,20 @@ class RegressionSuite:
         seconds = min(EDIT_SECONDS, runner.seconds, self._time_left() / _slowness(base))
         return choose_tests(base, touched, distances, seconds=seconds, seen=seen)
 
-    async def _find_base(self) -> tuple[TestRunner, TestRun] | None:
-        """Find the first command by which any test passes on the unedited code, with its
-        results."""
+    async def prepare(self, paths: Sequence[str]) -> None:
+        """Run the tests without an edit while no edit is known; `paths` are likely to be edited.
+
+        They run only if they are expected to end in time.
+        """
+        if not self._options.nearby_seconds or self._time_left() < LEAST_SECONDS:
+            return
+        seconds = await self._near.run_unedited(paths)
+        if seconds <= min(self._options.suite_seconds, self._time_left() / 2):
+            await self._find_base(tuple(paths))
+
+    async def _find_base(self, first: Sequence[str]) -> tuple[TestRunner, TestRun] | None:
+        """Find the first command by which any test passes on the unedited code, with its results;
+        the files `first` run before the others."""
         async with self._lock:
             if self._known or self.problem:
                 return self._known
@@ -212,7 +227,9 @@ class RegressionSuite:
                 )
                 # As much again is for the tests with an edit.
                 wall = max(LEAST_SECONDS, self._time_left() / 2)
-                base = await runner.run("", RequestedTests(functions=True), wall=wall)
+                base = await runner.run(
+                    "", RequestedTests(functions=True, first=tuple(first)), wall=wall
+                )
                 if base.suite.passed and (base.ended or command.can_choose):
                     self.problem, self._known = "", (runner, base)
                     self._workspace.say(reasons.describe_base(base.suite))
@@ -283,8 +300,8 @@ def _slowness(base: TestRun) -> float:
 def _request_for(choice: ChosenTests, base: TestRun) -> RequestedTests:
     if not base.per_test or (base.ended and not choice.description):
         return RequestedTests()
-    files = {base.files.get(name, "") for name in choice.tests}
-    known = None if "" in files else tuple(sorted(files))
+    files = dict.fromkeys(base.files.get(name, "") for name in choice.tests)
+    known = None if "" in files else tuple(files)
     return RequestedTests(tests=tuple(sorted(choice.tests)), files=known)
 
 

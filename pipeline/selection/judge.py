@@ -167,9 +167,10 @@ class Judge:
                 standings=standings.entries,
             )
             return await self._save_verdict(table, none)
+        if method == "evidence":  # seconds, before the minutes of the suite
+            standings = await compare_by_brought_tests(standings, self._suite, self._store)
         standings = await self._add_suite_results(standings)
         if method == "evidence":
-            standings = await compare_by_brought_tests(standings, self._suite, self._store)
             await self._results.load_near(table)
         standings, notes = await self._add_rewards(issue, standings)
         pool = shortlist(method, standings, self._options.finalists)
@@ -229,7 +230,9 @@ class Judge:
                 return standings
             asked.update(new)
             reports = await self._results.run(standings.table, new)
-            broken = {c: found.broken for c, found in zip(new, reports, strict=True) if found}
+            # What none of the tests that ran can have noticed is no evidence.
+            known = [(c, found) for c, found in zip(new, reports, strict=True) if found]
+            broken = {c: one.broken for c, one in known if one.broken or not one.unreached}
             standings = standings.with_results(broken=broken)
 
     async def _add_rewards(

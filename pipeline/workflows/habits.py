@@ -109,6 +109,9 @@ _FOLDER = re.compile(
 )
 _GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECASE)
 """In names of files that explain the others."""
+_TEMPLATE = re.compile(r"/_?template[^/]*$", re.IGNORECASE)
+"""towncrier's, which stays in the folder when its entries are collected."""
+_IN_FOLDER = "Changes that users notice are noted in files of their own in"
 _NUMBER = re.compile(r"\d{1,12}")
 _NEWEST_CHARACTERS = 1500
 _LEAST_COMMITS = 5
@@ -148,6 +151,11 @@ async def _read_changelog(
         if _FOLDER.fullmatch(path) and not _GENERAL.search(path.rpartition("/")[2])
     ]
     collected = any(_is_fragment(path.rpartition("/")[2]) for path in fragments)
+    # Right after a release, only what explains the folder is left in it.
+    left = next((p for p in codebase.files if _FOLDER.fullmatch(p) and _TEMPLATE.search(p)), "")
+    if left and not collected:
+        folder = left.rpartition("/")[0]
+        return f"{_IN_FOLDER} {folder}, which has none since the last release.", ()
     single = min((path for path in codebase.files if _FILE.fullmatch(path)), default=None)
     noted = sum(
         any(_FILE.fullmatch(path) or _FOLDER.fullmatch(path) for path in commit.paths)
@@ -167,14 +175,22 @@ async def _read_changelog(
         texts = [(path, await codebase.read_text(path) or "") for path in shown]
         folder = shown[0].rpartition("/")[0]
         return (
-            f"Changes that users notice are noted in files of their own in {folder}.{share}",
-            tuple(show_beginning(path, text, room) for path, text in texts),
+            f"{_IN_FOLDER} {folder}.{share}",
+            tuple(_show_entries(path, text, room) for path, text in texts),
         )
     text = await codebase.read_text(single) if single else None
     if not single or not text:
         return "", ()
     shown_part = show_newest(single, text, _NEWEST_CHARACTERS)
     return f"Changes that users notice are noted in {single}.{share}", (shown_part,)
+
+
+def _show_entries(path: str, text: str, characters: int) -> SourceFile:
+    """The beginning of an entry's own file; of a release's file both ends, as new entries are put
+    at either."""
+    if _is_fragment(path.rpartition("/")[2]) or len(text) <= characters:
+        return show_beginning(path, text, characters)
+    return SourceFile(path=path, text=_cut_middle(text, characters), tokens=0, partial=True)
 
 
 def _sort_newest(paths: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from statistics import fmean, pstdev
@@ -160,11 +160,12 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
     named, possible = dict.fromkeys(mentions.named, _NAMED), frozenset(mentions.possible)
     said = {**dict.fromkeys(possible, "The issue mentions a file of this name."), **named}
     none = Match()
+    noise = {"test", "tests", "setup", *split_words(issue.repository.replace("_", " "))}
     hits = {
         file.path: Hit(
             path=file.path,
             score=(match := matches.get(file.blob, none)).score + called.get(file.path, 0),
-            summary=_sentence(match.words, said.get(file.path, "")),
+            summary=_sentence(match.words, said.get(file.path, ""), noise),
             named=file.path in named,
             possible=file.path in possible,
         )
@@ -188,7 +189,8 @@ def _path_scores(files: Sequence[Source], wanted: Counter[str]) -> dict[str, flo
     return {path: sum(worth[word] for word in held) for path, held in words.items() if held}
 
 
-def _sentence(words: Sequence[str], said: str) -> str:
-    telling = [word for word in words if is_telling(word)][:_MOST_WORDS]
+def _sentence(words: Sequence[str], said: str, noise: Collection[str]) -> str:
+    """`noise`: words that say nothing in this repository, its own name among them."""
+    telling = [word for word in words if is_telling(word) and word not in noise][:_MOST_WORDS]
     shared = f"It shares these words with the issue: {', '.join(telling)}." if telling else ""
     return f"{said} {shared}".strip()

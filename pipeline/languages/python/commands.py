@@ -226,5 +226,4 @@ async def _find_file_script(codebase: Codebase) -> tuple[str, ...]:
     told = [await codebase.read_text(n) or "" for n in _RECIPES if n in codebase.files]
     if not any(_FILES in recipe for recipe in told):
         return ()
-    plain = ("-C",) if '"-C"' in text or "'-C'" in text else ()
-    return ("python", _FILES, *plain, "--verbose")
+    return ("python", _FILES, "--verbose")

@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(config: Any, items: "list[Any]") -> None:
     if len(kept) < len(items):
         wanted = {id(item) for item in kept}
         config.hook.pytest_deselected(items=[i for i in items if id(i) not in wanted])
-        items[:] = kept
+    items[:] = sorted(kept, key=lambda item: _FILTER.place_of(_path(item)))
     write("collected", len(kept))
 
 

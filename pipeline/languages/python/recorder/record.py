@@ -100,6 +100,12 @@ class CollectionFilter:
         self.files = None if request.get("files") is None else frozenset(request["files"])
         self.named: dict[str, list[str]] = request.get("named") or {}
         self.functions = bool(request.get("functions"))
+        wanted: list[str] = request.get("first") or request.get("files") or []
+        self._places = {path: at for at, path in enumerate(wanted)}
+
+    def place_of(self, path: Any) -> int:
+        """The place of a test file among those that were asked for, the others last."""
+        return self._places.get(relative_path(path), len(self._places))
 
     def accepts_test(self, name: str, path: Any) -> bool:
         if self.named and not is_named(stable_name(name), relative_path(path), self.named):

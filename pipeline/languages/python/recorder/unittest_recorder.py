@@ -42,6 +42,10 @@ def install() -> None:
     original = unittest.TextTestRunner.run
 
     def run(self: Any, test: Any) -> Any:
+        # Django's runner has an order of its own, by what a test does to the database.
+        if type(self) is unittest.TextTestRunner:
+            found = sorted(_flatten(test), key=lambda one: _FILTER.place_of(_source_file(one)))
+            test = unittest.TestSuite(found)
         if _FILTER.tests is not None or _FILTER.files is not None:
             test = unittest.TestSuite(list(_select_tests(test)))
         if isinstance(test, unittest.TestSuite):

@@ -7,13 +7,14 @@ import pytest
 from pipeline.context.files.sources import find_sources
 from pipeline.context.finder import CONTEXT_KEY, ContextFinder
 from pipeline.context.packing import FileBudget, pack
-from pipeline.context.ranking import merge, parse_order
+from pipeline.context.ranking import RankingMachine, RankingState, merge, parse_order
 from pipeline.context.retrieval.prefilter import prefilter
 from pipeline.context.scout import parse_verdict
 from pipeline.context.tokens import estimate_tokens
 from pipeline.data.code_places import Context
 from pipeline.data.options import Options
 from pipeline.data.types import Issue
+from pipeline.machine import drive
 from pipeline.models.base import ContextTooLong, ModelRefused
 from pipeline.store import DirStore
 from tests.support.data.repositories import make_codebase
@@ -85,6 +86,18 @@ def test_an_order_is_read_without_invented_paths_and_ornaments() -> None:
     body = "1. `a.py`\n- b/c.py\n\ninvented.py\na.py\n  2_d.py  \n'e f.py',"
     known = ["a.py", "b/c.py", "2_d.py", "e f.py"]
     assert parse_order(body, known) == (["a.py", "b/c.py", "2_d.py", "e f.py"], 1)
+
+
+async def test_a_ranking_may_name_a_file_that_was_not_listed(tmp_path: Path) -> None:
+    issue = Issue(repository="a/b", title="t", body="")
+    rows = [{"path": "a.py", "summary": "", "tokens": 1, "test": False}]
+    reply = "<ranking>\nnumbers.py\na.py\ninvented.py\n</ranking>"
+    model = ScriptedModel({"ranking/0": [reply]})
+    machine = RankingMachine(
+        model, issue, rows, there=["a.py", "numbers.py"], budget=9, cap=9, number=0
+    )
+    state = await drive(machine, RankingState, DirStore(tmp_path), "ranking")
+    assert (state.order, state.invented) == (["numbers.py", "a.py"], 1)
 
 
 def test_packing_takes_in_turn_what_fits() -> None:

@@ -19,6 +19,12 @@ def test_a_file_that_alone_exceeds_the_budget_enters_in_parts() -> None:
     assert left == ["b.py"]
 
 
+def test_files_fill_the_budget_by_rank_with_a_cut_not_by_what_happens_to_fit() -> None:
+    rooms, left = pack(["a.py", "named.py", "b.py"], TOKENS, 1000)
+    assert rooms == [FileBudget("a.py", 500), FileBudget("named.py", 500)]
+    assert left == ["b.py"]
+
+
 def test_what_the_issue_names_never_falls_out_and_keeps_its_place() -> None:
     rooms, _ = pack(["a.py", "b.py", "named.py"], TOKENS, 1000, named={"named.py"})
     assert rooms == [FileBudget("b.py", 300), FileBudget("named.py", 700)]

@@ -13,7 +13,7 @@ import pytest
 from pipeline.data.options import Options
 from pipeline.data.suite_reports import CutShort, SuiteReport, SuiteRun
 from pipeline.models.wrappers import RunClock, TimedStage
-from pipeline.reasons import describe_base, describe_failing
+from pipeline.reasons import describe_base, describe_cut, describe_failing
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import CONTROL, join_reports
 from pipeline.regression.near_tests import NearbyTests
@@ -519,7 +519,7 @@ async def test_files_without_chosen_tests_are_not_even_imported(tmp_path: Path) 
     asked = [(asked_for(what), diffs) for what, diffs in shop.sandbox.runs]
     files = [one[1] for one, diffs in asked if one and diffs]
     files = [each for each in files if "tests/test_c" not in str(each)]  # without the controls
-    assert files == [("tests/test_a.py", "tests/test_till.py")]
+    assert files == [("tests/test_till.py", "tests/test_a.py")]  # the nearest first
 
 
 async def test_a_failing_test_that_the_edit_removes_does_not_look_mended(tmp_path: Path) -> None:
@@ -768,3 +768,68 @@ async def test_a_run_that_the_time_cuts_short_keeps_its_results_to_itself(tmp_pa
     assert (run.ended, run.suite.execution.limit) == (False, "run time")
     assert await runner.run() == run  # a resumed run finds it
     assert not (tmp_path / "shared").exists()
+
+
+def files_asked(shop: Shop, *, edited: bool) -> list[tuple[str, ...] | None]:
+    asked = [(asked_for(what), diffs) for what, diffs in shop.sandbox.runs]
+    return [one[1] for one, diffs in asked if one and bool(diffs) == edited]
+
+
+USES = "from shop import till\n\ndef test_use():\n    assert till.count([1]) != 7\n"
+
+
+async def test_what_is_named_after_a_changed_module_runs_first_and_by_itself(
+    tmp_path: Path,
+) -> None:
+    """A runner that sorts its files would run it last, or not at all."""
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    report = await near.compare(HARMLESS)
+    assert report is not None
+    assert files_asked(shop, edited=False) == [("tests/test_till.py",), ("tests/test_a.py",)]
+    assert (len(report.before.passed), report.unreached, report.is_near) == (3, False, True)
+    assert report.chosen == "those in the 2 test files nearest to the edit"
+    assert (await near.compare(BREAKING)) is not None
+    assert files_asked(shop, edited=True)[-1] != ("tests/test_a.py",)  # the first broke
+
+
+async def test_a_file_whose_tests_are_all_skipped_gives_up_its_place(tmp_path: Path) -> None:
+    skipped = f"import pytest\npytestmark = pytest.mark.skip\n{COUNT}"
+    shop = await opened(tmp_path, {"tests/test_till.py": skipped, "tests/test_a.py": USES})
+    near = NearbyTests(shop.workspace(Options(nearby_seconds=20)))
+    assert await near.compare(HARMLESS)
+    before = len(shop.sandbox.runs)
+    assert await near.compare(HARMLESS.replace("list(", "tuple("))
+    later = [asked_for(what) for what, _ in shop.sandbox.runs[before:]]
+    assert all(one and one[1] != ("tests/test_till.py",) for one in later)
+
+
+async def test_that_no_test_of_a_changed_module_ran_is_said(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_words.py": "def test_count():\n    pass\n"})
+    report = await NearbyTests(shop.workspace(Options(nearby_seconds=20))).compare(HARMLESS)
+    assert report is not None
+    assert report.unreached
+    assert "None of these tests" in describe_cut(report)
+    assert describe_cut(replace(report, unreached=False)) == ""
+
+
+async def test_the_run_without_an_edit_begins_before_any_edit_is_known(tmp_path: Path) -> None:
+    shop = await opened(tmp_path, {"tests/test_till.py": COUNT, "tests/test_a.py": USES})
+    suite = suite_of(shop, near=20)
+    await suite.prepare(["shop/till.py"])
+    ahead = len(shop.sandbox.runs)
+    assert ahead
+    report = await suite_of(shop, near=20).compare(HARMLESS)
+    assert report is not None
+    assert None not in files_asked(shop, edited=False)[ahead:]  # all of them ran ahead
+
+
+async def test_the_files_that_a_run_names_first_run_first(tmp_path: Path) -> None:
+    case = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
+    shop = await opened(tmp_path, {f"tests/test_{name}.py": case for name in "abc"})
+    for command in (PYTEST, ("python", "-m", "unittest", "discover", "-s", "tests")):
+        (found,) = await find_commands(shop.codebase, command)
+        store = DirStore(tmp_path / command[2])
+        runner = TestRunner(found, sandbox=shop.sandbox, store=store, seconds=30)
+        run = await runner.run("", RequestedTests(first=("tests/test_c.py", "tests/test_b.py")))
+        assert [path[-4] for path in run.files.values()] == ["c", "b", "a"]

@@ -255,3 +255,25 @@ async def test_fragments_without_a_suffix_are_known(tmp_path: Path) -> None:
 def test_entries_that_name_issues_are_known(path: str, entry: str, named: bool) -> None:
     habits = Habits(newest=(SourceFile(path=path, text=entry, tokens=0),))
     assert habits.name_issues is named
+
+
+async def test_a_folder_with_its_template_alone_is_collected_at_releases(tmp_path: Path) -> None:
+    first = {
+        **FIRST,
+        "CHANGELOG.rst": b"Do not add entries to this file.\n",
+        "changelog/README.rst": b"How.\n",
+        "changelog/_template.rst": b"{{ x }}\n",
+    }
+    told = await habits_after(tmp_path, first, *fixes(6, "changelog/README.rst"))
+    assert " in changelog, " in told.changelog
+    assert told.newest == ()
+
+
+async def test_of_a_long_file_for_a_release_both_ends_are_shown(tmp_path: Path) -> None:
+    entries = b"".join(b"- Entry %d.\n" % n for n in range(400))
+    first = {**FIRST, "doc/whatsnew/v0.12.2.rst": b"v0.12.2\n-------\n\n" + entries}
+    told = await habits_after(tmp_path, first)
+    (shown,) = told.newest
+    assert "- Entry 0.\n" in shown.text
+    assert "- Entry 399.\n" in shown.text
+    assert len(shown.text) < 3000

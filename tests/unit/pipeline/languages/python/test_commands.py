@@ -102,7 +102,7 @@ async def test_a_script_of_sympys_kind_takes_files(tmp_path: Path) -> None:
     files = {**TESTS, "bin/test": SYMPY, "README.rst": "Run ``bin/test``.\n"}
     first = (await found(tmp_path, files))[0]
     assert first.argv_with_recorder(["a/tests/test_b.py"]) == (
-        *("python", "bin/test", "-C", "--verbose", "a/tests/test_b.py"),
+        *("python", "bin/test", "--verbose", "a/tests/test_b.py"),
     )
     newer = {**files, "bin/test": SYMPY + 'parser.add_argument("--use-sympy-runner")\n'}
     assert (await found(tmp_path / "newer", newer))[0].kind == "pytest"
