@@ -37,6 +37,7 @@ from bot.repo_config.yaml import UnreadableYaml, YamlFile
 from pipeline.codebase.text import pluralize
 from pipeline.data.options import Options, SharedOptions
 from pipeline.data.presets import apply_preset
+from pipeline.languages.test_command import needs_shell
 
 CONFIG_PATHS: Final = (".github/capuchin.yml", ".capuchin.yml")
 """Where the file is looked for, in this order, on the default branch."""
@@ -60,7 +61,8 @@ def _split_command(value: Any) -> Any:
     if not isinstance(value, str):
         return _to_tuple(value)
     try:
-        return tuple(shlex.split(value))
+        words = tuple(shlex.split(value))
+        return ("sh", "-c", value) if needs_shell(value) else words
     except ValueError:
         raise PydanticCustomError("quotes", "A quote in this line is not closed") from None
 

@@ -134,7 +134,7 @@ class HealthCheck:
         found = await self._run_sample(sandbox, store, health, command, choose_sample(own))
         if found.collected is None and found.passed:
             found = replace(found, collected=collected.tests)
-        return found
+        return replace(found, reach=len(collected.files))
 
     async def _run_sample(
         self,

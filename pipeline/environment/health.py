@@ -24,7 +24,7 @@ class Grade(IntEnum):
     BROKEN = 0
     """The package cannot be imported, or its tests fail because of the environment."""
     USABLE = 1
-    """A few tests fail without any edit."""
+    """A few tests fail without any edit, or the command runs few of the tests."""
     UNTESTED = 2
     """It imports; there are no tests to judge it."""
     HEALTHY = 3
@@ -59,6 +59,8 @@ class Health(Frozen):
     files: int = 0
     of_files: int = 0
     """Test files that the repository has."""
+    reach: int = 0
+    """Test files that the command runs by itself; 0 if that is not known."""
     collected: int | None = None
     """Tests that the repository has; None if they were not counted in time."""
     passed: int = 0
@@ -91,6 +93,11 @@ class Health(Frozen):
         return bool(clean and self.collected is not None)
 
     @property
+    def sees_little(self) -> bool:
+        """Whether the command runs so few of the test files that a pass says little."""
+        return 0 < 4 * self.reach < self.of_files
+
+    @property
     def failures_of_environment(self) -> int:
         """How many of the failures another environment may fix."""
         others = sum(self.errors.get(kind, 0) for kind in ("assertion", "network", "display"))
@@ -105,7 +112,7 @@ class Health(Frozen):
             return Grade.UNTESTED if self.imports else Grade.BROKEN
         if not self.passed and (not self.failed or self.failures_of_environment):
             return Grade.BROKEN
-        if not self.failed and self.imports and not self.problem:
+        if not self.failed and self.imports and not self.problem and not self.sees_little:
             return Grade.HEALTHY
         return Grade.USABLE if self._is_tolerable() else Grade.BROKEN
 
@@ -114,6 +121,8 @@ class Health(Frozen):
         """The grade as the verb of a sentence."""
         if self.grade is Grade.BROKEN and self.passed:
             return "works only in part"
+        if self.grade is Grade.USABLE and self.sees_little and not self.failed:
+            return "works, as far as the few tests show that its command runs"
         return _WORKS[self.grade]
 
     def _is_tolerable(self) -> bool:
@@ -171,6 +180,9 @@ class Health(Frozen):
             end += (
                 f" {self.offline:,} more {needs} a network or a display, which the sandbox lacks."
             )
+        if self.sees_little:
+            files = pluralize(self.of_files, "test file")
+            end += f" The command runs only {self.reach:,} of {files}."
         end += f" {self.problem}" if self.problem else ""
         passed, failed = self.passed, self.failed
         fail = f", {failed} {agree(failed, 'fails', 'fail')}{why}" if failed else ""

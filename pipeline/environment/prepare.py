@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -45,6 +45,7 @@ from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import Frozen, replace
+from sandbox.program import CommandRun, Execution, Program
 
 SETUP_KEY: Final = "environment/setup"
 
@@ -144,7 +145,8 @@ async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]
         ModelError, SandboxUnavailable: call again to resume.
     """
     async with AsyncExitStack() as stack:
-        opener = _SandboxOpener(task.engine, task.request.run_id, stack)
+        variables = await main_language(task.codebase.files).variables(task.codebase)
+        opener = _SandboxOpener(task.engine, task.request.run_id, stack, variables)
         record = await _Ladder(task, opener).climb()
         del task  # the archive of the checkout is in the image now
         assert record.best is not None
@@ -160,11 +162,31 @@ def open_image_store(
     return shared(image) if shared else ScopedStore(ScopedStore(store, "environment"), image)
 
 
+class _InformedSandbox:
+    """A sandbox in which every program sees the variables that the repository sets for tests."""
+
+    def __init__(self, sandbox: Sandbox, variables: Mapping[str, str]) -> None:
+        self._sandbox = sandbox
+        self._variables = variables
+
+    async def run(self, program: Program) -> Execution:
+        return await self._sandbox.run(self._complete(program))
+
+    async def run_command(self, program: Program) -> CommandRun:
+        return await self._sandbox.run_command(self._complete(program))
+
+    def _complete(self, program: Program) -> Program:
+        return dataclasses.replace(program, env={**self._variables, **program.env})
+
+
 class _SandboxOpener:
     """Keeps one sandbox open at a time: the one checked last is usually the one in use."""
 
-    def __init__(self, engine: Engine, run_id: str, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, engine: Engine, run_id: str, stack: AsyncExitStack, variables: Mapping[str, str]
+    ) -> None:
         self._engine = engine
+        self._variables = variables
         self._run_id = run_id
         self._stack = stack
         self._open: tuple[str, Sandbox] | None = None
@@ -174,9 +196,11 @@ class _SandboxOpener:
             return self._open[1]
         self._open = None
         await self._stack.aclose()
-        sandbox = await self._stack.enter_async_context(
+        sandbox: Sandbox = await self._stack.enter_async_context(
             self._engine.open(image, run_id=self._run_id)
         )
+        if self._variables:
+            sandbox = _InformedSandbox(sandbox, self._variables)
         self._open = (image, sandbox)
         return sandbox
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -55,11 +56,19 @@ class Conventions(BaseModel):
         there = {path.lower() for path in taken}
         for number in range(1, len(there) + 2):
             name = slug if number == 1 else f"{slug}_{number}"
-            file = f"{name}_test.py" if self.suffix else f"test_{name}.py"
+            file = self._name_file(name)
             path = f"{self.folder}/{file}" if self.folder else file
             if path.lower() not in there:
                 return path
         raise AssertionError("more names than paths")
+
+    def _name_file(self, name: str) -> str:
+        usual = f"{name}_test.py" if self.suffix else f"test_{name}.py"
+        names = [pattern for pattern in self.python_files if "/" not in pattern]
+        if not names or any(fnmatchcase(usual, pattern) for pattern in names):
+            return usual
+        plain = (p for p in names if p.count("*") == 1 and not re.search(r"[?\[]", p))
+        return next((pattern.replace("*", name) for pattern in plain), usual)
 
     def command_for(self, path: str) -> tuple[str, ...]:
         """The command that runs one test file."""

@@ -123,6 +123,10 @@ class Language:
 
     # Health of an environment
 
+    async def variables(self, codebase: Codebase) -> Mapping[str, str]:
+        """The environment variables that the repository itself sets for its tests."""
+        return {}
+
     async def packages(self, codebase: Codebase) -> tuple[str, ...]:
         """What the repository provides, by import name."""
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -24,6 +25,16 @@ class Runner(Frozen):
     """As a program, with or without a folder before it: `pytest`."""
     modules: tuple[str, ...] = ()
     """As a module of the interpreter: `python -m unittest`."""
+
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
+_SHELL = re.compile(r"[|&;<>$`()*~]|^\s*[A-Za-z_]\w*=|^\s*cd\s")
+
+
+def needs_shell(line: str) -> bool:
+    """Whether a command line means what it says only to a shell: it sets variables, changes the
+    folder, joins programs, or names files by patterns."""
+    return bool(_SHELL.search(_QUOTED.sub("", line)))
 
 
 def find_runner(words: Sequence[str], runners: Iterable[Runner]) -> int | None:
@@ -70,6 +81,11 @@ class TestCommand(Frozen):
     def argv_with_recorder(self, files: Sequence[str] | None = None) -> tuple[str, ...]:
         """`argv` with our recorder, if it can be added, restricted to `files`."""
         return self.argv
+
+    def recorder_options(self) -> str:
+        """What pytest reads from PYTEST_ADDOPTS, if it runs in any way; `{folder}` stands for the
+        folder of the recorder."""
+        return "" if self.can_choose else "--junitxml={folder}/junit.xml"
 
     def recorder_files(self) -> Mapping[str, str]:
         """The recorder's files, by name."""

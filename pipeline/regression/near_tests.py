@@ -318,7 +318,7 @@ class NearbyTests:
             found: SuiteReport | None = None
             for files in await self._find_groups(diff, runner):
                 some = await find_startable(runner, files)
-                report, dear = await self._compare_files(runner, diff, some)
+                report, dear = await self._compare_files(runner, diff, some, first=not found)
                 if report:
                     found = join_near(found, report) if found else report
                 if found and (found.broken or dear):
@@ -330,16 +330,16 @@ class NearbyTests:
         return None
 
     async def _compare_files(
-        self, runner: TestRunner, diff: str, files: tuple[str, ...]
+        self, runner: TestRunner, diff: str, files: tuple[str, ...], *, first: bool
     ) -> tuple[SuiteReport | None, bool]:
         """Compare the tests of `files`; also whether they take so long that others wait for the
-        whole suite."""
+        whole suite. The `first` files are a result only if a test passes without the edit."""
         # Fewer, if all of them take too long to give a result.
         for some in dict.fromkeys((files, files[:3])) if files else ():
             wanted = RequestedTests(files=some)
             base = await runner.run("", wanted)
             self._idle |= find_idle_files(base)
-            if base.suite.passed:
+            if base.suite.passed or (base.suite.failed and not first):
                 self.whole_seconds.setdefault(diff, self._estimate_whole(base))
                 dear = _measure_work(base) > self._options.nearby_seconds / 2
                 return await self._build_report(runner, base, diff, wanted), dear
@@ -416,7 +416,7 @@ class NearbyTests:
         if after.suite.execution.exit_code is None and not base.ended:
             # Without the edit the run was cut off, too: only tests that began count.
             names = tuple(name for name in names if name in after.files)
-        if not names:
+        if not names and base.suite.passed:
             return None
         report = await compare_runs(
             runner, self._codebase, base, after, diff=diff, names=names, repeats=1

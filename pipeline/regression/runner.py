@@ -173,7 +173,7 @@ class TestRunner:
             "mark": mark,
             "seconds": self.seconds,
             "wall": None if math.isinf(wall) else max(1.0, wall),
-            "junit": not self.command.can_choose,
+            "addopts": self.command.recorder_options(),
             "files": self.command.recorder_files(),
             "wanted": wanted.model_dump(),
         }
@@ -305,6 +305,6 @@ def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) ->
 
 
 def _trim(execution: Execution) -> Execution:
-    """Keep the output's beginning and end, of what tells of failures: names are stored apart, and
+    """Keep the output's beginning and end, without mere progress: names are stored apart, and
     checkpoints stay small."""
     return replace(execution, output=shorten(drop_progress(execution.output), 16_000))

@@ -216,7 +216,7 @@ def parse_manifests(data: bytes) -> None:
     make_recipe(manifests, Asked())
     needs = find_test_needs(names, texts, 12)
     make_installer_plan(manifests, name="shop", needs=needs)
-    list(tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", "")))
+    list(tox_lines(texts))
     list(nox_lines(texts.get("noxfile.py", "")))
 
 

@@ -182,17 +182,15 @@ async def test_a_test_that_one_edit_brings_shows_that_another_behaves_differentl
         "selecting": [
             "<script>\nimport sys\nfrom shop.till import total\n"
             "sys.exit(0 if total([-1, -2]) == -3 else 2)\n</script>",
-            "<choice>A</choice>",
+            "<choice>B</choice>",
         ],
     }
     chosen, model = await chosen_by(shop, "evidence", answers, samples=2)
     assert asked(model, "selecting") == 2
     finalists = model.conversations["selecting"][1].text
-    assert "Candidate B:" in finalists
-    brought = "With it, tests/test_till.py::test_total_of_refunds fails: A brings this test."
+    assert "Candidate A:" in finalists
+    brought = "With it, tests/test_till.py::test_total_of_refunds fails: B brings this test."
     assert finalists.count(brought) == 1
     assert len({standing.behaves_as for standing in chosen.evidence.standings}) == 2
-    # The suite ran with the edit that was the only finalist before; with both, the tests near it.
-    assert re.search(r"\b2 tests of the repository\b", finalists)
-    with_suite, near = sorted(chosen.evidence.standings, key=lambda one: one.broken is None)
-    assert (with_suite.near, near.near) == (None, 0)
+    # What it brings told them apart before the suite ran: with both.
+    assert [one.broken for one in chosen.evidence.standings] == [(), ()]

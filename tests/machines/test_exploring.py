@@ -122,8 +122,9 @@ async def test_the_likeliest_file_is_shown_even_if_it_leaves_no_room_for_others(
     assert "\nshop/__init__.py\nREADME.md\n</output>" in opening
     largest_first = {"README.md": 90_000, **sizes}
     opening = machine_shown(shop, ScriptedModel({}), largest_first, {}).start().messages[0].text
-    assert '<file path="shop/__init__.py">' in opening
-    assert "\nREADME.md\nshop/till.py\n</output>" in opening
+    assert '<file path="README.md"' in opening
+    assert "on it is left out ...]" in opening
+    assert "\nshop/till.py\nshop/__init__.py\n</output>" in opening
 
 
 TWO_FILES = """<bash>

@@ -21,6 +21,8 @@ _MOST_COMMANDS = 4
 """Commands tried before the tests count as not runnable."""
 _MOST_NAMED = 300
 """Files named on a command line; beyond that, the recorder filters inside."""
+ROUTINES = ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml", "noxfile.py")
+"""Where tox and nox have their settings."""
 _NOSE = ("python", "-m", "nose", "-v", "--with-xunit")
 _POSARGS = re.compile(r"\{posargs(?::([^{}]*))?\}")
 
@@ -49,6 +51,11 @@ class PythonCommand(TestCommand):
         end = words.index("--", at) if "--" in words[at:] else len(words)
         plugin = ("-p", f"{GUEST_PACKAGE}.pytest_plugin")
         return (*words[: at + 1], *plugin, *words[at + 1 : end], *options, *words[end:])
+
+    def recorder_options(self) -> str:
+        if self.kind != "pytest" or find_runner(self.argv) is not None:
+            return super().recorder_options()
+        return f"-p {GUEST_PACKAGE}.pytest_plugin --maxfail=0 --continue-on-collection-errors"
 
     def recorder_files(self) -> Mapping[str, str]:
         return _read_recorder()
@@ -80,8 +87,8 @@ async def find_commands(
     if configured:
         script = await _recognise_script(codebase, configured)
         return (script or _to_command(configured, "configuration", places),)
-    texts = await codebase.read_texts(("tox.ini", "pyproject.toml", "noxfile.py"))
-    tox = [*tox_lines(texts.get("tox.ini", ""), texts.get("pyproject.toml", ""))]
+    texts = await codebase.read_texts(ROUTINES)
+    tox = [*tox_lines(texts)]
     nox = [*nox_lines(texts.get("noxfile.py", ""))]
     scripts = await _find_scripts(codebase)
     by_source: tuple[tuple[Source, list[str]], ...] = (("tox", tox), ("nox", nox))
@@ -121,9 +128,44 @@ def _name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
+_RUN_BY = re.compile(
+    r"\b(?:uv|poetry|pdm|hatch|pipenv|rye) run "
+    r"(?:--(?:group|extra|with|python|package|env-file|directory|project|only-group|no-group)[= ]"
+    r"[^\s-]\S* |--?[\w-]+(?:=\S+)? )*"
+)
+"""A package manager before a program: it would install, for which there is no network, what the
+environment holds."""
+_PATH = re.compile(r"(\bPYTHONPATH=[^\s;&|]*)")
+
+
+def _starts_pytest(argv: Sequence[str]) -> bool:
+    """Whether a line for a shell, or a command behind variables, starts pytest."""
+    line = argv[2] if tuple(argv[:2]) == ("sh", "-c") and len(argv) == 3 else shlex.join(argv)
+    for part in re.split(r"[;&|()]", line):
+        words = [word for word in part.split() if word != "env" and "=" not in word.split("-")[0]]
+        at = find_runner(words)
+        if at is not None and words[at] != "unittest":
+            return True
+    return False
+
+
+def _without_manager(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command as the environment runs it."""
+    if tuple(argv[:2]) == ("sh", "-c"):
+        lines = (_RUN_BY.sub("", line) for line in argv[2:])
+        # A path of the line's own must not hide the recorder.
+        return (*argv[:2], *(_PATH.sub(r"\1:$PYTHONPATH", line) for line in lines))
+    found = _RUN_BY.match(shlex.join(argv) + " ")
+    rest = shlex.split(shlex.join(argv)[found.end() :]) if found else []
+    return tuple(rest or argv)
+
+
 def _to_command(argv: Sequence[str], source: Source, places: Collection[str]) -> PythonCommand:
+    argv = _without_manager(argv)
     at = find_runner(argv)
     kind = "other" if at is None else "unittest" if argv[at] == "unittest" else "pytest"
+    if at is None and _starts_pytest(argv):
+        kind = "pytest"  # the recorder reaches it by a variable
     after = argv[at + 1 :] if at is not None and kind == "pytest" else ()
     named = [word for word in after if word.removeprefix("./").rstrip("/").split("::")[0] in places]
     return PythonCommand(argv=tuple(argv), kind=kind, source=source, places=tuple(named))

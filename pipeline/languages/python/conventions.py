@@ -11,14 +11,17 @@ from typing import Any, Literal, cast
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import Globs
 from pipeline.languages.conventions import Conventions, is_test
-from pipeline.languages.manifests import parse_ini, parse_toml
+from pipeline.languages.manifests import parse_ini, parse_toml, table
 
 _TEST_NAME = re.compile(r"((?:unit)?test_.+|.+_tests?|tests?)\.py")
 _TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
 _PYTEST_USE = re.compile(r"^[ \t]*(import pytest|from pytest)|^(async )?def test_|@pytest\.", re.M)
 _PYTEST_REQUIREMENT = re.compile(r"^[ \t]*pytest\b(?!-)", re.M | re.I)
 _UNITTEST_USE = re.compile(r"^[ \t]*(import unittest|from unittest)|\bTestCase\b", re.M)
-_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_PYTEST_SETTINGS = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
 """Where pytest looks for its settings, in its order."""
 _UNREADABLE = {
     r"--cov\b": ("--no-cov",),
@@ -44,9 +47,14 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     """Detect the conventions of `codebase`; unittest in `tests` if it has no tests."""
     texts = await read_test_files(codebase)
     paths = list(texts)
-    folder = _folder(paths, codebase)
-    near = [path for path in paths if _parent(path) == folder]
     settings = await codebase.read_texts(_PYTEST_SETTINGS)
+    testpaths = _find_setting(settings, "testpaths")
+    # A new file lies where the repository's own command collects it.
+    inside = [path for path in paths if any(_lies_in(path, one) for one in testpaths)]
+    folder = _folder(inside or paths, codebase)
+    if testpaths and not inside and not any(map(_is_pattern, testpaths)):
+        folder = testpaths[0] if testpaths[0] not in codebase.files else folder
+    near = [path for path in paths if _parent(path) == folder]
     listed = sorted(path for path in codebase.files if _lists_requirements(path))
     required = await codebase.read_texts(listed[:20])
     configured = _has_pytest_config(codebase, settings) or any(
@@ -62,7 +70,7 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
         overrides=_overrides(settings),
         pattern=_discovery_pattern(paths),
         spread=len({path.split("/")[0] for path in paths}) > 1,
-        testpaths=_find_setting(settings, "testpaths"),
+        testpaths=testpaths,
         norecursedirs=_find_setting(settings, "norecursedirs"),
         python_files=_find_setting(settings, "python_files"),
     )
@@ -93,12 +101,23 @@ def _is_listed(path: str, patterns: Sequence[str]) -> bool:
     https://docs.pytest.org/en/stable/reference/reference.html#confval-python_files
     """
     name = path.rpartition("/")[2]
-    if not (path.endswith(".py") and is_test(path)) or name in ("conftest.py", "__init__.py"):
+    if not path.endswith(".py") or name in ("conftest.py", "__init__.py"):
         return False
     return any(
         fnmatchcase(f"/{path}", f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)
         for pattern in patterns
+        # A pattern that says nothing of the name makes tests of the files in their folders alone.
+        if is_test(path) or re.search(r"[a-z]", pattern.rpartition("/")[2].removesuffix(".py"))
     )
+
+
+def _lies_in(path: str, place: str) -> bool:
+    depth = place.count("/") + 1
+    return fnmatchcase("/".join(path.split("/")[:depth]), place)
+
+
+def _is_pattern(place: str) -> bool:
+    return bool(re.search(r"[*?\[]", place))
 
 
 def _parent(path: str) -> str:
@@ -141,7 +160,7 @@ def _lists_requirements(path: str) -> bool:
 def _has_pytest_config(codebase: Codebase, settings: dict[str, str]) -> bool:
     if any(path.rsplit("/", 1)[-1] == "conftest.py" for path in codebase.files):
         return True
-    if "pytest.ini" in settings or ".pytest.ini" in settings:
+    if any(name in settings for name in _PYTEST_SETTINGS[:4]):
         return True
     sections = "\n".join(settings.values())
     return bool(re.search(r"^[ \t]*\[(tool:|tool\.)?pytest[.\]]", sections, re.MULTILINE))
@@ -155,9 +174,11 @@ def _find_setting(settings: Mapping[str, str], option: str) -> tuple[str, ...]:
     for name in _PYTEST_SETTINGS:
         found: Any = None
         if name.endswith(".toml"):
-            found = parse_toml(settings.get(name, ""))
-            for key in ("tool", "pytest", "ini_options"):
-                found = cast(dict[str, Any], found).get(key) if isinstance(found, dict) else None
+            document = parse_toml(settings.get(name, ""))
+            own = table(
+                document, *(("tool", "pytest") if name == "pyproject.toml" else ("pytest",))
+            )
+            found = own.get("ini_options") or own or None  # pytest 9 has no `ini_options`
         else:
             parser = parse_ini(settings.get(name, ""))
             section = "tool:pytest" if name == "setup.cfg" else "pytest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -25,7 +26,9 @@ from pipeline.languages.python import (
     requirements,
     source,
     suspicious,
+    variables,
 )
+from pipeline.languages.python.ci import WORKFLOW
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.import_check import WALL_FACTOR
 from pipeline.languages.test_command import TestCommand
@@ -70,6 +73,11 @@ class Python(Language):
     def refuse_version(self, version: str) -> str:
         return interpreter.refuse_version(version)
 
+    async def variables(self, codebase: Codebase) -> Mapping[str, str]:
+        workflows = sorted(filter(WORKFLOW.fullmatch, codebase.files))[:20]
+        texts = await codebase.read_texts((*commands.ROUTINES, *workflows), largest=64 * 1024)
+        return await asyncio.to_thread(variables.find_variables, texts)
+
     async def packages(self, codebase: Codebase) -> tuple[str, ...]:
         return packages.find_packages(codebase.files, await packages.read_manifests(codebase))
 
@@ -82,11 +90,13 @@ class Python(Language):
 
     def collect_program(self, command: TestCommand) -> Program | None:
         at = commands.find_runner(command.argv)
-        if at is None or command.argv[at] == "unittest":
+        if command.kind != "pytest":
             return None
-        argv = (*command.argv, "--collect-only")
+        argv, env = (*command.argv, "--collect-only"), dict[str, str]()
+        if at is None:
+            argv, env = command.argv, {"PYTEST_ADDOPTS": "--collect-only"}
         # Some 100,000 tests; of a list with its middle left out, few files would be known.
-        return Program(argv, seconds=45, output_bytes=8 * 1024 * 1024)
+        return Program(argv, seconds=45, output_bytes=8 * 1024 * 1024, env=env)
 
     def read_collection(self, output: str, paths: Iterable[str]) -> Collected:
         return packages.parse_collection(output, paths)

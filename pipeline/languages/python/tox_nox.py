@@ -54,20 +54,42 @@ def tox_routine(texts: Mapping[str, str], minor: int | None = None) -> Routine:
 
     https://tox.wiki/en/latest/config.html
     """
-    project = project_of(texts)
-    legacy = table(project, "tool", "tox").get("legacy_tox_ini")
+    for parser, core in _tox_parsers(texts):
+        return routine_from_ini(parser, core, minor)
+    return routine_from_toml(read_tox(texts))
+
+
+def tox_settings(texts: Mapping[str, str], key: str) -> Iterator[str]:
+    """The lines of a setting of tox's test environment that apply to every Python, from any of the
+    INI files that tox reads."""
+    for parser, core in _tox_parsers(texts):
+        environment = _choose_environment(parser, core)
+        sections = [f"testenv:{name}" for name in (environment, *_TEST_NAMES) if name]
+        for section in (*dict.fromkeys(sections), "testenv"):
+            value = parser.get(section, key, fallback="")
+            if value.strip():
+                factors = frozenset(environment.split("-"))
+                lines = select_lines(parser, value.replace("\\\n", " "), None)
+                yield from filter(None, (_applicable_part(line, factors) for line in lines))
+                break
+
+
+def _tox_parsers(texts: Mapping[str, str]) -> Iterator[tuple[ConfigParser, str]]:
+    legacy = table(project_of(texts), "tool", "tox").get("legacy_tox_ini")
     for text, core in (
         (texts.get("tox.ini", ""), "tox"),
         (texts.get("setup.cfg", ""), "tox:tox"),
         (legacy if isinstance(legacy, str) else "", "tox"),
     ):
         parser = parse_ini(text)
-        if parser.has_section(core) or any(
-            name.startswith("testenv") for name in parser.sections()
-        ):
-            return routine_from_ini(parser, core, minor)
-    native = table(project, "tool", "tox") or parse_toml(texts.get("tox.toml", ""))
-    return routine_from_toml(native)
+        if parser.has_section(core) or any(one.startswith("testenv") for one in parser.sections()):
+            yield parser, core
+            return
+
+
+def read_tox(texts: Mapping[str, str]) -> Mapping[str, Any]:
+    """tox's settings in its own TOML form; empty without any."""
+    return table(project_of(texts), "tool", "tox") or parse_toml(texts.get("tox.toml", ""))
 
 
 def routine_from_ini(parser: ConfigParser, core: str, minor: int | None) -> Routine:
@@ -115,15 +137,15 @@ def choose_environment(environments: tuple[str, ...], minor: int) -> str:
 
 
 def select_lines(
-    parser: ConfigParser, value: str, factors: frozenset[str], depth: int = 0
+    parser: ConfigParser, value: str, factors: frozenset[str] | None, depth: int = 0
 ) -> list[str]:
     """The lines of a setting that apply to `factors`, without their conditions, and those of the
-    settings they refer to."""
+    settings they refer to. Without `factors`, all lines, as they are."""
     kept: list[str] = []
     for line in value.splitlines()[:MOST_LINES]:
         text = line[:_LONGEST_LINE].split(" #")[0].strip()
-        match = CONDITION.match(text)
-        if match:
+        match = CONDITION.match(text) if factors is not None else None
+        if match and factors is not None:
             conditions = [one for part in expand_environments(match[1]) for one in part.split(",")]
             if not any(holds(condition, factors) for condition in conditions):
                 continue
@@ -214,16 +236,19 @@ def nox_routine(texts: Mapping[str, str]) -> Routine:
 
     Calls whose arguments are computed are left out.
     """
+    chosen = find_session(texts)
+    calls = [call for node in ast.walk(chosen) for call in parse_call(node)] if chosen else []
+    return Routine(installs=tuple(arguments for name, arguments in calls if name == "install"))
+
+
+def find_session(texts: Mapping[str, str]) -> ast.FunctionDef | None:
+    """The session of `noxfile.py` that runs the tests."""
     try:
         module = ast.parse(texts.get("noxfile.py", ""))
         sessions = dict(session for node in module.body for session in parse_session(node))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # deeply nested expressions
-        return NO_ROUTINE
-    chosen = next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
-    if chosen is None:
-        return NO_ROUTINE
-    calls = [call for node in ast.walk(chosen) for call in parse_call(node)]
-    return Routine(installs=tuple(arguments for name, arguments in calls if name == "install"))
+        return None
+    return next((sessions[name] for name in TEST_ENVIRONMENTS if name in sessions), None)
 
 
 def parse_session(node: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -257,16 +282,14 @@ _TEST_NAMES = ("py3", "py", "test", "tests", "unit", "pytest", "unittest")
 _LONGEST_LINE = 4000
 
 
-def tox_lines(ini: str, pyproject: str) -> Iterator[str]:
-    """The commands of tox's test environment, in tox's own formats.
+def tox_lines(texts: Mapping[str, str]) -> Iterator[str]:
+    """The commands of tox's test environment, in any of tox's own formats and files.
 
     Uses the environment for a Python with the fewest factors; leaves out lines for other factors.
     https://tox.wiki/en/latest/config.html
     """
-    yield from _ini_lines(ini)
-    native = table(parse_toml(pyproject), "tool", "tox")
-    yield from _ini_lines(str(native.get("legacy_tox_ini", "")))
-    commands = table(native, "env_run_base").get("commands")
+    yield from tox_settings(texts, "commands")
+    commands = table(read_tox(texts), "env_run_base").get("commands")
     for line in cast(list[Any], commands) if isinstance(commands, list) else []:
         yield shlex.join(strings(line))
 
@@ -277,23 +300,9 @@ def nox_lines(script: str) -> Iterator[str]:
         yield shlex.join(_LITERAL.findall(match[1]))
 
 
-def _ini_lines(ini: str) -> Iterator[str]:
-    parser = parse_ini(ini)
-    environment = _choose_environment(parser)
-    sections = [f"testenv:{name}" for name in (environment, *_TEST_NAMES) if name]
-    for section in (*dict.fromkeys(sections), "testenv"):
-        commands = parser.get(section, "commands", fallback="")
-        if commands.strip():
-            factors = frozenset(environment.split("-"))
-            for line in commands.replace("\\\n", " ").splitlines():
-                if kept := _applicable_part(line[:_LONGEST_LINE].strip(), factors):
-                    yield kept
-            return
-
-
-def _choose_environment(parser: ConfigParser) -> str:
+def _choose_environment(parser: ConfigParser, core: str) -> str:
     """Choose the environment that tests a Python and has the fewest other factors."""
-    listed = parser.get("tox", "envlist", fallback="") or parser.get("tox", "env_list", fallback="")
+    listed = parser.get(core, "envlist", fallback="") or parser.get(core, "env_list", fallback="")
     names = [name for name in _expand(listed[:_LONGEST_LINE]) if not _OTHER_WORK.search(name)]
     tested = [n for n in names if _PYTHON.fullmatch(n.split("-")[0]) or n in _TEST_NAMES]
     tested = [name for name in tested if not name.startswith("py2")] or tested

@@ -72,9 +72,9 @@ def _prepare(request: "dict[str, Any]", folder: str) -> "dict[str, str]":
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment["CAPUCHIN_RECORDS"] = folder
     environment["CAPUCHIN_ROOT"] = os.getcwd()
-    if request["junit"]:
-        report = "--junitxml=" + os.path.join(folder, "junit.xml")
-        environment["PYTEST_ADDOPTS"] = environment.get("PYTEST_ADDOPTS", "") + " " + report
+    if request["addopts"]:
+        options = request["addopts"].replace("{folder}", folder)
+        environment["PYTEST_ADDOPTS"] = environment.get("PYTEST_ADDOPTS", "") + " " + options
     return environment
 
 

@@ -6,7 +6,14 @@ import time
 
 import pytest
 
-from pipeline.environment.health import LONGEST_ERROR, count_kinds, find_commonest_error
+from pipeline.environment.health import (
+    LONGEST_ERROR,
+    Grade,
+    Health,
+    count_kinds,
+    find_commonest_error,
+)
+from sandbox.frozen import replace
 
 PYTEST = """\
 =================================== FAILURES ===================================
@@ -114,3 +121,11 @@ def test_hostile_output_takes_no_time(line: str) -> None:
     count_kinds(f"{line}\n" * 20)
     find_commonest_error(f"{line}\n" * 20)
     assert time.thread_time() - began < 5
+
+
+def test_one_test_of_many_files_is_not_healthy() -> None:
+    health = Health(python="3.11", command=("pytest",), of_files=25, reach=1, passed=1, collected=1)
+    assert health.grade is Grade.USABLE
+    assert "1 of 25 test files" in health.summary()
+    assert replace(health, reach=20).grade is Grade.HEALTHY
+    assert replace(health, reach=0).grade is Grade.HEALTHY  # it is not known

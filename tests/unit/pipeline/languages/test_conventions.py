@@ -177,3 +177,25 @@ async def test_only_options_that_hide_results_are_overridden_each_by_its_name(
     )
     plain = await found(tmp_path / "plain", {"tests/test_a.py": PYTEST})
     assert plain.command_for("t.py") == ("python", "-m", "pytest", "t.py")
+
+
+CHECKS = {"checks/check_till.py": "def test_a():\n    pass\n", "till.py": "x = 1\n"}
+PYTEST_9 = 'testpaths = ["checks"]\npython_files = ["check_*.py"]\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "head"),
+    [
+        ("pyproject.toml", "[tool.pytest]"),
+        ("pyproject.toml", "[tool.pytest.ini_options]"),
+        ("pytest.toml", "[pytest]"),
+        (".pytest.toml", "[pytest]"),
+    ],
+)
+async def test_a_new_test_lies_where_the_repositorys_own_command_collects_it(
+    tmp_path: Path, path: str, head: str
+) -> None:
+    files = {**CHECKS, path: f"{head}\n{PYTEST_9}"}
+    found = await detect_conventions(await make_codebase(tmp_path / "repo.git", files))
+    assert (found.runner, found.tests, found.folder) == ("pytest", 1, "checks")
+    assert found.fresh_path("An oven", ()) == "checks/check_an_oven.py"

@@ -24,7 +24,7 @@ from tests.support.docker import make_tree
 )
 def test_toml_that_cannot_be_read_is_empty(text: str) -> None:
     assert parse_toml(text) == {}
-    assert list(tox_lines("", text)) == []
+    assert list(tox_lines({"pyproject.toml": text})) == []
 
 
 def test_a_noxfile_that_pythons_parser_cannot_hold_has_no_routine() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.languages.test_command import TestCommand
+from pipeline.languages.python.variables import find_variables
+from pipeline.languages.test_command import TestCommand, needs_shell
 from pipeline.regression.command import find_commands
 from tests.support.data.repositories import make_codebase
 
@@ -140,7 +141,7 @@ async def test_without_tests_there_is_no_command(tmp_path: Path) -> None:
 STARTED: dict[str, str] = {
     "pytest -q": "pytest -p P -q O",
     ".venv/bin/pytest": ".venv/bin/pytest -p P O",
-    "uv run -- pytest -q": "uv run -- pytest -p P -q O",
+    "uv run -- pytest -q": "pytest -p P -q O",
     "coverage run -m pytest -- tests": "coverage run -m pytest -p P O -- tests",
     "python -m unittest": "python -m U",
     "python -m unittest discover -s tests": "python -m U discover -s tests",
@@ -195,3 +196,68 @@ async def test_the_places_of_a_command_are_what_it_collects(tmp_path: Path) -> N
     files = {**TESTS, "pytest.ini": "[pytest]\ntestpaths = more\n"}
     (one,) = await found(tmp_path, files, "pytest", "tests/")
     assert one.collects(("more/test_a.py", "tests/test_b.py")) == ("tests/test_b.py",)
+
+
+SHELL_LINES = {
+    "KILN=hot pytest": "KILN=hot pytest",
+    "cd backend && uv run --group test pytest -q": "cd backend && pytest -q",
+    "pytest | tee log": "pytest | tee log",
+    "PYTHONPATH=src pytest": "PYTHONPATH=src:$PYTHONPATH pytest",
+}
+
+
+@pytest.mark.parametrize("line", SHELL_LINES)
+async def test_a_line_that_needs_a_shell_is_run_by_one(tmp_path: Path, line: str) -> None:
+    assert needs_shell(line)
+    (command,) = await found(tmp_path, TESTS, "sh", "-c", line)
+    assert command.argv == ("sh", "-c", SHELL_LINES[line])
+    assert (command.kind, command.argv_with_recorder(["a.py"])) == ("pytest", command.argv)
+    assert "pytest_plugin" in command.recorder_options()
+
+
+@pytest.mark.parametrize("line", ["pytest -k 'a | b'", 'pytest -m "x > 1"', "pytest t.py::test[a]"])
+def test_a_plain_line_needs_no_shell(line: str) -> None:
+    assert not needs_shell(line)
+
+
+async def test_a_manager_before_the_runner_is_left_out(tmp_path: Path) -> None:
+    words = ("uv", "run", "--group", "test", "--frozen", "pytest", "-q")
+    (command,) = await found(tmp_path, TESTS, *words)
+    assert (command.argv, command.kind) == (("pytest", "-q"), "pytest")
+    (command,) = await found(tmp_path, TESTS, "env", "KILN=hot", "pytest")
+    assert (command.argv, command.kind) == (("env", "KILN=hot", "pytest"), "pytest")
+
+
+async def test_toxs_commands_are_found_in_every_file_that_tox_reads(tmp_path: Path) -> None:
+    cfg = "[tox:tox]\nenvlist = py\n[base]\nrun = pytest suite\n[testenv]\ncommands = {[base]run}\n"
+    native = '[env_run_base]\ncommands = [["pytest", "suite"]]\n'
+    for name, text in {"setup.cfg": cfg, "tox.toml": native}.items():
+        first = (await found(tmp_path / name, {**TESTS, name: text}))[0]
+        assert (first.source, first.argv) == ("tox", ("python", "-m", "pytest", "suite"))
+
+
+def test_variables_of_tox_nox_and_ci_are_read_where_they_are_literal() -> None:
+    tox = (
+        "[testenv]\nsetenv =\n    SHOP_MODE = test\n    PYTHONPATH = {toxinidir}/src\n"
+        "    OTHER = {env:OTHER:usual}\n    TMP = {envtmpdir}\n    PIP_INDEX_URL = x\n"
+    )
+    nox = (
+        "import nox\n@nox.session\ndef tests(session):\n"
+        "    session.env['OVEN'] = 'hot'\n"
+        "    session.run('pytest', env={'SHOP_MODE': 'nox', 'A': B})\n"
+    )
+    ci = (
+        "env: {LEVEL: top}\njobs:\n  test:\n    env: {DATABASE_URL: 'postgres://db', WIDTH: '80'}\n"
+        "    steps:\n    - run: pytest\n      env: {LEVEL: step, X: '${{ secrets.X }}'}\n"
+    )
+    texts = {"tox.ini": tox, "noxfile.py": nox, ".github/workflows/ci.yml": ci}
+    assert find_variables(texts) == {
+        "SHOP_MODE": "test",
+        "PYTHONPATH": "/testbed/src",
+        "OTHER": "usual",
+        "OVEN": "hot",
+        "LEVEL": "step",
+        "WIDTH": "80",
+    }
+    native = '[env_run_base.set_env]\nSHOP_MODE = "toml"\n'
+    assert find_variables({"tox.toml": native}) == {"SHOP_MODE": "toml"}
