@@ -19,7 +19,7 @@ MAJORS: Final = (22, 24, 20)
 CHOOSE: Final = f"{SYSTEM_PYTHON} -I /opt/capuchin/choose_node.py"
 PREFIX: Final = "/opt/env/node-tools"
 INSTALL_TOOL: Final = f"npm install --prefix {PREFIX} --no-save"
-MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py")
+MANIFESTS: Final = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py", "Pipfile")
 """A repository with one of these is a Python repository, even if Node builds its pages."""
 EXACT: Final = re.compile(r"(npm|pnpm|yarn)@(\d+(?:\.\d+){0,2}(?:-[\w.]+)?)(?:\+[\w.]+)?")
 

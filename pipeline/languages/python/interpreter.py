@@ -11,7 +11,7 @@ from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
-from pipeline.languages.manifests import CI_FILE, parse_ini, strings, table
+from pipeline.languages.manifests import CI_FILE, parse_ini, parse_toml, strings, table
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.metadata import project_of
 from pipeline.languages.python.tox_nox import tox_routine
@@ -159,6 +159,7 @@ def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     setup_py = re.search(r"""python_requires\s*=\s*["']([^"'\n]+)["']""", texts.get("setup.py", ""))
     setup_cfg = parse_ini(texts.get("setup.cfg", ""))
     metadata = re.search(r"^Requires-Python:\s*(\S.*)$", texts.get("PKG-INFO", ""), re.MULTILINE)
+    pipenv = table(parse_toml(texts.get("Pipfile", "")), "requires").get("python_version")
     places: list[tuple[object, str]] = [
         (table(project, "project").get("requires-python"), "requires-python in pyproject.toml"),
         (translate_poetry_bound(poetry), "tool.poetry.dependencies in pyproject.toml"),
@@ -168,6 +169,7 @@ def version_bounds(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         ),
         (setup_py[1] if setup_py else None, "python_requires in setup.py"),
         (metadata[1] if metadata else None, "Requires-Python in PKG-INFO"),
+        (f"=={pipenv}.*" if isinstance(pipenv, str) else None, "python_version in Pipfile"),
     ]
     for text, where in places:
         if isinstance(text, str) and is_valid_specifier(text):

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import SpecifierSet
 
-from pipeline.languages.manifests import Manifests, parse_toml, strings, table, tables
+from pipeline.languages.manifests import Manifests, parse_json, parse_toml, strings, table, tables
 from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.metadata import is_package, project_of
 from pipeline.languages.python.requirements import best_test_name, extra_names, group_names
@@ -251,7 +251,7 @@ def read_lock(manifests: Manifests, minor: int) -> Lock | None:
     """
     texts, project = manifests.texts, project_of(manifests.texts)
     path = next((name for name in FACTS.locks if name in texts), "")
-    if not path or not project:
+    if not path or not (project or path in ("pylock.toml", "Pipfile.lock")):
         return None
     extra = best_test_name(extra_names(project, texts))
     group = best_test_name(group_names(project))
@@ -260,11 +260,15 @@ def read_lock(manifests: Manifests, minor: int) -> Lock | None:
         chosen = [*(("--extra", extra) if extra else ()), *(("--group", group) if group else ())]
         package = package and table(project, "tool", "uv").get("package") is not False
         return Lock(path, uv_export=("--no-annotate", *chosen), package=package)
-    lock = parse_toml(texts[path])
+    lock = parse_json(texts[path]) if path == "Pipfile.lock" else parse_toml(texts[path])
     groups, extras = [group] if group else [], [extra] if extra else []
     if path == "poetry.lock":
         found = poetry_requirements(lock, project, groups=groups, extras=extras, minor=minor)
         package = package and is_package_mode(project)
+    elif path == "Pipfile.lock":
+        found = pipfile_requirements(lock)
+    elif path == "pylock.toml":
+        found = pylock_requirements(lock)
     else:
         found = pdm_requirements(lock, {"default", "dev", *groups, *extras})
         package = package and bool(table(project, "tool", "pdm").get("distribution", True))
@@ -297,6 +301,57 @@ def pdm_requirements(
         hashes = tuple(h for h in stated if isinstance(h, str) and HASH.fullmatch(h))
         source = f"{name} @ {url}" if isinstance(url, str) else f"{name}=={version}"
         yield source + tail, hashes
+
+
+def pipfile_requirements(lock: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The requirements of Pipfile.lock, those for development among them.
+
+    https://github.com/pypa/pipfile#example-pipfilelock
+    """
+    sources = {
+        one.get("name"): one.get("url") for one in tables(table(lock, "_meta").get("sources"))
+    }
+    for name, stated in {**table(lock, "develop"), **table(lock, "default")}.items():
+        one = table({"": stated}, "")
+        version, hashes = (
+            one.get("version"),
+            tuple(filter(HASH.fullmatch, strings(one.get("hashes")))),
+        )
+        tail = f" ; {one['markers']}" if isinstance(one.get("markers"), str) else ""
+        public = is_public_index(str(sources.get(one.get("index"), "https://pypi.org/simple")))
+        if isinstance(one.get("git"), str):
+            yield f"{name} @ git+{one['git']}@{one.get('ref', 'HEAD')}{tail}", ()
+        elif (
+            isinstance(version, str)
+            and VERSION.fullmatch(version.lstrip("="))
+            and (hashes or public)
+        ):
+            yield f"{name}=={version.lstrip('=')}{tail}", hashes
+
+
+def pylock_requirements(lock: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The requirements of a pylock.toml, all groups and extras among them.
+
+    https://packaging.python.org/en/latest/specifications/pylock-toml/
+    """
+    for one in tables(lock.get("packages")):
+        name, version, marker = (one.get(key) for key in ("name", "version", "marker"))
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            continue
+        of_group = not isinstance(marker, str) or re.search(r"extras|dependency_groups", marker)
+        tail = "" if of_group else f" ; {marker}"
+        files = [*tables(one.get("wheels")), table(one, "sdist"), table(one, "archive")]
+        stated = [f"sha256:{table(file, 'hashes').get('sha256')}" for file in files]
+        hashes = tuple(filter(HASH.fullmatch, stated))
+        git = table(one, "vcs")
+        if isinstance(git.get("url"), str):
+            yield f"{name} @ git+{git['url']}@{git.get('commit-id', 'HEAD')}{tail}", ()
+        elif (
+            isinstance(version, str)
+            and VERSION.fullmatch(version)
+            and (hashes or is_public_index(str(one.get("index", "https://pypi.org/simple"))))
+        ):
+            yield f"{name}=={version}{tail}", hashes
 
 
 def is_package_mode(project: Mapping[str, Any]) -> bool:

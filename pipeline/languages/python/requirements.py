@@ -23,6 +23,7 @@ from pipeline.languages.manifests import (
     parse_yaml,
     strings,
     table,
+    tables,
 )
 from pipeline.languages.python.interpreter import translate_poetry_bound
 from pipeline.languages.python.metadata import is_package, project_of
@@ -230,6 +231,9 @@ def find_test_needs(names: Sequence[str], texts: Mapping[str, str], minor: int) 
     if not (files or extras or groups or requirements):
         requirements, extras = hatch_needs(project, texts)
         source = "hatch's test environment" if requirements or extras else ""
+    if not (files or extras or groups or requirements):
+        requirements = pipfile_requirements(texts)
+        source = "Pipfile" if requirements else ""
     optional: list[str] = []
     if not (files or extras or groups or requirements):
         optional = list(conda_packages(names, texts, minor))
@@ -320,6 +324,25 @@ def hatch_needs(
         if found or features:
             return [one for one in found if "{" not in one], features
     return [], []
+
+
+def pipfile_requirements(texts: Mapping[str, str]) -> list[str]:
+    """The requirements of a Pipfile, those for development among them, without those of another
+    index; https://pipenv.pypa.io/en/latest/pipfile.html"""
+    document = parse_toml(texts.get("Pipfile", ""))
+    public = [
+        one.get("name")
+        for one in tables(document.get("source"))
+        if is_public_index(str(one.get("url")))
+    ]
+    found: list[str] = []
+    for section in ("packages", "dev-packages"):
+        for name, wanted in table(document, section).items():
+            one = table({"": wanted}, "")
+            if one.get("index") in (None, *public):
+                rev = {"rev": one["ref"]} if "ref" in one else {}
+                found += poetry_requirement(name, {**one, **rev} if one else wanted)
+    return found
 
 
 def conda_packages(names: Sequence[str], texts: Mapping[str, str], minor: int) -> Iterator[str]:

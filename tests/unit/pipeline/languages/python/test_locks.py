@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.languages.detect import read_manifests
+from pipeline.languages.python.interpreter import find_python_requirement
 from pipeline.languages.python.locks import read_lock
+from pipeline.languages.python.requirements import find_test_needs
 from tests.support.docker import make_tree
 
 PROJECT = "[project]\nname = 'x'\n"
@@ -119,3 +121,58 @@ def test_a_package_of_another_index_is_locked_by_its_hashes_alone(tmp_path: Path
     found = read_lock(read_manifests(make_tree(tmp_path, files)), 11)
     assert found
     assert found.requirements == "t==2 --hash=sha256:0a\n"
+
+
+PIPFILE_LOCK = """{
+"_meta": {"sources": [{"name": "pypi", "url": "https://pypi.org/simple"},
+                      {"name": "bakery", "url": "https://pypi.bakery.example/simple"}]},
+"default": {"six": {"version": "==1.16.0", "hashes": ["sha256:0a"], "index": "pypi"},
+            "till": {"version": "==2", "index": "bakery"},
+            "oven": {"git": "https://e.org/oven", "ref": "f00"}},
+"develop": {"tomli": {"version": "==2.0.1", "hashes": [], "markers": "python_version < '3.11'"}}
+}"""
+PYLOCK = """
+lock-version = "1.0"
+[[packages]]
+name = "six"
+version = "1.16.0"
+wheels = [{url = "https://e.org/six.whl", hashes = {sha256 = "0a"}}]
+[[packages]]
+name = "pytest"
+version = "8.0.0"
+marker = "'test' in dependency_groups"
+index = "https://pypi.org/simple"
+[[packages]]
+name = "till"
+version = "2"
+index = "https://pypi.bakery.example/simple"
+"""
+
+
+def test_pipfile_lock_and_pylock_are_read_without_a_manifest_beside_them(tmp_path: Path) -> None:
+    expected = {
+        "Pipfile.lock": [
+            "tomli==2.0.1 ; python_version < '3.11'",
+            "six==1.16.0 --hash=sha256:0a",
+            "oven @ git+https://e.org/oven@f00",
+        ],
+        "pylock.toml": ["six==1.16.0 --hash=sha256:0a", "pytest==8.0.0"],
+    }
+    for name, text in {"Pipfile.lock": PIPFILE_LOCK, "pylock.toml": PYLOCK}.items():
+        found = read_lock(read_manifests(make_tree(tmp_path / name, {"x.py": "", name: text})), 11)
+        assert found
+        assert (found.package, found.requirements.splitlines()) == (False, expected[name])
+
+
+def test_a_pipfile_names_requirements_and_a_python() -> None:
+    pipfile = (
+        '[[source]]\nname = "bakery"\nurl = "https://pypi.bakery.example/simple"\n'
+        '[packages]\nsix = "*"\ntill = {version = "==1", index = "bakery"}\n'
+        '[dev-packages]\npytest = {version = ">=7", extras = ["x"]}\nshop = {path = "."}\n'
+        '[requires]\npython_version = "3.9"\n'
+    )
+    texts = {"Pipfile": pipfile}
+    assert find_test_needs(["Pipfile"], texts, 9).requirements == ("six", "pytest[x]>=7")
+    found = find_python_requirement(texts)
+    assert found
+    assert found.accepted == (9,)
