@@ -13,6 +13,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.languages import test_command
 from pipeline.languages.python.conventions import detect_conventions
 from pipeline.languages.python.facts import FACTS
+from pipeline.languages.python.roots import find_root
 from pipeline.languages.python.tox_nox import nox_lines, tox_lines
 from pipeline.languages.test_command import GUEST_PACKAGE, Source, TestCommand, to_label
 from sandbox.frozen import replace
@@ -87,13 +88,16 @@ async def find_commands(
     if configured:
         script = await _recognise_script(codebase, configured)
         return (script or _to_command(configured, "configuration", places),)
-    texts = await codebase.read_texts(ROUTINES)
+    root = find_root(codebase.files)
+    start = f"{root}/" if root else ""
+    read = await codebase.read_texts([f"{start}{name}" for name in ROUTINES])
+    texts = {path.removeprefix(start): text for path, text in read.items()}
     tox = [*tox_lines(texts)]
     nox = [*nox_lines(texts.get("noxfile.py", ""))]
     scripts = await _find_scripts(codebase)
     by_source: tuple[tuple[Source, list[str]], ...] = (("tox", tox), ("nox", nox))
     lines = [
-        _to_command(argv, source, places)
+        _to_command(_run_in(root, argv), source, places)
         for source, found in by_source
         for argv in filter(None, map(_parse_line, found))
     ]
@@ -103,7 +107,9 @@ async def find_commands(
     found = [*scripts, *lines] if own else [*lines, *scripts]
     conventions = await detect_conventions(codebase)
     if argv := conventions.suite_command():
-        found.append(_to_command(argv, "detection", places))
+        # pytest reads the settings of the folder that it is given.
+        below = (root,) if root and argv[-1] == "pytest" else ()
+        found.append(_to_command((*argv, *below), "detection", places))
     if any(_mentions(line, {"nosetests", "nose"}) for line in (*tox, *nox)):
         found.append(_to_command(_NOSE, "tox", places))
     unique = [*{command.argv: command for command in found}.values()][:_MOST_COMMANDS]
@@ -136,6 +142,10 @@ _RUN_BY = re.compile(
 """A package manager before a program: it would install, for which there is no network, what the
 environment holds."""
 _PATH = re.compile(r"(\bPYTHONPATH=[^\s;&|]*)")
+
+
+def _run_in(folder: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    return ("sh", "-c", f"cd {shlex.quote(folder)} && {shlex.join(argv)}") if folder else argv
 
 
 def _starts_pytest(argv: Sequence[str]) -> bool:

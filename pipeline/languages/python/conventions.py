@@ -12,6 +12,7 @@ from pipeline.codebase.commit import Codebase
 from pipeline.codebase.text import Globs
 from pipeline.languages.conventions import Conventions, is_test
 from pipeline.languages.manifests import parse_ini, parse_toml, table
+from pipeline.languages.python.roots import find_root
 
 _TEST_NAME = re.compile(r"((?:unit)?test_.+|.+_tests?|tests?)\.py")
 _TEST_DEFINITION = re.compile(r"^[ \t]*(async )?def test|\bTestCase\b", re.MULTILINE)
@@ -47,8 +48,8 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     """Detect the conventions of `codebase`; unittest in `tests` if it has no tests."""
     texts = await read_test_files(codebase)
     paths = list(texts)
-    settings = await codebase.read_texts(_PYTEST_SETTINGS)
-    testpaths = _find_setting(settings, "testpaths")
+    settings, start = await _read_settings(codebase)
+    testpaths = tuple(f"{start}{path}" for path in _find_setting(settings, "testpaths"))
     # A new file lies where the repository's own command collects it.
     inside = [path for path in paths if any(_lies_in(path, one) for one in testpaths)]
     folder = _folder(inside or paths, codebase)
@@ -76,11 +77,20 @@ async def detect_conventions(codebase: Codebase) -> Conventions:
     )
 
 
+async def _read_settings(codebase: Codebase) -> tuple[dict[str, str], str]:
+    """pytest's files of settings by name, and what stands before the paths in them."""
+    root = find_root(codebase.files)
+    start = f"{root}/" if root else ""
+    read = await codebase.read_texts([f"{start}{name}" for name in _PYTEST_SETTINGS])
+    return {path.removeprefix(start): text for path, text in read.items()}, start
+
+
 async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> dict[str, str]:
     """Read the files that contain tests, by path, in the order of their names, but those that match
     a glob pattern of `exclude`."""
     left_out = Globs(exclude)
-    patterns = _find_setting(await codebase.read_texts(_PYTEST_SETTINGS), "python_files")
+    settings, _ = await _read_settings(codebase)
+    patterns = _find_setting(settings, "python_files")
     named = sorted(
         path
         for path, file in codebase.files.items()

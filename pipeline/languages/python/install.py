@@ -27,6 +27,7 @@ from pipeline.languages.python.requirements import (
     find_development_needs,
     find_test_needs,
 )
+from pipeline.languages.python.roots import find_members
 from sandbox.environment.build_options import INCOMING
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.guest.installer.plan import GRACE, WHEELS, Plan, latest_day, nearest_day
@@ -41,6 +42,8 @@ class InstallerPlan:
     """`Plan` of `sandbox.guest.installer.plan`, which documents the fields."""
 
     attempt: str = ""
+    root: str = ""
+    members: tuple[str, ...] = ()
     name: str = ""
     package: bool = True
     backend: str = ""
@@ -146,10 +149,12 @@ UV_STEP: Final = (
 )
 
 
-def list_attempts(manifests: Manifests, asked: Asked, plain: Recipe) -> list[Attempt]:
+def list_attempts(
+    manifests: Manifests, asked: Asked, plain: Recipe, root: str = ""
+) -> list[Attempt]:
     """The ways to install a tree that differ, the most promising first; the last is the recipe
-    `plain`."""
-    maker = AttemptMaker(manifests, asked)
+    `plain`. `root`: the folder of the project, whose files `manifests` are."""
+    maker = AttemptMaker(manifests, asked, root)
     plain = replace(plain, system_packages=maker.packages)
     # pip would ask the index for what comes from elsewhere.
     asks_all = not find_elsewhere(manifests.texts)
@@ -166,8 +171,9 @@ def list_attempts(manifests: Manifests, asked: Asked, plain: Recipe) -> list[Att
 class AttemptMaker:
     """Makes the attempts that the installer executes."""
 
-    def __init__(self, manifests: Manifests, asked: Asked) -> None:
+    def __init__(self, manifests: Manifests, asked: Asked, root: str = "") -> None:
         self.manifests = manifests
+        self.root = root
         today = datetime.now(UTC).date()
         self.day = asked.as_of or today
         self.is_old = self.day < today - RECENT
@@ -243,8 +249,13 @@ class AttemptMaker:
             version_source=self.source,
             name=self.name or None,
             inputs=self.manifests.inputs,
-            files=((PLAN_FILE, json.dumps(asdict(plan), sort_keys=True)), *files),
+            files=((PLAN_FILE, self.write_plan(plan)), *files),
         )
+
+    def write_plan(self, plan: InstallerPlan) -> str:
+        members = find_members(self.manifests.names, self.manifests.texts)
+        whole = replace(plan, root=self.root, members=members)
+        return json.dumps(asdict(whole), sort_keys=True)
 
 
 def other_python(python: PythonRequirement) -> PythonRequirement | None:

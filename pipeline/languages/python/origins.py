@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.languages.manifests import strings, table, tables
+from pipeline.languages.manifests import parse_toml, strings, table, tables
 from pipeline.languages.python.metadata import project_of
 from sandbox.guest.installer.requirements import is_public_index, normalise_name
 
@@ -21,14 +21,15 @@ def find_elsewhere(texts: Mapping[str, str]) -> dict[str, str]:
     https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources
     https://python-poetry.org/docs/repositories/#explicit-package-sources
     """
-    project = project_of(texts)
+    projects = [parse_toml(texts[path]) for path in texts if path.endswith("pyproject.toml")]
     indexes = {
         str(one.get("name")): str(one.get("url"))
+        for project in projects
         for at in (("uv", "index"), ("poetry", "source"))
         for one in tables(table(project, "tool", at[0]).get(at[1]))
     }
     found: dict[str, str] = {}
-    for name, stated in _list_stated(project):
+    for name, stated in (pair for project in projects for pair in _list_stated(project)):
         for one in tables(stated) if isinstance(stated, list) else [table({"": stated}, "")]:
             index = one.get("index") or one.get("source")
             if one.get("workspace") or "path" in one:

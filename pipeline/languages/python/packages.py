@@ -5,13 +5,14 @@ from __future__ import annotations
 import keyword
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages.language import Collected
 from pipeline.languages.python.metadata import distribution_name, guess_name
+from pipeline.languages.python.roots import find_root
 
 ROOTS: Final = ("src/", "", "lib/", "python/")
 """Folders that may contain packages; the first that contains one decides."""
@@ -40,12 +41,21 @@ VERSION_TOOLS: Final = re.compile(
 MODULES: Final = re.compile(r"py[_-]modules\W{1,4}\[?([^\]\n]{1,500})")
 
 
-def find_packages(paths: Iterable[str], texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Find importable names: packages by their `__init__.py`, else modules named in the manifests.
+def find_packages(
+    paths: Iterable[str], texts: Mapping[str, str], members: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Find importable names: packages by their `__init__.py`, else modules named in the manifests;
+    with `members` of a workspace, theirs.
 
     `texts` are the manifests. The shortest names come first: the main package has no suffix.
     """
     there = set(paths)
+    if members:
+        own = (
+            find_packages([p.removeprefix(f"{m}/") for p in there if p.startswith(f"{m}/")], {})
+            for m in members
+        )
+        return tuple(dict.fromkeys(name for names in own for name in names))
     for root in ROOTS:
         found = {
             path.removeprefix(root).split("/")[0]
@@ -74,8 +84,10 @@ async def find_distribution_name(codebase: Codebase) -> str:
 
 
 async def read_manifests(codebase: Codebase) -> dict[str, str]:
-    """The texts of the manifests at the root, by path."""
-    return await codebase.read_texts(MANIFESTS)
+    """The texts of the manifests, by their paths from the project's folder."""
+    root = find_root(codebase.files)
+    read = await codebase.read_texts([f"{root}/{name}".lstrip("/") for name in MANIFESTS])
+    return {path.removeprefix(f"{root}/"): text for path, text in read.items()}
 
 
 def _list_modules(texts: Mapping[str, str]) -> Iterator[str]:

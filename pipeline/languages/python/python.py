@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final, Literal
@@ -24,6 +25,7 @@ from pipeline.languages.python import (
     metadata,
     packages,
     requirements,
+    roots,
     source,
     suspicious,
     variables,
@@ -33,6 +35,7 @@ from pipeline.languages.python.facts import FACTS
 from pipeline.languages.python.import_check import WALL_FACTOR
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
+from sandbox.layout import CHECKOUT
 from sandbox.program import Program
 
 IMPORT_SECONDS: Final = 60.0
@@ -47,17 +50,23 @@ class Python(Language):
         return metadata.may_state_version(path)
 
     def identify(self, manifests: Manifests, described: str) -> Identity:
+        manifests = roots.below(manifests, roots.find_root(manifests.names))
         name = metadata.distribution_name(manifests.texts)
         return Identity(name, *metadata.find_version(name, manifests.texts, described))
 
     def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
-        return install.list_attempts(manifests, asked, plain)
+        root = roots.find_root(manifests.names)
+        return install.list_attempts(roots.below(manifests, root), asked, plain, root)
 
     def steps(
         self, manifests: Manifests, asked: Asked, *, alone: bool
     ) -> tuple[Sequence[str], Sequence[str]]:
+        root = roots.find_root(manifests.names)
+        manifests = roots.below(manifests, root)
         python = interpreter.find_python_requirement(manifests.texts, configured=asked.version)
-        steps = requirements.python_steps(manifests.names, manifests.texts)
+        steps = [*requirements.python_steps(manifests.names, manifests.texts)]
+        if root:
+            steps = [f"cd {shlex.quote(root)} && {step}" for step in steps]
         tools = (python.to_step(),) if python else ()
         return tools, tuple(steps) if alone else (requirements.PYTEST,)
 
@@ -75,11 +84,23 @@ class Python(Language):
 
     async def variables(self, codebase: Codebase) -> Mapping[str, str]:
         workflows = sorted(filter(WORKFLOW.fullmatch, codebase.files))[:20]
-        texts = await codebase.read_texts((*commands.ROUTINES, *workflows), largest=64 * 1024)
-        return await asyncio.to_thread(variables.find_variables, texts)
+        root = roots.find_root(codebase.files)
+        start = f"{root}/" if root else ""
+        routines = (f"{start}{name}" for name in commands.ROUTINES)
+        read = await codebase.read_texts((*routines, *workflows), largest=64 * 1024)
+        texts = {path.removeprefix(start): text for path, text in read.items()}
+        found = await asyncio.to_thread(variables.find_variables, texts)
+        if root:  # its tests import it as from its own folder
+            found.setdefault("PYTHONPATH", f"{CHECKOUT}/{root}")
+        return found
 
     async def packages(self, codebase: Codebase) -> tuple[str, ...]:
-        return packages.find_packages(codebase.files, await packages.read_manifests(codebase))
+        root = roots.find_root(codebase.files)
+        start = f"{root}/" if root else ""
+        inside = [path.removeprefix(start) for path in codebase.files if path.startswith(start)]
+        texts = await packages.read_manifests(codebase)
+        members = roots.find_members(inside, texts)
+        return packages.find_packages(inside, texts, members)
 
     def load_program(self, packages: Sequence[str], mark: str) -> Program | None:
         script = resources.files("pipeline.languages.python") / "import_check.py"

@@ -29,7 +29,7 @@ from sandbox.guest.installer.plan import (
     scm_versions,
     write_record,
 )
-from sandbox.guest.installer.requirements import flatten, name_of, newest_release
+from sandbox.guest.installer.requirements import flatten, name_of, newest_release, normalise_name
 from sandbox.guest.installer.resolve import (
     MISMATCH,
     Resolver,
@@ -42,6 +42,8 @@ from sandbox.guest.installer.uv import UV, TookTooLong, Uv, show_line
 
 FAILED = 67
 INCOMING = "/opt/incoming"
+EXTRAS = ("test", "tests", "testing", "dev")
+"""Of a workspace's members: those for tests."""
 VERSION = "CAPUCHIN_VERSION"
 """The version of the package, if the host knows it."""
 
@@ -91,14 +93,20 @@ def install(plan: Plan, uv: Uv, resolver: Resolver, minor: int, version: str) ->
     if locked:
         install_locked(plan, uv)
     name = install_package(plan, uv, minor, version) if plan.package else ""
-    tests = [*flatten(plan.files, CHECKOUT, name), *plan.requirements]
+    tests = [*flatten(plan.files, CHECKOUT / plan.root, name), *plan.requirements]
     if plan.pytest and not {name_of(one) for one in tests} & {
         "pytest",
         name_of(plan.name or "pytest"),
     }:
         tests.append("pytest")
     needs = read_requirements(name, plan.extras) if name and not locked else []
-    needs, tests = (leave_elsewhere(plan, resolver, listed) for listed in (needs, tests))
+    members = install_members(plan, uv)
+    needs += [one for member in members if not locked for one in read_requirements(member, EXTRAS)]
+    own = set(map(normalise_name, members))
+    needs, tests = (
+        [one for one in leave_elsewhere(plan, resolver, listed) if name_of(one) not in own]
+        for listed in (needs, tests)
+    )
     if name:
         tests = expand_own(name, tests)
         uv.keep_own(name)
@@ -126,8 +134,8 @@ def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
     """Install the package itself; its name. Raises `Failed`."""
     # setuptools_scm of before 2021 knows the bare variable alone.
     alone = {"SETUPTOOLS_SCM_PRETEND_VERSION": version}
-    expand_keywords(CHECKOUT, version)
-    translate_cython(uv, CHECKOUT, plan.requirements)
+    expand_keywords(CHECKOUT / plan.root, version)
+    translate_cython(uv, CHECKOUT / plan.root, plan.requirements)
     try:
         done, output = build_package(uv, plan, minor, alone)
     except TookTooLong as error:
@@ -137,14 +145,28 @@ def install_package(plan: Plan, uv: Uv, minor: int, version: str) -> str:
     return name_in(output) or plan.name
 
 
+def install_members(plan: Plan, uv: Uv) -> list[str]:
+    """Install each member of a workspace, without what it needs; their names. Raises `Failed`."""
+    names: list[str] = []
+    for member in plan.members:
+        folder = str(CHECKOUT / plan.root / member)
+        typed = ["--no-deps", "-e", f"./{member}"]
+        done, output = uv.install(["--no-deps", "--reinstall", "-e", folder], typed=typed)
+        if not done:
+            raise Failed(explain(f"The package in {member} could not be built", output))
+        names += filter(None, [name_in(output)])
+    return names
+
+
 def install_locked(plan: Plan, uv: Uv) -> None:
     """Install exactly what a lock file names, by its hashes."""
     names = [f"{INCOMING}/{name}" for name in plan.locked]
     if plan.uv_export:
         target = "/tmp/uv-lock.txt"  # noqa: S108 - the build container's own
-        words = ["export", "--frozen", "--no-emit-project", "--no-header", "--quiet"]
+        own = ["--all-packages", "--no-emit-workspace"] if plan.members else ["--no-emit-project"]
+        words = ["export", "--frozen", *own, "--no-header", "--quiet"]
         words += [*plan.uv_export, "--output-file"]
-        done, output = uv.run([UV, *words, target], cwd=str(CHECKOUT))
+        done, output = uv.run([UV, *words, target], cwd=str(CHECKOUT / plan.root))
         if not done:
             raise Failed(explain("uv.lock could not be read", output))
         uv.record([*words, Path(target).name])

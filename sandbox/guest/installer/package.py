@@ -111,18 +111,18 @@ def build_package(uv: Uv, plan: Plan, minor: int, variables: Mapping[str, str]) 
     if plan.backend == "mesonpy":
         # Its editable installs build again on import, with the tools of the environment.
         uv.install([*plan.build_requires, "ninja"])
-        words = [*base, "--no-build-isolation", "-e", str(CHECKOUT)]
+        words = [*base, "--no-build-isolation", "-e", str(CHECKOUT / plan.root)]
         typed = [*words[:-1], "."]
         done, output = uv.install(words, variables=variables, seconds=BUILD_SECONDS, typed=typed)
         return done, output
     for flags, tools in choose_shapes(plan, minor, dated=uv.latest is not None):
-        words = [*base, *flags, str(CHECKOUT)]
+        words = [*base, *flags, str(CHECKOUT / plan.root)]
         done, output = uv.install(
             words, tools=tools, variables=variables, seconds=BUILD_SECONDS, typed=[*words[:-1], "."]
         )
         if done:
             if not flags:
-                link_checkout(name_in(output) or plan.name)
+                link_checkout(name_in(output) or plan.name, CHECKOUT / plan.root)
             return True, output
     return False, output
 
@@ -205,7 +205,7 @@ def expand_own(name: str, requirements: Sequence[str]) -> list[str]:
     return found
 
 
-def link_checkout(name: str) -> None:
+def link_checkout(name: str, checkout: Path) -> None:
     """Put the checkout's files in the place of an installed wheel's.
 
     Metadata and commands stay. Built libraries are copied into the checkout.
@@ -215,7 +215,7 @@ def link_checkout(name: str) -> None:
         with (folder / "RECORD").open(newline="", errors="replace") as record:
             installed = [row[0] for row in csv.reader(record) if row]
         code = [path for path in installed if ".dist-info/" not in path and ".." not in path]
-        found = (find_root(path) for path in code)
+        found = (find_root(path, checkout) for path in code)
         roots = list(dict.fromkeys(root for root in found if root))
         for path in code:
             copy_built_file(site / path, path, roots)
@@ -228,9 +228,9 @@ def link_checkout(name: str) -> None:
             Path(parent).rmdir()
 
 
-def find_root(path: str) -> Path | None:
+def find_root(path: str, checkout: Path) -> Path | None:
     """The folder of the checkout that holds an installed file under the same name."""
-    roots = (CHECKOUT / layout for layout in ("", "src", "lib"))
+    roots = (checkout / layout for layout in ("", "src", "lib"))
     return next((root for root in roots if (root / path).exists()), None)
 
 

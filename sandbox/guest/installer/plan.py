@@ -27,6 +27,10 @@ class Plan:
     """What to install, in the terms of the repository's files."""
 
     attempt: str = ""
+    root: str = ""
+    """The folder of the project below the checkout; empty for the checkout itself."""
+    members: list[str] = field(default_factory=list[str])
+    """Folders below it that hold packages of their own, as in a workspace of uv."""
     name: str = ""
     package: bool = True
     """Whether the tree is a package that can be installed."""

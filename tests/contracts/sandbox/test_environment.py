@@ -122,6 +122,34 @@ async def test_of_what_conda_lists_only_what_is_known_on_the_index_is_installed(
     assert [one.requirement for one in found.left_out] == ["docopt==0.6.2.*"]
 
 
+async def test_a_project_below_the_root_and_a_workspaces_members_are_installed(
+    engine: DockerEngine, tmp_path: Path, run_id: str
+) -> None:
+    build = "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n"
+    below = {
+        "backend/pyproject.toml": f"{build}[project]\nname = 'shop'\nversion = '1'\n"
+        "dependencies = ['six']\n[tool.setuptools]\npackages = ['shop']\n",
+        "backend/shop/__init__.py": "import six\n",
+    }
+    member = "[project]\nname = '{}'\nversion = '1'\ndependencies = [{}]\n"
+    workspace = {
+        "pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\n",
+        "packages/till/pyproject.toml": build
+        + member.format("till-of-shop", "'shop-core', 'six'")
+        + "[tool.uv.sources]\nshop-core = {workspace = true}\n",
+        "packages/till/src/till/__init__.py": "import core, six\n",
+        "packages/core/pyproject.toml": build + member.format("shop-core", ""),
+        "packages/core/src/core/__init__.py": "",
+    }
+    for name, files in {"shop": below, "till": workspace}.items():
+        tree = make_tree(tmp_path / name, files)
+        image = await build_environment(engine, EnvironmentRequest(tree, run_id=run_id))
+        async with engine.open(image, run_id=run_id) as sandbox:
+            code = f"import {name}, pytest; print({name}.__file__)"
+            run = await sandbox.run(Program(["python", "-I", "-c", code]))
+        assert run.output.startswith("/testbed/")
+
+
 async def test_a_new_tree_with_the_same_dependencies_reuses_them(
     engine: DockerEngine, tmp_path: Path, daemon: docker.APIClient
 ) -> None:

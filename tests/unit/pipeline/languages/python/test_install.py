@@ -18,7 +18,9 @@ from pipeline.environment.record import NO_INDEX, TriedAttempt
 from pipeline.languages import detect
 from pipeline.languages.python.install import CARGO, COMPILER, UV_STEP, find_system_packages
 from pipeline.languages.python.interpreter import find_python_at
+from pipeline.languages.python.packages import find_packages
 from pipeline.languages.python.requirements import find_test_needs
+from pipeline.languages.python.roots import find_members, find_root
 from sandbox.engine import EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from sandbox.tree import Tree
@@ -293,3 +295,46 @@ def test_of_condas_names_only_known_ones_are_asked_of_the_index() -> None:
     listed = "dependencies:\n- python=3.10\n- conda-forge::dask-core>=2\n- iris\n- pynio\n- hdf5\n"
     needs = find_test_needs(["environment.yml"], {"environment.yml": listed}, 10)
     assert needs.optional == ("dask>=2", "scitools-iris")
+
+
+BACKEND = {
+    "backend/pyproject.toml": "[project]\nname='shop'\nrequires-python='>=3.10,<3.11'\n"
+    "[project.optional-dependencies]\ntest = ['six']\n",
+    "backend/shop/__init__.py": "",
+    "examples/setup.py": "",
+}
+
+
+def test_a_project_below_the_root_is_found_and_read(tmp_path: Path) -> None:
+    first, *_, last = make_plan(make_tree(tmp_path, BACKEND))
+    plan = plan_of(first)
+    assert (plan["root"], plan["name"], plan["package"]) == ("backend", "shop", True)
+    assert plan["extras"] == ["test"]
+    assert "3.10" in first.summary
+    assert all(step.startswith("cd backend && ") for step in last.recipe.steps)
+
+
+def test_a_manifest_at_the_root_decides_and_no_example_does() -> None:
+    assert find_root(BACKEND) == "backend"
+    assert find_root({**BACKEND, "setup.py": ""}) == ""
+    assert find_root(["examples/setup.py", "tests/data/pyproject.toml"]) == ""
+
+
+WORKSPACE = {
+    "pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']\n",
+    "packages/till/pyproject.toml": "[project]\nname='till'\ndependencies=['shop-core']\n"
+    "[tool.uv.sources]\nshop-core = {workspace = true}\n",
+    "packages/core/pyproject.toml": "[project]\nname='shop-core'\n",
+    "packages/old/pyproject.toml": "[project]\nname='old'\n",
+    "packages/till/src/till/__init__.py": "",
+    "packages/core/src/core/__init__.py": "",
+}
+
+
+def test_the_members_of_a_workspace_are_installed(tmp_path: Path) -> None:
+    for attempt in make_plan(make_tree(tmp_path, WORKSPACE)):
+        plan = plan_of(attempt)
+        assert plan["members"] == ["packages/core", "packages/till"]
+        assert "shop-core" in plan["elsewhere"]
+    members = find_members(WORKSPACE, WORKSPACE)
+    assert find_packages(WORKSPACE, {}, members) == ("core", "till")
