@@ -32,6 +32,7 @@ from pipeline.environment.record import (
     name_asker,
     names_day,
     state_day,
+    state_found,
     state_python,
 )
 from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
@@ -292,7 +293,9 @@ class _Ladder:
             attempt = way.attempt or (await plan_attempts(way.request))[0]
             image = await task.engine.prepare(way.request, attempt, on_progress=self._report)
         except EnvironmentFailed as error:
-            tried = replace(tried, problem=str(error), command=error.command, log=error.log[-8000:])
+            told = state_found(way.summary, error.log)
+            tried = replace(tried, summary=told, problem=str(error), command=error.command)
+            tried = replace(tried, log=error.log[-8000:])
             if way.request.python != task.request.python:
                 tried = name_asker(tried, way.request.python)
         else:

@@ -159,6 +159,14 @@ def state_python(summary: str, found: str) -> str:
     return f"Python {has}{why}{summary[wanted.end() :]}"
 
 
+def state_found(summary: str, log: str) -> str:
+    """`summary` of a failed attempt with the Python and the day that the end of its `log` names."""
+    python = re.findall(r"^python: (3\.\d{1,2}\.\d{1,3})$", log, re.MULTILINE)
+    days = re.findall(r"--exclude-newer (\d{4}-\d\d-\d\d)", log)
+    summary = state_python(summary, python[-1] if python else "")
+    return state_day(summary, days[-1] if days else "")
+
+
 def names_day(summary: str) -> bool:
     """Whether `summary` says as of which day packages count."""
     return _DAY.search(summary) is not None

@@ -110,7 +110,7 @@ def _describe_alike(standings: Standings, candidate: int) -> str:
     elif edits == len(diffs):
         alike = f"{edits} different edits {_ALIKE}"
     else:
-        alike = f"{count_edits(len(group), edits)}, which {_ALIKE}"
+        alike = f"{len(group)} samples wrote {edits} different edits, which {_ALIKE}"
     return "; ".join([alike, *_describe_preference(standings, candidate)]) + "."
 
 

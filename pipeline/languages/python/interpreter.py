@@ -128,8 +128,8 @@ def find_python_at(texts: Mapping[str, str], day: date) -> PythonRequirement:
     return PythonRequirement(
         tuple(order),
         tuple(wanted or order[:3]),
-        text or join_minors(tuple(sorted(declared))) or "any version",
-        where or places or "nothing says which",
+        text or join_minors(tuple(sorted(declared))),
+        where or places,
         fetch=True,
     )
 

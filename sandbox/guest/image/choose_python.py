@@ -91,8 +91,9 @@ def print_line(line: str) -> None:
 
 
 def failure_sentence(asked: str, where: str, have: str, why: str) -> str:
+    wants = f"asks for Python {asked} ({where})" if asked else "does not say which Python it wants"
     return (
-        f"This repository asks for Python {asked} ({where}), and the sandbox has {have}. "
+        f"This repository {wants}, and the sandbox has {have}. "
         f"{why} The maintainers can name another with `python` or bring one with `dockerfile` in "
         "the configuration file; the operator can set CAPUCHIN_BUILD_PYTHON_MIRROR."
     )

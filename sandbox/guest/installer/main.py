@@ -55,6 +55,7 @@ class Failed(Exception):
 def main(argv: list[str]) -> int:
     plan, earlier = read_plan(argv[1]), read_record()
     python = read_python_version()
+    show_line(f"python: {python}")
     latest = latest_day(plan, python)
     if earlier.get("as_of"):
         latest = datetime.date.fromisoformat(earlier["as_of"])

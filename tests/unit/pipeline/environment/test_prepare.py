@@ -95,6 +95,19 @@ class Case:
         return [event.text for event in self.events if isinstance(event, Doing)]
 
 
+async def test_every_program_sees_the_variables_that_the_repository_sets(tmp_path: Path) -> None:
+    files = {
+        **GOOD,
+        "tox.ini": "[testenv]\nsetenv =\n    SHOP_MODE = test\n",
+        "shop/__init__.py": "import os\nMODE = os.environ['SHOP_MODE']\n",
+    }
+    case = Case(tmp_path, PlannedEngine(("one",), {"one": files}))
+    codebase = await make_codebase(tmp_path / "shop.git", files)
+    environment = await case.prepare({}, codebase=codebase)
+    assert environment.record.health
+    assert environment.record.health.grade is Grade.HEALTHY
+
+
 async def test_a_healthy_environment_ends_the_search(tmp_path: Path) -> None:
     case = Case(tmp_path, PlannedEngine(("one", "two"), {"one": GOOD, "two": GOOD}))
     environment = await case.prepare({})

@@ -10,6 +10,7 @@ from pipeline.environment.record import (
     explain_failure,
     name_asker,
     state_day,
+    state_found,
     state_python,
 )
 from sandbox.frozen import replace
@@ -90,3 +91,10 @@ def test_submodules_are_named_where_nothing_could_be_installed() -> None:
     assert str(explain_failure(record, ["a", "b"])).endswith(
         " The repository has submodules, which are not fetched: a and b."
     )
+
+
+def test_a_failed_attempt_is_named_by_what_its_output_shows() -> None:
+    log = "python: 3.11.2\n$ uv pip install --exclude-newer 2023-07-21 six\nerror: no\n"
+    told = state_found("Python 3.6, packages as of 2017-09-19, tox's requirements.", log)
+    assert told.startswith("Python 3.11 (3.6 is not there), packages as of 2023-07-21, ")
+    assert state_found("Python 3.6, the newest packages.", "") == "Python 3.6, the newest packages."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import sys
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -833,3 +834,20 @@ async def test_the_files_that_a_run_names_first_run_first(tmp_path: Path) -> Non
         runner = TestRunner(found, sandbox=shop.sandbox, store=store, seconds=30)
         run = await runner.run("", RequestedTests(first=("tests/test_c.py", "tests/test_b.py")))
         assert [path[-4] for path in run.files.values()] == ["c", "b", "a"]
+
+
+async def test_a_line_for_a_shell_is_recorded_by_name_and_runs_parts(tmp_path: Path) -> None:
+    files = {
+        "backend/till.py": "def count(prices):\n    return len(prices)\n",
+        "backend/tests/test_till.py": "import os\nfrom till import count\n\n"
+        "def test_count():\n    assert count([1]) == 1 and os.environ['KILN'] == 'hot'\n",
+    }
+    shop = await open_shop(tmp_path, files)
+    line = f"cd backend && KILN=hot {sys.executable} -m pytest -q | tee /dev/null"
+    diff = (
+        "--- a/backend/till.py\n+++ b/backend/till.py\n@@ -1,2 +1,2 @@\n def count(prices):\n"
+        "-    return len(prices)\n+    return 7\n"
+    )
+    report = await suite_of(shop, "sh", "-c", line, near=20).compare(diff)
+    assert report is not None
+    assert report.broken == ("backend/tests/test_till.py::test_count",)
