@@ -18,6 +18,7 @@ from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
 from pipeline.store import decode_document
 from pipeline.workflows.outcome import load_end
+from pipeline.workflows.reproduce import reconsider
 from sandbox.frozen import replace
 from sandbox.program import CommandRun, Execution, Program
 
@@ -133,6 +134,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         tests=question.tests,
         reproduced=question.reproduced,
     )
+    judged = await reconsider(judge, judged, store)
     return Replay(judged, question, recorded, await load_end(store))
 
 

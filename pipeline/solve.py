@@ -34,7 +34,7 @@ from pipeline.workflows.outcome import (
 )
 from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
-from pipeline.workflows.reproduce import ReproductionStep
+from pipeline.workflows.reproduce import ReproductionStep, add_findings, reconsider
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
 from sandbox.errors import SandboxError
 
@@ -127,9 +127,15 @@ class Solver:
         if judged.verdict.chosen is None or judged.verdict.confidence < r.options.confidence:
             return abstain_below(judged, r.options.confidence, context)
         await r.begin("reproduction", "Looking for a test that shows the fix.")
-        if isinstance(result := await ReproductionStep(r).run(issue, context, judged), NoFix):
+        result = await ReproductionStep(r).run(issue, context, judged)
+        again = await reconsider(judge, judged, r.store)
+        if again.verdict.chosen != judged.verdict.chosen:
+            if again.verdict.chosen is None or again.verdict.confidence < r.options.confidence:
+                return abstain_below(again, r.options.confidence, context)
+            result = await ReproductionStep(r).run(issue, context, again)
+        if isinstance(result, NoFix):
             return result
-        return await try_others(result, r)
+        return await try_others(add_findings(result, again), r)
 
     async def _report_scan(self, done: int, total: int) -> None:
         await self._resources.clock.save(self._resources.store)

@@ -14,7 +14,7 @@ from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
 from pipeline.generation.diversity import EditTask
-from pipeline.generation.testing import NOT_FIXED
+from pipeline.generation.testing import NOT_FIXED, reports_by_itself
 from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import main_language
 from pipeline.machine import Machine
@@ -248,4 +248,4 @@ class EditingMachine(Machine[EditingState]):
 
 def _is_fixed_cleanly(state: EditingState) -> bool:
     before, after = state.base[-1], state.edited[-1]
-    return before.exit_code == NOT_FIXED and after.passed and not state.broken[-1]
+    return reports_by_itself(before) and after.passed and not state.broken[-1]

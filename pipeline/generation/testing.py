@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field
 
 from pipeline.data.progress import Written
@@ -14,8 +16,16 @@ from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.program import Execution
 
+_OWN_FAULT = re.compile(r"^(?:Name|Syntax|ModuleNotFound|Import)Error: ", re.MULTILINE)
 NOT_FIXED = 2
 """A script's exit code for an unfixed issue."""
+
+
+def reports_by_itself(run: Execution) -> bool:
+    """Whether a script reports the issue by its own verdict: it printed something, and it did not
+    end in an exception of its own. Only then can an approval in advance count."""
+    output = run.output.strip()
+    return run.exit_code == NOT_FIXED and bool(output) and not _OWN_FAULT.search(output)
 
 
 class TestingState(State):
@@ -100,7 +110,7 @@ class TestingMachine(Machine[TestingState]):
     async def execute(self, state: TestingState) -> str | None:
         run = await self._resources.run_script(state.scripts[-1])
         state.runs.append(run)
-        if state.approved_ahead and run.exit_code == NOT_FIXED:
+        if state.approved_ahead and reports_by_itself(run):
             return None
         options = self._resources.options
         return render("testing/review", run=run, ahead=options.approve_ahead, triage=options.triage)

@@ -6,7 +6,8 @@ model is asked again only for missing or wrong ones.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -31,6 +32,7 @@ from pipeline.resources import Resources
 from pipeline.state import Phase, ReplyKind, State
 from prompts.templates import render
 from sandbox.frozen import Frozen
+from sandbox.program import Execution
 
 _TITLE = 100
 _WORDS = 2000
@@ -51,6 +53,14 @@ class TestPlan(Frozen):
     """A test file that shows the style of a new one."""
 
 
+class FoundOut(NamedTuple):
+    """A script by which the edit was chosen, without and with it."""
+
+    text: str
+    before: Execution
+    after: Execution
+
+
 class Draft(Frozen):
     path: str
     text: str
@@ -63,6 +73,8 @@ class ReproductionState(State):
     title: str = ""
     cause: str = ""
     change: str = ""
+    elsewhere: str = ""
+    """A script that reaches the changed lines from elsewhere; empty if the model sent none."""
     drafts: list[Draft] = Field(default_factory=list[Draft])
     awaits_test: bool = True
     """Whether the test must still be written or rewritten."""
@@ -82,7 +94,8 @@ class ReproductionState(State):
 
 
 class ReproductionMachine(Machine[ReproductionState]):
-    """Replies: `<edit>` or `<test_file>`, and `<title>`, `<cause>` and `<change>` once."""
+    """Replies: `<edit>` or `<test_file>`, and `<title>`, `<cause>` and `<change>` once; perhaps a
+    `<script>` that reaches the changed lines from elsewhere."""
 
     def __init__(
         self,
@@ -92,8 +105,11 @@ class ReproductionMachine(Machine[ReproductionState]):
         patch: Patch,
         script: TestScript,
         plan: TestPlan | None,
+        found: Sequence[FoundOut] = (),
+        said: Sequence[str] = (),
     ) -> None:
-        """Without a `plan`, the machine asks only for the description."""
+        """Without a `plan`, the machine asks only for the description. `found`, `said`: the scripts
+        by which the edit was chosen, and what models said of it and of the others."""
         super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
         self._resources = resources
         self._codebase = resources.codebase
@@ -101,6 +117,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         self._patch = patch
         self._script = script
         self._plan = plan
+        self._found = found
+        self._said = said
 
     @property
     def system(self) -> str:
@@ -113,6 +131,8 @@ class ReproductionMachine(Machine[ReproductionState]):
             issue=self._issue,
             diff=self._patch.diff,
             script=self._script.text,
+            deciding=self._found,
+            said=self._said,
             plan=plan,
             command=self._command_words(plan),
         )
@@ -129,7 +149,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         return there and state.failed_extensions < 3
 
     async def read(self, state: ReproductionState, reply: str) -> ReplyKind | Malformed:
-        found = some_tags(reply, "edit", "test_file", *_NAMES)
+        found = some_tags(reply, "edit", "test_file", "script", *_NAMES)
         if isinstance(found, Malformed):
             return found
         self._keep_words(state, found)
@@ -145,6 +165,8 @@ class ReproductionMachine(Machine[ReproductionState]):
         printable = "".join(c if c.isprintable() else " " for c in found.get("title", ""))
         if title := " ".join(printable.split())[:_TITLE].rstrip(" ."):
             state.title = title
+        script = found.get("script", "").strip()
+        state.elsewhere = f"{script}\n" if script else state.elsewhere
         state.cause = found.get("cause", "").strip()[:_WORDS] or state.cause
         state.change = found.get("change", "").strip()[:_WORDS] or state.change
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,7 +72,8 @@ def describe_finalists(
     letters = assign_letters(table, (*pool, *ranked))
     saved = [reports.get(table.candidates[c].patch.diff) for c in pool]
     suite = _suite_sentences(saved, [letters[c] for c in pool]) if any(saved) else [""] * len(pool)
-    brought = [_describe_brought(standings, c, letters) for c in pool]
+    shown = {letters[c] for c in pool}
+    brought = [_describe_brought(standings, c, letters, shown) for c in pool]
     suite = [" ".join(filter(None, both)) for both in zip(suite, brought, strict=True)]
     return Finalists(
         table=table,
@@ -116,13 +117,18 @@ def _suite_sentence(saved: SavedSuiteReport | None, counts: Mapping[str, int]) -
     return f"{text} with it, and it breaks {which}. {cut}".rstrip()
 
 
-def _describe_brought(standings: Standings, candidate: int, letters: Sequence[str]) -> str:
+def _describe_brought(
+    standings: Standings, candidate: int, letters: Sequence[str], shown: Container[str]
+) -> str:
     """Which tests that other edits bring do not pass with this one."""
-    sentences = [
-        f"With it, {_some(one.tests)} {agree(len(one.tests), 'fails', 'fail')}: "
-        f"{letters[one.by]} brings {agree(len(one.tests), 'this test', 'these tests')}."
-        for one in standings.entries[candidate].fails
-    ]
+    sentences: list[str] = []
+    for one in standings.entries[candidate].fails:
+        count, by = len(one.tests), letters[one.by]
+        author = by if by in shown else "an edit that is not shown here"
+        sentences.append(
+            f"With it, {_some(one.tests)} {agree(count, 'fails', 'fail')}: {author} brings "
+            f"{agree(count, 'this test', 'these tests')}."
+        )
     return " ".join([*sentences, "Such a test may ask for more than the issue."] * bool(sentences))
 
 

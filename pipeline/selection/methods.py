@@ -17,8 +17,8 @@ earlier candidate.
   `TIE_LOG_ODDS` of the best go by the reward model, where there is one. Edits that behave alike in
   `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), stand or fall
   together: of these, one that also adds to tests or documentation comes first, then the one that
-  changes the fewest lines; but not before those that the texts and the agreement of the samples
-  favour by more than `ALIKE_LOG_ODDS`.
+  changes the fewest lines, then the one whose tests check the most; but not before those that the
+  texts and the agreement of the samples favour by more than `ALIKE_LOG_ODDS`.
 
 `model`, `top3` and `machine` have a model choose from a `shortlist`.
 """
@@ -195,7 +195,7 @@ def _behaviour(standings: Standings, candidate: int) -> tuple[int, ...]:
 def _quality_among_alike(standings: Standings, candidate: int, highest: float) -> SortKey:
     likely = _is_likely(standings, candidate, highest)
     extent = measure_extent(standings.table.candidates[candidate].patch.diff)
-    return likely, len(extent.companions), -extent.source, -extent.characters
+    return likely, len(extent.companions), -extent.source, extent.checks, -extent.characters
 
 
 def _close_to_best(standings: Standings) -> list[int]:

@@ -22,6 +22,7 @@ from pipeline.data.types import (
     TestScript,
     VoteTable,
 )
+from pipeline.selection.scoring.standings import Standings
 from sandbox.frozen import Frozen, replace
 
 
@@ -102,6 +103,11 @@ def name_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[str, ...]:
     return tuple(c.source or at for c, at in zip(table.candidates, letters, strict=True))
 
 
+def list_said(judged: Judgement) -> list[str]:
+    """What models said for the chosen edit when it was chosen. Untrusted."""
+    return [reason.text for reason in judged.verdict.reasons]
+
+
 class SelectionQuestion(Frozen):
     """The inputs of a judgement on which the verdict depends; saved under `question/<method>`."""
 
@@ -171,6 +177,8 @@ class Verdict(Frozen):
 class Judgement:
     table: VoteTable
     verdict: Verdict
+    standings: Standings | None = None
+    """What the verdict rests on; None where it was not weighed."""
 
     @property
     def chosen(self) -> Candidate | None:
@@ -180,4 +188,4 @@ class Judgement:
     def with_note(self, note: str) -> Judgement:
         """The same with a further note before the others."""
         verdict = replace(self.verdict, notes=(note, *self.verdict.notes))
-        return Judgement(self.table, verdict)
+        return Judgement(self.table, verdict, self.standings)

@@ -47,6 +47,7 @@ from pipeline.reproduction.places import (
 )
 from pipeline.reproduction.red_green import find_file_runners
 from pipeline.reproduction.writer import (
+    FoundOut,
     ReproductionMachine,
     ReproductionState,
     TestPlan,
@@ -55,15 +56,19 @@ from pipeline.reproduction.writer import (
 from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
 from pipeline.selection.explain import vote_sentences
-from pipeline.selection.verdict import Judgement
+from pipeline.selection.judge import Judge
+from pipeline.selection.verdict import Judgement, list_said
 from pipeline.selection.voting import is_good_enough, reproducing_tests
-from pipeline.store import load_or_run
+from pipeline.store import Store, load_or_run
 from pipeline.workflows.abstain import abstain
 from pipeline.workflows.habits import note_numbered_entries
+from sandbox.frozen import replace as replace_fields
 
 _MOST_SHOWN = 60_000
 """Characters shown of the test file to extend; of a longer one, the beginning and the end."""
 _HEAD_SHARE = 0.3
+_MOST_FOUND = 3
+"""Of the scripts by which the edit was chosen, the newest that its description is told of."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class ReproductionStep:
         try:
             plan = None if found else await self._plan_test(places)
             self._resources.say(_describe_work(plan, brought=found is not None))
-            state = await self._ask(issue, candidate, script, plan, at)
+            state = await self._ask(issue, judged, script, plan, at)
             if state.has_words:
                 words = _Words(state.title, state.cause, state.change)
             found = state.reproduction if is_finished(state) else found
@@ -215,20 +220,27 @@ class ReproductionStep:
     async def _ask(
         self,
         issue: Issue,
-        candidate: Candidate,
+        judged: Judgement,
         script: TestScript,
         plan: TestPlan | None,
         at: int,
     ) -> ReproductionState:
         """Ask for the model's test and description; without a `plan`, only for the description."""
+        further = judged.verdict.further[-_MOST_FOUND:]
         machine = ReproductionMachine(
             self._resources,
             issue=issue,
-            patch=candidate.patch,
+            patch=judged.table.candidates[at].patch,
             script=script,
             plan=plan,
+            found=[
+                FoundOut(one.text, one.base, one.runs[one.candidates.index(at)])
+                for one in further
+                if at in one.candidates
+            ],
+            said=list_said(judged),
         )
-        return await drive(machine, ReproductionState, self._resources.store, f"reproduction/{at}")
+        return await drive(machine, ReproductionState, self._resources.store, _key(at))
 
     async def _plan_test(self, places: _Places) -> TestPlan | None:
         """Plan the model's test; None if it has no place or no runner."""
@@ -249,6 +261,26 @@ class ReproductionStep:
         if not cut or len(text) <= _MOST_SHOWN:
             return SourceFile(path=path, text=text, tokens=0)
         return SourceFile(path=path, text=_cut_middle(text), tokens=0, partial=True)
+
+
+def _key(candidate: int) -> str:
+    return f"reproduction/{candidate}"
+
+
+async def reconsider(judge: Judge, judged: Judgement, store: Store) -> Judgement:
+    """Choose again by the script that reaches the changed lines from elsewhere, if there is one."""
+    if judged.verdict.chosen is None:
+        return judged
+    state = await store.load(_key(judged.verdict.chosen), ReproductionState)
+    return await judge.reconsider(judged, state.elsewhere) if state and state.elsewhere else judged
+
+
+def add_findings(selection: Selection, judged: Judgement) -> Selection:
+    """With the scripts and notes of `judged` that are newer than `selection`."""
+    evidence, verdict = selection.evidence, judged.verdict
+    notes = dict.fromkeys((*evidence.notes, *verdict.notes))
+    evidence = replace_fields(evidence, further=verdict.further, notes=tuple(notes))
+    return replace_fields(selection, evidence=evidence)
 
 
 def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:

@@ -144,6 +144,8 @@ class Extent(NamedTuple):
     companions: frozenset[str]
     """To which of tests, documentation and the changelog it adds; empty if it deletes a file of
     one."""
+    checks: int
+    """The lines that check something in the tests that it adds."""
     characters: int
     """The length of the diff of those source files: breaks ties between equal numbers of lines."""
 
@@ -156,7 +158,15 @@ def measure_extent(diff: str) -> Extent:
     changed = [text for file in source for text in _list_lines(file, "+-")]
     kept = all(file.new and _list_lines(file, "+") for file in beside)
     companions = {_kind_of(file) for file in beside} if kept else set[str]()
-    return Extent(len(changed), frozenset(companions - {""}), characters=sum(map(len, changed)))
+    tests = "\n".join(
+        line for file in beside if is_test(file.path) for line in _list_lines(file, "+")
+    )
+    return Extent(
+        source=len(changed),
+        companions=frozenset(companions - {""}),
+        checks=len(_CHECKING.findall(tests)),
+        characters=sum(map(len, changed)),
+    )
 
 
 def _kind_of(file: FileDiff) -> str:

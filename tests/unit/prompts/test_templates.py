@@ -16,7 +16,7 @@ from pipeline.generation.editing import NearTests
 from pipeline.generation.exploring import NamedTestRun
 from pipeline.replies import TAGS
 from pipeline.reproduction.red_green import FileRunner
-from pipeline.reproduction.writer import TestPlan
+from pipeline.reproduction.writer import FoundOut, TestPlan
 from pipeline.selection.discriminate import Fault
 from pipeline.selection.finalists import DecidingScript
 from prompts.templates import FOLDER, render
@@ -99,6 +99,8 @@ VALUES: dict[str, object] = {
     "candidates": [{"letter": "A", "diff": "--- a\n", "suite": "1 passes.", "cells": ["0", "2"]}],
     "missing": ["B does not apply."],
     "decided": [DecidingScript("pass", "A fails; B passes")],
+    "deciding": [FoundOut("pass", RUN, RUN)],
+    "said": ["The other edit fails for nothing."],
     "budget": 1000,
     "cap": 2000,
     "count": 10,
