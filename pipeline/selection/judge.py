@@ -12,15 +12,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pipeline.codebase.text import agree, pluralize
-from pipeline.concurrency import gather_all
 from pipeline.data.code_places import SourceFile
-from pipeline.data.suite_reports import FurtherScript, SuiteReport
+from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
 from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
 from pipeline.selection.controls import Controls, find_self_serving
 from pipeline.selection.decide import Decider, decider_without_model, distinct_candidates
+from pipeline.selection.elsewhere import weigh_elsewhere
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.scoring.canonical import read_base
@@ -36,9 +36,8 @@ from pipeline.selection.verdict import (
     name_edits,
 )
 from pipeline.selection.voting import find_flaky_tests, reproducing_tests, vote
-from pipeline.store import digest, load_or_run
-from sandbox.frozen import Frozen, replace
-from sandbox.program import Execution, repeat_environment
+from pipeline.store import digest
+from sandbox.frozen import replace
 
 
 class SuiteResults:
@@ -292,64 +291,14 @@ class Judge:
         return await self._save_verdict(standings.table, verdict, standings)
 
     async def reconsider(self, judged: Judgement, script: str) -> Judgement:
-        """Choose again where `script`, which reaches the changed lines from elsewhere, fails with
-        the chosen edit and not with others that are as well founded.
+        """Choose again where `script` speaks against the chosen edit: see `weigh_elsewhere`.
 
-        An edit takes its place that passes `script` and every further script that the chosen one
-        passes. Where none does, a note tells of the failure. Raises as `judge`.
+        Raises as `judge`.
         """
-        verdict, standings, chosen = judged.verdict, judged.standings, judged.verdict.chosen
-        if chosen is None or standings is None or verdict.method != "evidence":
-            return judged
-        fit = [c for c in verdict.order if standings.reproduces(c) and not standings.breaks(c)]
-        among = [chosen, *(c for c in fit if c != chosen)]
-        found = await self._run_elsewhere(script, [judged.table.candidates[c] for c in among])
-        runs = dict(zip(among, found.runs, strict=True))
-        if not found.is_steady or runs[chosen].exit_code not in (0, 2):
-            return judged
-        if found.separates:
-            extra = FurtherScript(
-                text=script, base=found.base, candidates=tuple(among), runs=found.runs
-            )
-            verdict = replace(verdict, further=(*verdict.further, extra))
-        if runs[chosen].passed:
-            return dataclasses.replace(judged, verdict=verdict)
-        name = name_edits(judged.table, verdict.order)[chosen]
-        better = [c for c in among if runs[c].passed and _keeps_up(verdict.further, c, chosen)]
-        if not better:
-            note = "A script that reaches the changed lines from elsewhere fails with this edit."
-            return dataclasses.replace(judged, verdict=verdict).with_note(note)
-        note = (
-            f"Edit {name} came first, until a script that reaches the changed lines from elsewhere "
-            "failed with it."
-        )
-        verdict = replace(
-            verdict,
-            order=(*better, *(c for c in verdict.order if c not in better)),
-            decided_by="evidence",
-            reasons=(),
-            notes=(*verdict.notes, note),
-        )
-        return await self._gate(standings, verdict, reproduced=True)
-
-    async def _run_elsewhere(self, script: str, candidates: Sequence[Candidate]) -> ElsewhereRuns:
-        diffs = ["", *(candidate.patch.diff for candidate in candidates)]
-
-        async def work() -> ElsewhereRuns:
-            base, *runs = await gather_all(
-                self._workspace.run_script(script, diff) for diff in diffs
-            )
-            again = await gather_all(
-                self._workspace.run_script(script, diff, env=repeat_environment(1))
-                for diff in diffs
-            )
-            ends = [run.exit_code for run in (base, *runs)]
-            return ElsewhereRuns(
-                base=base, runs=tuple(runs), is_steady=ends == [run.exit_code for run in again]
-            )
-
-        key = f"elsewhere/{digest(script, *diffs)}"
-        return await load_or_run(self._store, key, ElsewhereRuns, work)
+        found = await weigh_elsewhere(self._workspace, judged, script)
+        if judged.standings is None or found.order == judged.verdict.order:
+            return dataclasses.replace(judged, verdict=found)
+        return await self._gate(judged.standings, found, reproduced=True)
 
     async def _save_verdict(
         self, table: VoteTable, verdict: Verdict, standings: Standings | None = None
@@ -361,30 +310,6 @@ class Judge:
             sure = f"{verdict.confidence:.0%} likely to be right"
             self._workspace.say(f"Edit {name} is chosen: {sure}.")
         return Judgement(table, verdict, standings)
-
-
-class ElsewhereRuns(Frozen):
-    """How a script ended that reaches the changed lines from elsewhere; saved."""
-
-    base: Execution
-    runs: tuple[Execution, ...]
-    """With the chosen edit, then with others."""
-    is_steady: bool
-    """Whether each ended the same when it was repeated."""
-
-    @property
-    def separates(self) -> bool:
-        return len({run.passed for run in self.runs}) == 2
-
-
-def _keeps_up(further: Sequence[FurtherScript], candidate: int, chosen: int) -> bool:
-    """Whether `candidate` fails no further script that `chosen` passes."""
-    ran = [dict(zip(one.candidates, one.runs, strict=True)) for one in further]
-    return all(
-        runs[candidate].passed
-        for runs in ran
-        if candidate in runs and chosen in runs and runs[chosen].passed
-    )
 
 
 def _final_verdict(

@@ -68,7 +68,7 @@ _MOST_SHOWN = 60_000
 """Characters shown of the test file to extend; of a longer one, the beginning and the end."""
 _HEAD_SHARE = 0.3
 _MOST_FOUND = 3
-"""Of the scripts by which the edit was chosen, the newest that its description is told of."""
+"""Of the scripts by which the edit was chosen, the newest that its description shows."""
 
 
 @dataclass(frozen=True)

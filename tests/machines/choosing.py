@@ -35,6 +35,17 @@ FOUR: dict[str, list[Answer]] = {
     **sample(3, SAME_GOOD_EDIT, APPROVE),
 }
 
+NO_LOOP = LONGER_GOOD_EDIT
+SMALLEST = edit("        result -= price", "        result -= -price")
+
+
+def alike(*edits: str) -> dict[str, list[Answer]]:
+    answers = {**COMMON}
+    for number, one in enumerate(edits):
+        more = {"test": WEAK_SCRIPT} if number else {}
+        answers |= sample(number, one, APPROVE, **more)
+    return answers
+
 
 class TableReward:
     """A reward model that knows scores by what is in an edit."""

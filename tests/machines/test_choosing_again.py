@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.machines.choosing import OTHER_GOOD_EDIT, asked, chosen_by
-from tests.machines.test_edits_that_behave_alike import NO_LOOP, SMALLEST, alike
+from tests.machines.choosing import (
+    NO_LOOP,
+    OTHER_GOOD_EDIT,
+    SMALLEST,
+    alike,
+    asked,
+    chosen_by,
+)
 from tests.support.data.solver_shop import TEST_FILE, Shop
 
 ELSEWHERE = """

@@ -8,20 +8,15 @@ import pytest
 
 from pipeline.data.types import Selection
 from pipeline.regression.suite import RegressionSuite
-from tests.machines.choosing import asked, chosen_by
+from tests.machines.choosing import NO_LOOP, SMALLEST, alike, asked, chosen_by
 from tests.support.data.solver_shop import (
     ABSOLUTE_EDIT,
     APPROVE,
-    COMMON,
     GOOD_EDIT,
     GOOD_SCRIPT,
-    LONGER_GOOD_EDIT,
-    WEAK_SCRIPT,
     Shop,
-    edit,
     sample,
 )
-from tests.support.fakes import Answer
 
 TEST_TOO = GOOD_EDIT.removesuffix("</edit>") + (
     "tests/test_till.py\n<<<<<<< SEARCH\ndef test_total_of_nothing():\n=======\n"
@@ -31,16 +26,6 @@ TEST_TOO = GOOD_EDIT.removesuffix("</edit>") + (
 NOTED_TOO = TEST_TOO.removesuffix("</edit>") + (
     "docs/news.md\n<<<<<<< SEARCH\n=======\nTotals add up.\n>>>>>>> REPLACE\n</edit>"
 )
-NO_LOOP = LONGER_GOOD_EDIT
-SMALLEST = edit("        result -= price", "        result -= -price")
-
-
-def alike(*edits: str) -> dict[str, list[Answer]]:
-    answers = {**COMMON}
-    for number, one in enumerate(edits):
-        more = {"test": WEAK_SCRIPT} if number else {}
-        answers |= sample(number, one, APPROVE, **more)
-    return answers
 
 
 async def test_the_smallest_wins_and_no_script_is_asked_for(shop: Shop) -> None:

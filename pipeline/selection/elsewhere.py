@@ -1,0 +1,89 @@
+"""Weighs a script that reaches the lines that the chosen edit changes from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.concurrency import gather_all
+from pipeline.data.suite_reports import FurtherScript
+from pipeline.resources import Workspace
+from pipeline.selection.verdict import Judgement, Verdict, name_edits
+from pipeline.store import digest, load_or_run
+from sandbox.frozen import Frozen, replace
+from sandbox.program import NO_ENV, Execution, repeat_environment
+
+
+class ElsewhereRuns(Frozen):
+    """How the script ended; saved under `elsewhere/<digest>`."""
+
+    base: Execution
+    runs: tuple[Execution, ...]
+    """With the chosen edit, then with others."""
+    is_steady: bool
+    """Whether each ended the same when it was repeated."""
+
+
+async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) -> Verdict:
+    """The verdict with what `script` shows.
+
+    Where it fails with the chosen edit, edits come first in the order that are as well founded, and
+    pass it and every further script that the chosen one passes. Where there are none, a note says
+    that. A script that does not always end the same shows nothing.
+
+    Raises:
+        SandboxError: call again to resume.
+    """
+    verdict, standings, chosen = judged.verdict, judged.standings, judged.verdict.chosen
+    if chosen is None or standings is None or verdict.method != "evidence":
+        return verdict
+    fit = [c for c in verdict.order if standings.reproduces(c) and not standings.breaks(c)]
+    among = (chosen, *(c for c in fit if c != chosen))
+    found = await _run(workspace, script, [judged.table.candidates[c].patch.diff for c in among])
+    runs = dict(zip(among, found.runs, strict=True))
+    if not found.is_steady or runs[chosen].exit_code not in (0, 2):
+        return verdict
+    before = verdict.further
+    if len({run.passed for run in found.runs}) == 2:
+        more = FurtherScript(text=script, base=found.base, candidates=among, runs=found.runs)
+        verdict = replace(verdict, further=(*before, more))
+    if runs[chosen].passed:
+        return verdict
+    better = [c for c in among if runs[c].passed and _keeps_up(before, c, chosen)]
+    name = name_edits(judged.table, verdict.order)[chosen]
+    what = "a script that reaches the changed lines from elsewhere"
+    if not better:
+        note = f"{what[0].upper()}{what[1:]} fails with edit {name}, which was chosen."
+        return replace(verdict, notes=(*verdict.notes, note))
+    return replace(
+        verdict,
+        order=(*better, *(c for c in verdict.order if c not in better)),
+        decided_by="evidence",
+        reasons=(),
+        notes=(*verdict.notes, f"Another edit came first, until {what} failed with it."),
+    )
+
+
+async def _run(workspace: Workspace, script: str, diffs: Sequence[str]) -> ElsewhereRuns:
+    trees = ("", *diffs)
+
+    async def work() -> ElsewhereRuns:
+        (base, *runs), again = [
+            await gather_all(workspace.run_script(script, diff, env=env) for diff in trees)
+            for env in (NO_ENV, repeat_environment(1))
+        ]
+        first = [run.exit_code for run in (base, *runs)]
+        steady = first == [run.exit_code for run in again]
+        return ElsewhereRuns(base=base, runs=tuple(runs), is_steady=steady)
+
+    key = f"elsewhere/{digest(script, *trees)}"
+    return await load_or_run(workspace.store, key, ElsewhereRuns, work)
+
+
+def _keeps_up(further: Sequence[FurtherScript], candidate: int, chosen: int) -> bool:
+    """Whether `candidate` fails no further script that `chosen` passes."""
+    ran = [dict(zip(one.candidates, one.runs, strict=True)) for one in further]
+    return all(
+        runs[candidate].passed
+        for runs in ran
+        if candidate in runs and chosen in runs and runs[chosen].passed
+    )
