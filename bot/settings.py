@@ -218,7 +218,8 @@ class ModelSettings(_Section):
 
     solver_model: str = "anthropic:claude-sonnet-4-6"
     """The model that writes and selects edits: `anthropic:NAME` or
-    `openai:NAME@http://host:port/v1`. A comma-separated list is tried in order during outages."""
+    `openai:NAME@http://host:port/v1`. Of a comma-separated list, the next is asked where one
+    fails."""
     generators: tuple[Generator, ...] = Field(default=MIXTURE, min_length=1, max_length=10)
     """Ways to write edits, mixed by their shares, where a repository names none: a JSON list of
     `machine` (`fixed` or `explore`), `model` (as in `CAPUCHIN_SOLVER_MODEL`; empty: that one) and
@@ -263,7 +264,8 @@ class SandboxSettings(_Section):
     """Where code runs, and what a build may use."""
 
     docker_url: str = ""
-    """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`. Empty: the local socket."""
+    """Docker's address: `unix://`, `tcp://` or `ssh://USER@HOST`. Empty: as Docker's
+    own client: `DOCKER_HOST`, its context, the system's or the user's socket."""
     docker_tls_dir: Path | None = None
     """Folder with `ca.pem`, `cert.pem` and `key.pem` for a `tcp://` address with TLS."""
     sandbox: Literal["docker", "kubernetes"] = "docker"
@@ -433,6 +435,24 @@ def find_trimmed_variables(environ: Mapping[str, str] | None = None) -> list[str
         f"{name} begins or ends with blanks or a line break, which are not part of it."
         for name in sorted(names)
         if env[name].strip() != env[name]
+    ]
+
+
+def name_socks_proxies() -> None:
+    """Write `socks://` in this process's proxies, as GNOME sets it, as clients know it."""
+    for name, value in os.environ.items():  # noqa: TID251
+        if name.lower().endswith("_proxy") and value.lower().startswith("socks://"):
+            os.environ[name] = f"socks5://{value[8:]}"  # noqa: TID251
+
+
+def find_missing_certificates() -> list[str]:
+    """A sentence for each variable that names certificates which are not there."""
+    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    values = ((name, os.environ.get(name, "")) for name in names)  # noqa: TID251
+    return [
+        f"{name} names {value}, which is not there."
+        for name, value in values
+        if value and not Path(value).exists()
     ]
 
 

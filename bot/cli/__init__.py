@@ -43,6 +43,9 @@ COMMANDS: Final[Mapping[str, CliCommand]] = {
 }
 """In the order of `capuchin --help`, which imports none of the modules."""
 
+_ON_LINUX: Final = frozenset({"demo", "fix", "select", "worker"})
+"""The commands that handle code on this machine."""
+
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage] - argparse names its type so
 
 FIXED, FAILED, USAGE, NO_FIX, OUT_OF_BUDGET = range(5)
@@ -68,10 +71,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_error(
             "The demo is not installed. Install it with: pip install 'capuchin-bot[demo]'", FAILED
         )
-    from bot.settings import SettingsError  # pydantic takes longer to import than --help may
+    # pydantic takes longer to import than --help may
+    from bot.cli.surroundings import explain_unfit_system
+    from bot.settings import SettingsError, name_socks_proxies
 
     try:
         read_env_file(getattr(args, "env_file", None))
+        name_socks_proxies()
+        if words[0] in _ON_LINUX and (sentence := explain_unfit_system()):
+            return _print_error(sentence, FAILED)
         code = int(args.run(args))
         sys.stdout.flush()
     except SettingsError as error:

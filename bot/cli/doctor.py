@@ -7,11 +7,11 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bot.cli import Subparsers, add_env_option
 from bot.safe_text import printable
-from bot.settings import Settings
+from bot.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from bot.cli.doctor_services import HealthCheck
@@ -32,10 +32,18 @@ def register(subparsers: Subparsers) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from bot.cli.doctor_checks import run_checks
+    from bot.cli.doctor_services import HealthCheck
 
-    if args.clean and not asyncio.run(_clean(Settings.from_env())):
-        return 1
-    checks = asyncio.run(run_checks(Settings.from_env()))
+    try:
+        settings = Settings.from_env()
+    except SettingsError as error:
+        checks = [
+            HealthCheck(name="settings", works=False, found=str(error), mend="Correct it first.")
+        ]
+    else:
+        if args.clean and not asyncio.run(_clean(settings)):
+            return 1
+        checks = asyncio.run(run_checks(settings))
     works = all(check.works for check in checks)
     if args.json:
         document = {"works": works, "checks": [check.model_dump() for check in checks]}
@@ -45,14 +53,30 @@ def _run(args: argparse.Namespace) -> int:
     return 0 if works else 1
 
 
+_FOR_BOT: Final = frozenset(
+    ["Redis", "workers", "webhook secret", "GitHub App", "permissions", "webhooks", "fetching",
+       "clock", "public address", "archive"]
+)  # fmt: skip
+"""The checks of what `capuchin fix` with a local repository does without."""
+
+
 def render_checks(checks: Sequence[HealthCheck]) -> str:
-    """One line for each check, with what to do."""
-    lines = (
-        f"{'ok  ' if check.works else 'FAIL'} {check.name}: {check.found}"
-        f"{f' -> {check.mend}' if check.mend else ''}\n"
-        for check in checks
+    """One line for each check, with what to do: first what `capuchin fix` needs."""
+    groups = (("fix", [c for c in checks if c.name not in _FOR_BOT]),
+              ("bot", [c for c in checks if c.name in _FOR_BOT]))  # fmt: skip
+    titles = {"fix": "Needed by `capuchin fix` and the bot:", "bot": "Needed by the bot alone:"}
+    return printable(
+        "".join(
+            "".join([f"{titles[name]}\n", *map(_render_check, group)])
+            for name, group in groups
+            if group
+        )
     )
-    return printable("".join(lines))
+
+
+def _render_check(check: HealthCheck) -> str:
+    mark = "skip" if check.skipped else "ok  " if check.works else "FAIL"
+    return f"{mark} {check.name}: {check.found}{f' -> {check.mend}' if check.mend else ''}\n"
 
 
 async def _clean(settings: Settings) -> bool:

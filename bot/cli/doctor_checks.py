@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import shutil
 import sys
 import tempfile
@@ -12,16 +13,25 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from typing import Final
 
 from bot.cli import doctor_services
 from bot.cli.doctor_services import CheckFailed, HealthCheck
+from bot.cli.surroundings import explain_unfit_system
 from bot.data.run import Lane
 from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
-from bot.settings import Settings, SettingsError, find_trimmed_variables, find_unknown_variables
-from bot.storage.client import UNREACHABLE
+from bot.settings import (
+    Settings,
+    SettingsError,
+    find_missing_certificates,
+    find_trimmed_variables,
+    find_unknown_variables,
+)
+from bot.storage.client import REDIS_ERRORS, WritesRefused, describe_redis_error
 from bot.storage.storage import Storage
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
+from sandbox.connection_errors import connection_cause
 from sandbox.docker.mmdebstrap import BUILD_FOLDER
 from sandbox.engine import CleanupResult, Engine
 from sandbox.errors import SandboxUnavailable
@@ -75,6 +85,13 @@ async def clean_all(settings: Settings, engines: Sequence[Engine]) -> str:
     )
 
 
+async def _check_system(_settings: Settings) -> str:
+    """Whether this system has what the host's side needs, and its limits hold."""
+    if sentence := await asyncio.to_thread(explain_unfit_system):
+        raise CheckFailed(sentence, "Run Capuchin's image, or run it on Linux.")
+    return f"{platform.system()} {platform.release()}, {platform.machine()}"
+
+
 async def _check_python(_settings: Settings) -> str:
     return sys.version.split()[0]
 
@@ -91,6 +108,8 @@ async def _check_git(_settings: Settings) -> str:
 
 
 async def _check_environment(_settings: Settings) -> str:
+    if missing := find_missing_certificates():
+        raise CheckFailed(" ".join(missing), "Correct or unset it: no connection is made so.")
     if unknown := find_unknown_variables():
         raise CheckFailed(" ".join(unknown), "Correct or delete them: they have no effect.")
     return " ".join(["every CAPUCHIN_ variable is known.", *find_trimmed_variables()])
@@ -114,9 +133,13 @@ async def _check_redis(settings: Settings) -> str:
     try:
         async with _open_storage(settings) as storage:
             version = await storage.get_version()
+            await storage.check_writes()
             dangers = await storage.find_dangers()
-    except (*UNREACHABLE, SettingsError) as error:
-        raise CheckFailed(str(error), "Start Redis, or set CAPUCHIN_REDIS_URL.") from None
+    except WritesRefused as error:
+        raise CheckFailed(f"it refuses writes: {error}", "Give it memory and disk.") from None
+    except (*REDIS_ERRORS, SettingsError) as error:
+        mend = "Start Redis, or set CAPUCHIN_REDIS_URL to one that takes writes."
+        raise CheckFailed(describe_redis_error(error), mend) from None
     if dangers:
         raise CheckFailed(
             f"{version}; {'; '.join(dangers)}",
@@ -130,7 +153,7 @@ async def _check_workers(settings: Settings) -> str:
     try:
         async with _open_storage(settings) as storage:
             living = await storage.workers.list_living()
-    except (*UNREACHABLE, SettingsError):
+    except (*REDIS_ERRORS, SettingsError):
         raise CheckFailed("unknown without Redis", "Correct Redis first.") from None
     if not living:
         return "none is running: start `capuchin worker`"
@@ -177,9 +200,13 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
             found, mend = error.found, error.mend
         except TimeoutError:
             pass
+        except Exception as error:  # noqa: BLE001 - each check ends in a line, whatever it raises
+            cause = connection_cause(error) or " ".join(str(error).split())[:300]
+            found, mend = f"{type(error).__name__}: {cause}", "Correct that, and run this again."
         return HealthCheck(name=name, works=False, found=found, mend=mend)
 
     checks: dict[str, Check] = {
+        "system": _check_system,
         "Python": _check_python,
         "git": _check_git,
         "environment": _check_environment,
@@ -216,7 +243,27 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
     # The models come last, because loading an SDK would delay the others beyond their timeout, and
     # get more time, because some servers load a model at its first request.
     found = await gather_all(one(name, look, 20) for name, look in checks.items())
-    return [*found, *await gather_all(one(name, look, 60) for name, look in asked.items())]
+    found += await gather_all(one(name, look, 60) for name, look in asked.items())
+    return _skip_consequences(found)
+
+
+_NEEDS: Final = {
+    "workers": "Redis",
+    "base image": "Docker",
+    **dict.fromkeys(("permissions", "webhooks", "fetching", "clock"), "GitHub App"),
+}
+"""Checks that say nothing where the one that they need has failed."""
+
+
+def _skip_consequences(checks: Sequence[HealthCheck]) -> list[HealthCheck]:
+    """One cause makes one failure."""
+    failed = {check.name for check in checks if not check.works}
+    return [
+        HealthCheck(name=check.name, works=False, skipped=True, found=f"needs {need}")
+        if check.name in failed and (need := _NEEDS.get(check.name)) in failed
+        else check
+        for check in checks
+    ]
 
 
 async def _check_docker(settings: Settings) -> str:

@@ -62,6 +62,8 @@ class HealthCheck(Frozen):
     found: str
     mend: str = ""
     """What to do; empty if the check passed."""
+    skipped: bool = False
+    """Whether it says nothing, because another one that it needs has failed."""
 
 
 class CheckFailed(BotError):

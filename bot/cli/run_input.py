@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ from bot.github.http import GitHubClient, api_path
 from bot.settings import Settings
 from bot.visible_text import strip_invisible, visible_text
 from pipeline.codebase.commit import Codebase
-from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.git import GitFailed, create_bare, git, trust_owner_of
 from pipeline.data.types import CommitSha, Issue
 from pipeline.languages.registry import main_language
 from pipeline.run_errors import OtherFormat
@@ -257,7 +258,47 @@ async def find_repository(folder: Path) -> Path:
             f"{folder} is not a git repository: run `git init` there and commit its files."
         )
 
-    return await asyncio.to_thread(find)
+    place = await asyncio.to_thread(find)
+    if await asyncio.to_thread(_owner_of, place) not in (os.geteuid(), _sudo_user()):
+        if not await _trusts(place):
+            raise WrongUsage(
+                f"{place} belongs to another user, whose repository may name programs that git "
+                f"runs. If you trust it: git config --global --add safe.directory '{place}'"
+            )
+        trust_owner_of(place)
+    elif os.geteuid() != await asyncio.to_thread(_owner_of, place):
+        trust_owner_of(place)  # git itself trusts the user behind sudo
+    return place
+
+
+def _owner_of(place: Path) -> int:
+    inner = place / ".git"
+    return (inner if inner.exists() else place).stat().st_uid
+
+
+def _sudo_user() -> int | None:
+    """The user behind sudo, whom git trusts, too."""
+    name = os.environ.get("SUDO_UID", "")  # noqa: TID251 - sudo's own variable
+    return int(name) if name.isascii() and name.isdigit() and os.geteuid() == 0 else None
+
+
+async def _trusts(place: Path) -> bool:
+    """Whether the user's own git may read the repository at `place`, as `safe.directory` says."""
+    process = await asyncio.create_subprocess_exec(
+        "git", "config", "--type=path", "--null", "--get-all", "safe.directory",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, cwd="/",
+    )  # fmt: skip
+    listed, _ = await process.communicate()
+    trusted: list[str] = []
+    for value in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        trusted = [*trusted, value] if value else []  # an empty one takes back those before it
+    places = {str(place), f"{place}/.git"}
+    return any(
+        one == "*"
+        or one.rstrip("/") in places
+        or (one.endswith("/*") and str(place).startswith(one[:-1]))
+        for one in trusted
+    )
 
 
 async def name_repository(repo: Path, codebase: Codebase) -> str:
@@ -324,7 +365,7 @@ async def describe_commit(repo: Path, commit: CommitSha) -> str:
         GitFailed: the repository is damaged.
     """
     with scratch_folder("tags") as scratch:  # tags and commits are enough: fetch no files
-        await git(None, "init", "--quiet", "--bare", "--template=", str(scratch))
+        await create_bare(scratch, commit)
         await git(
             scratch, "fetch", "--quiet", "--tags", "--no-write-fetch-head", "--filter=tree:0",
             "--upload-pack", "git -c uploadpack.allowFilter=true upload-pack",
@@ -341,7 +382,7 @@ async def fetch_history(repo: Path, into: Path, commits: list[CommitSha]) -> Non
     Raises:
         GitFailed: one of them is not there, or the repository is damaged.
     """
-    await git(None, "init", "--quiet", "--bare", "--template=", str(into))
+    await create_bare(into, commits[0] if commits else "")
     await git(
         into, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
         "--end-of-options", repo.as_uri(), *commits,

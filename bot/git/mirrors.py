@@ -33,7 +33,7 @@ from bot.errors import (
 from bot.git.push_refusals import read_push_refusal
 from bot.settings import git_environment
 from pipeline.codebase.commit import FETCHED_COMMITS, Codebase, list_tree
-from pipeline.codebase.git import GitFailed, git
+from pipeline.codebase.git import GitFailed, create_bare, git
 from pipeline.data.types import CommitSha
 
 TIMEOUT_SECONDS = 15 * 60.0
@@ -227,7 +227,7 @@ class Mirrors:
             try:
                 async with asyncio.timeout(60):
                     if not await asyncio.to_thread(place.exists):
-                        await _create(place)
+                        await _create(place, "")
                     if not await _has_object(place, commit):
                         await remote.git(
                             place, "fetch", "--quiet", "--no-write-fetch-head", "--force",
@@ -270,7 +270,7 @@ class Mirrors:
         self, place: Path, remote: Remote, branch: str, base: CommitSha | None
     ) -> CommitSha:
         if not await asyncio.to_thread(place.exists):
-            await _create(place)
+            await _create(place, base or "")
         elif await asyncio.to_thread(_count_packs, place) > 50:  # each fetch adds one
             await git(place, "gc", "--quiet", "--prune=2.weeks.ago")
         if base and await _has_commit(place, base):
@@ -291,10 +291,10 @@ class Mirrors:
         return base
 
 
-async def _create(place: Path) -> None:
+async def _create(place: Path, commit: str) -> None:
     """An empty bare repository at `path_of`, whole or not at all."""
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".new-", dir=place.parent))
-    await git(None, "init", "--quiet", "--bare", "--template=", str(scratch))
+    await create_bare(scratch, commit)
     await asyncio.to_thread(scratch.rename, place)
 
 

@@ -19,6 +19,7 @@ from bot.settings import RedisUrl, SettingsError, parse_redis_url
 from bot.storage.keys import Keys
 from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record
+from sandbox.connection_errors import connection_cause
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -58,6 +59,13 @@ REDIS_ERRORS: Final = (redis.exceptions.RedisError, OSError)
 
 class WritesRefused(redis.exceptions.ReadOnlyError):
     """Redis answers, but refuses writes for now."""
+
+
+def describe_redis_error(error: BaseException) -> str:
+    """What went wrong, with its cause."""
+    cause = connection_cause(error)
+    text = " ".join(str(error).split())[:300]
+    return f"{text} ({cause})" if cause and cause.lower() not in text.lower() else text
 
 
 FIRST_PAUSE: Final = 0.05

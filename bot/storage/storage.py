@@ -125,6 +125,12 @@ class Storage:
         facts = await self.redis.info("server")
         return f"{facts['redis_version']}"
 
+    async def check_writes(self) -> None:
+        """Raise redis-py's errors unless a key can be written, read and deleted."""
+        key = f"{self.keys.app_slug}:doctor"
+        await self.redis.set(key, b"", ex=60)
+        await self.redis.delete(key)
+
     async def save_app_slug(self, slug: str) -> None:
         """Let `serve`, which may not ask GitHub, know what it calls the App."""
         await self.redis.set(self.keys.app_slug, slug)

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -110,6 +111,34 @@ async def git(
         raise
     _raise_on_failure(args, process, complaint, accept)
     return output
+
+
+async def create_bare(place: Path, commit: str = "") -> None:
+    """Create an empty bare repository, whose objects have names as long as `commit` (SHA-1).
+
+    Raises:
+        GitFailed: it cannot be written.
+    """
+    form = "sha256" if len(commit) == 64 else "sha1"
+    words = ("--quiet", "--bare", "--template=", f"--object-format={form}")
+    await git(None, "init", *words, str(place))
+
+
+def trust_owner_of(repository: Path) -> None:
+    """Let git read a repository that another user owns, for the rest of this process.
+
+    git asks for a file: the process at the other end of a fetch gets no setting of ours.
+    """
+    file = tempfile.NamedTemporaryFile("w", prefix="capuchin-git-", suffix=".conf")  # noqa: SIM115
+    quoted = str(repository).replace("\\", "\\\\").replace('"', '\\"')
+    file.write("".join(f'[safe]\n\tdirectory = "{quoted}{end}"\n' for end in ("", "/.git")))
+    file.flush()
+    _trusted.append(file)
+    _ENVIRONMENT["GIT_CONFIG_GLOBAL"] = file.name
+
+
+_trusted: list[object] = []
+"""Files that are deleted with the process."""
 
 
 def _limit_memory(pid: int, most: int) -> None:

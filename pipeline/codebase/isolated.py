@@ -158,6 +158,21 @@ atexit.register(READER.close)
 os.register_at_fork(after_in_child=READER.forget)
 
 
+def limits_hold() -> bool:
+    """Whether a helper process answers, and one that takes too much memory does not."""
+    process = IsolatedProcess(memory_bytes=256 * 1024 * 1024)
+    try:
+        answers = process.call(allocate, b"1") is not None
+        return answers and process.call(allocate, str(1024**3).encode()) is None
+    finally:
+        process.close()
+
+
+def allocate(data: bytes) -> bytes:
+    """Take as many bytes of memory as `data` says; for `limits_hold`."""
+    return str(len(bytes(int(data)))).encode()
+
+
 async def call_isolated(
     function: Callable[[bytes], bytes],
     data: bytes,

@@ -20,6 +20,7 @@ import docker
 from docker.errors import APIError, DockerException, TLSParameterError
 from docker.tls import TLSConfig
 
+from sandbox.docker.locate import Daemon, find_daemon
 from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import PREFIX, PROCESS_FILE, lock_folder
 
@@ -75,14 +76,14 @@ def connect(
     tls: TLSConfig | None = None,
     shown_url: str = "",
 ) -> docker.APIClient:
-    """A client of the daemon at `docker_url`; None is the local socket.
+    """A client of the daemon at `docker_url`; None is where Docker's own client looks.
 
     `shown_url` is the address in messages, if it is not `docker_url`.
 
     Raises:
         SandboxUnavailable: no daemon answers, or it refuses us.
     """
-    url = docker_url or "unix:///var/run/docker.sock"
+    url = docker_url or find_daemon().url
     with translate_docker_errors(f"Docker could not be reached at {shown_url or url}"):
         if url.startswith("unix://"):
             # Fail here if no daemon listens: the SDK would leave its sockets open.
@@ -113,6 +114,13 @@ def check_daemon(client: docker.APIClient) -> str:
     with translate_docker_errors("Docker does not answer"):
         version: dict[str, Any] = client.version()
         info: dict[str, Any] = client.info()
+    if any(
+        "podman" in str(part.get("Name", "")).lower() for part in version.get("Components") or ()
+    ):
+        raise SandboxUnavailable(
+            "Podman answers in Docker's place, and does not take the filter of system calls that "
+            "keeps code in. Install Docker, and set CAPUCHIN_DOCKER_URL to its socket."
+        )
     missing = [name for name in ("MemoryLimit", "PidsLimit", "CpuCfsQuota") if not info[name]]
     if not any("seccomp" in option for option in info.get("SecurityOptions") or ()):
         missing.append("seccomp")
@@ -135,7 +143,10 @@ def error_cause(error: Exception) -> str:
         return f"the certificates were not accepted: {text[-200:]}. Check CAPUCHIN_DOCKER_TLS_DIR."
     unreachable = "Connection (refused|aborted|reset)|No such file|Max retries exceeded"
     if re.search(unreachable, text):
-        return "no daemon answers. Install and start Docker (`systemctl start docker`)."
+        return (
+            "no daemon answers. Install and start Docker (`systemctl start docker`), or name its "
+            "socket in DOCKER_HOST or CAPUCHIN_DOCKER_URL."
+        )
     return text[:500]
 
 
@@ -247,14 +258,15 @@ class DockerAddress:
     def __init__(
         self, url: str = "", *, tls: Path | None = None, ssh_config: Path | None = None
     ) -> None:
-        """`url` is `unix://`, `tcp://` or `ssh://`; empty is the local socket.
+        """`url` is `unix://`, `tcp://` or `ssh://`; empty is where Docker's own client looks.
 
         `tls` is a folder with `TLS_FILES`: it makes `tcp://` encrypted, with certificates on both
         sides (https://docs.docker.com/engine/security/protect-access/).
         `ssh_config` replaces the user's own configuration of ssh.
         """
-        self.url = url
-        self._tls = tls
+        found = Daemon(url) if url else find_daemon()
+        self.url = found.url
+        self._tls = tls or found.tls
         self._ssh_config = ssh_config
         self._guard = threading.Lock()
         self._tunnel: SshTunnel | None = None
@@ -267,7 +279,7 @@ class DockerAddress:
         """
         if self.url.startswith("ssh://"):
             return connect(f"unix://{self._open_tunnel()}", timeout=timeout, shown_url=self.url)
-        return connect(self.url or None, timeout=timeout, tls=self._certificates())
+        return connect(self.url, timeout=timeout, tls=self._certificates())
 
     @property
     def is_lost(self) -> bool:

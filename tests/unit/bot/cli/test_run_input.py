@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.run_input import WrongUsage, list_refs, name_repository
+from bot.cli.run_input import (
+    WrongUsage,
+    describe_commit,
+    find_repository,
+    list_refs,
+    name_repository,
+)
+from bot.git.mirrors import Mirrors, Remote
+from pipeline.codebase import git as git_module
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.git import git
 from pipeline.data.types import CommitSha
@@ -54,3 +62,39 @@ async def test_a_repository_that_cannot_be_listed_is_not_waited_for(
     monkeypatch.setattr("bot.cli.run_input._LIST_SECONDS", 0.2)
     with pytest.raises(WrongUsage, match="could not list it"):
         await list_refs(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_another_users_repository_is_read_where_the_users_own_git_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = tmp_path / "repo"
+    head = local_git.repository(repo, {"setup.py": b"setup(name='till')\n"})
+    for place in (repo, *repo.rglob("*")):
+        os.chown(place, 4321, 4321)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    environment = "_ENVIRONMENT"
+    monkeypatch.setattr(git_module, environment, dict(vars(git_module)[environment]))
+    with pytest.raises(WrongUsage, match=r"safe\.directory"):
+        await find_repository(repo)
+    other = "[safe]\n\tdirectory = /elsewhere\n"
+    (tmp_path / ".gitconfig").write_text(other)
+    with pytest.raises(WrongUsage, match=r"safe\.directory"):
+        await find_repository(repo)
+    (tmp_path / ".gitconfig").write_text(f"{other}\tdirectory = {repo}\n")
+    assert await find_repository(repo) == repo
+    assert (await list_refs(repo))["HEAD"] == head
+
+
+async def test_a_repository_of_longer_object_names_is_fetched(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    await git(None, "init", "--quiet", "--object-format=sha256", str(repo))
+    (repo / "a.py").write_text("x = 1\n")
+    who = ("user.name=x", "user.email=x@y")
+    await git(repo / ".git", f"--work-tree={repo}", "add", "a.py")
+    await git(repo / ".git", f"--work-tree={repo}", "commit", "--quiet", "-m", "x", config=who)
+    base = (await list_refs(repo))["HEAD"]
+    mirrors = Mirrors(tmp_path / "mirrors")
+    checkout = await mirrors.checkout(Remote(repo.as_uri()), "local/repository", "HEAD", base=base)
+    assert (checkout.base, len(base)) == (base, 64)
+    assert await describe_commit(repo, base) == ""
