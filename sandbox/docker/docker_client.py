@@ -20,7 +20,7 @@ import docker
 from docker.errors import APIError, DockerException, TLSParameterError
 from docker.tls import TLSConfig
 
-from sandbox.docker.locate import Daemon, find_daemon
+from sandbox.docker.locate import DaemonPlace, find_daemon
 from sandbox.errors import SandboxUnavailable
 from sandbox.scratch import PREFIX, PROCESS_FILE, lock_folder
 
@@ -264,7 +264,7 @@ class DockerAddress:
         sides (https://docs.docker.com/engine/security/protect-access/).
         `ssh_config` replaces the user's own configuration of ssh.
         """
-        found = Daemon(url) if url else find_daemon()
+        found = DaemonPlace(url) if url else find_daemon()
         self.url = found.url
         self._tls = tls or found.tls
         self._ssh_config = ssh_config

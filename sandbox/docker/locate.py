@@ -17,13 +17,13 @@ _OTHERS: Final = (
 """Below the home folder: Desktop's, colima's, OrbStack's, Rancher Desktop's and lima's."""
 
 
-class Daemon(NamedTuple):
+class DaemonPlace(NamedTuple):
     url: str
     tls: Path | None = None
     """A folder with the certificates, as `DOCKER_CERT_PATH` names it."""
 
 
-def find_daemon(environ: Mapping[str, str] | None = None) -> Daemon:
+def find_daemon(environ: Mapping[str, str] | None = None) -> DaemonPlace:
     """`DOCKER_HOST`, the context in use, the socket of the system or, without it, of the user.
 
     https://docs.docker.com/engine/manage-resources/contexts/
@@ -31,17 +31,17 @@ def find_daemon(environ: Mapping[str, str] | None = None) -> Daemon:
     env: Mapping[str, str] = os.environ if environ is None else environ  # noqa: TID251 - Docker's
     if host := env.get("DOCKER_HOST"):
         verifies = env.get("DOCKER_TLS_VERIFY") and env.get("DOCKER_CERT_PATH")
-        return Daemon(host, Path(env["DOCKER_CERT_PATH"]) if verifies else None)
+        return DaemonPlace(host, Path(env["DOCKER_CERT_PATH"]) if verifies else None)
     home = Path(env.get("HOME") or "/nonexistent")
     config = Path(env.get("DOCKER_CONFIG") or home / ".docker")
     if url := _context_url(config, env.get("DOCKER_CONTEXT", "")):
-        return Daemon(url)
+        return DaemonPlace(url)
     runtime = Path(env.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     places = (runtime / "docker.sock", *(home / name for name in _OTHERS))
     if not Path(SOCKET.removeprefix("unix://")).exists():
         found = next((place for place in places if place.is_socket()), None)
-        return Daemon(f"unix://{found}" if found else SOCKET)
-    return Daemon(SOCKET)
+        return DaemonPlace(f"unix://{found}" if found else SOCKET)
+    return DaemonPlace(SOCKET)
 
 
 def _context_url(config: Path, name: str) -> str:

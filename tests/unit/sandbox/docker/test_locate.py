@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.docker import locate
 from sandbox.docker.docker_client import DockerAddress
-from sandbox.docker.locate import SOCKET, Daemon, find_daemon
+from sandbox.docker.locate import SOCKET, DaemonPlace, find_daemon
 
 
 def write_context(config: Path, name: str, url: str) -> None:
@@ -23,7 +23,7 @@ def write_context(config: Path, name: str, url: str) -> None:
 
 def test_docker_host_comes_before_all(tmp_path: Path) -> None:
     env = {"DOCKER_HOST": "tcp://build.lan:2376", "HOME": str(tmp_path), "DOCKER_CONTEXT": "desk"}
-    assert find_daemon(env) == Daemon("tcp://build.lan:2376")
+    assert find_daemon(env) == DaemonPlace("tcp://build.lan:2376")
     secure = {**env, "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/certs"}
     assert find_daemon(secure).tls == Path("/certs")
 
