@@ -136,6 +136,11 @@ class GitHubSettings(_Section):
     """The App's ID or client ID."""
     github_private_key: SecretStr = Field(default=SecretStr(""))
     """The App's private key (PEM), or the path of a file that holds it."""
+    signing_key: str = Field(default="", pattern=r"^(/[^\r\n]*)?$")
+    """Path of an SSH private key that signs commits which GitHub does not make itself. Empty:
+    those are unsigned."""
+    signing_email: str = Field(default="", pattern=r"^([^\s@<>]+@[^\s@<>]+)?$")
+    """A verified address of the account that has that key as a signing key: their committer."""
 
     def read_private_key(self) -> str:
         """The App's private key itself, read from its file when a path was given.

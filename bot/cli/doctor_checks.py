@@ -19,6 +19,7 @@ from bot.cli import doctor_services
 from bot.cli.doctor_services import CheckFailed, HealthCheck
 from bot.cli.surroundings import explain_unfit_system
 from bot.data.run import Lane
+from bot.git.commits import SigningKey, try_key
 from bot.runner.sandbox import FIX_OWNER, GRADE_OWNER, SELECT_OWNER, build_engine
 from bot.settings import (
     Settings,
@@ -29,6 +30,7 @@ from bot.settings import (
 )
 from bot.storage.client import REDIS_ERRORS, WritesRefused, describe_redis_error
 from bot.storage.storage import Storage
+from pipeline.codebase.git import GitFailed
 from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from sandbox.connection_errors import connection_cause
@@ -176,6 +178,22 @@ async def check_archive(settings: Settings) -> str:
     return settings.archive
 
 
+async def check_signing_key(settings: Settings) -> str:
+    """Whether the key can be read, and signs."""
+    key, email = settings.signing_key, settings.signing_email
+    if not email:
+        raise CheckFailed(
+            "CAPUCHIN_SIGNING_EMAIL is not set",
+            "Set it to a verified address of the account that has the key, or nothing is verified.",
+        )
+    try:
+        await try_key(SigningKey(key, email))
+    except GitFailed as failure:
+        mend = "Give the path of an SSH private key without a passphrase that only its user reads."
+        raise CheckFailed(" ".join(failure.words.split()), mend) from None
+    return f"signs as {email}"
+
+
 def _open_storage(settings: Settings) -> Storage:
     return Storage.open(settings.redis_url, settings.redis_prefix, timeout=5)
 
@@ -224,6 +242,8 @@ async def run_checks(settings: Settings, *, serving: bool = True) -> list[Health
     }
     if serving:
         checks["public address"] = doctor_services.check_public_url
+    if settings.signing_key:
+        checks["signing key"] = check_signing_key
     if settings.archive:
         checks["archive"] = check_archive
     optional: dict[str, tuple[str, Check]] = {

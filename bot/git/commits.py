@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bot.data.github_facts import Identity
 from bot.data.pull import CONVENTIONAL, CommitStyle
+from bot.data.run import Login, now
 from bot.errors import UnfitDiff
 from bot.git.mirrors import Remote
 from pipeline.codebase.commit import Codebase
@@ -214,10 +215,63 @@ async def replay_commits(
         tree = (await read_commit(git_dir, merged.commit)).tree
         raw = await git(git_dir, "cat-file", "commit", commit)
         rest = raw.split(b"\n", 2)[2]  # ours have a tree and one parent
-        raw = f"tree {tree}\nparent {onto}\n".encode() + rest
-        made = await git(git_dir, "hash-object", "-t", "commit", "-w", "--stdin", input=raw)
-        before, onto = commit, CommitSha(made.decode().strip())
+        copy = f"tree {tree}\nparent {onto}\n{rest.decode()}"
+        before, onto = commit, await write_commit(git_dir, copy)
     return onto
+
+
+class SigningKey(NamedTuple):
+    """An operator's SSH key. Only its path is known here: ssh-keygen(1) alone reads it."""
+
+    path: str
+    email: str
+    """The committer's address, by which GitHub finds the account that has the key; empty: ours."""
+
+
+async def sign_commits(
+    git_dir: Path, key: SigningKey, *, since: CommitSha, head: CommitSha
+) -> list[str]:
+    """Write copies of our commits from `since`, left out, to `head`, signed by `key`.
+
+    The last is the copy of `head`. Each is a commit object for `write_commit`: another call may
+    sign them otherwise.
+
+    Raises:
+        GitFailed: the key cannot be read or needs a passphrase, or the repository is damaged.
+    """
+    copies: dict[CommitSha, CommitSha] = {}
+    written: list[str] = []
+    for commit in await list_commits(git_dir, since=since, head=head):
+        facts = await git(git_dir, "log", "-1", "--date=raw", "--format=%an%n%ae%n%ad", commit)
+        name, email, at = facts.decode().split("\n")[:3]
+        signature = {
+            "GIT_AUTHOR_NAME": name, "GIT_COMMITTER_NAME": name,
+            "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_EMAIL": key.email or email,
+            "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at,
+        }  # fmt: skip
+        stored = await read_commit(git_dir, commit)
+        parents = [copies.get(parent, parent) for parent in stored.parents]
+        copies[commit] = await _commit_tree(
+            git_dir, stored.tree, stored.message, signature, *parents, signed_by=key.path
+        )
+        written.append((await git(git_dir, "cat-file", "commit", copies[commit])).decode())
+    return written
+
+
+async def try_key(key: SigningKey) -> None:
+    """Sign a commit that nobody gets. Raises GitFailed: the key cannot be read or signs nothing."""
+    with scratch_folder("signature") as folder:
+        await git(None, "init", "--quiet", "--bare", "--template=", str(folder))
+        tree = (await git(folder, "mktree", input=b"")).decode().strip()
+        signature = signature_env(Identity(app=0, login=Login("doctor"), email=key.email), now())
+        await _commit_tree(folder, tree, "Try", signature, signed_by=key.path)
+
+
+async def write_commit(git_dir: Path, commit: str) -> CommitSha:
+    """Write a commit object; its SHA. Raises GitFailed: the repository is damaged."""
+    options = ("-t", "commit", "-w", "--stdin")
+    made = await git(git_dir, "hash-object", *options, input=commit.encode())
+    return CommitSha(made.decode().strip())
 
 
 async def have_same_workflows(git_dir: Path, one: CommitSha, other: CommitSha) -> bool:
@@ -250,10 +304,16 @@ async def push(
 
 
 async def _commit_tree(
-    git_dir: Path, tree: str, message: str, signature: Mapping[str, str], *parents: CommitSha
-) -> CommitSha:
+    git_dir: Path, tree: str, message: str, signature: Mapping[str, str], *parents: CommitSha,
+    signed_by: str = "",
+) -> CommitSha:  # fmt: skip
+    """`signed_by` is the path of an SSH key."""
     given = [word for parent in parents for word in ("-p", parent)]
-    made = await git(git_dir, "commit-tree", tree, *given, input=message.encode(), env=signature)
+    config = ("gpg.format=ssh", f"user.signingKey={signed_by}") if signed_by else ()
+    made = await git(
+        git_dir, "commit-tree", tree, *given, *(["-S"] if signed_by else []),
+        input=message.encode(), env=signature, config=config,
+    )  # fmt: skip
     return CommitSha(made.decode().strip())
 
 

@@ -18,6 +18,7 @@ from arq.jobs import serialize_job
 
 from bot.data.request import SWEEP_PREFIX, RunRequest, StartOutcome, StartResult
 from bot.data.run import LabeledIssue, Lane, Run, RunId, StopReason
+from bot.storage.client import CancellableRedis
 from bot.storage.runs import Nudge, Runs
 from bot.storage.storage import Storage
 
@@ -66,6 +67,10 @@ class Nudges:
         )
 
 
+class _NudgeRedis(CancellableRedis, ArqRedis):
+    """arq's client; its worker watches keys, and is cancelled at any moment."""
+
+
 class NudgeReceiver:
     """The receiving side of a lane: hands one nudge after the other to `begin` while it is free."""
 
@@ -77,7 +82,7 @@ class NudgeReceiver:
         self._worker = Worker(
             [func(self._receive, name="begin", timeout=30, max_tries=1, keep_result=0)],
             queue_name=storage.nudge_queue(lane),
-            redis_pool=ArqRedis(
+            redis_pool=_NudgeRedis(
                 pool_or_conn=storage.connection_pool,
                 # arq's default is pickle: a writer to Redis would run code here.
                 job_serializer=_dump,

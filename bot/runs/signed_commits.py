@@ -1,14 +1,18 @@
 """Commits of ours made anew by GitHub, which signs them, on workflow files that it lets us push.
 
+Where GitHub does not make them, or makes other ones, an operator's SSH key signs them instead.
+
 https://docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from bot.errors import Forbidden, NotFound, PublishRefused, RepositoryGone, Unprocessable
 from bot.git.commits import (
+    SigningKey,
     have_same_workflows,
     list_changed_files,
     list_commits,
@@ -16,11 +20,15 @@ from bot.git.commits import (
     merge_commits,
     read_commit,
     replay_commits,
+    sign_commits,
+    write_commit,
 )
 from bot.runs.context import RunContext
-from pipeline.codebase.git import git
+from pipeline.codebase.git import GitFailed, git
 from pipeline.data.types import CommitSha
 from sandbox.frozen import Frozen
+
+logger = logging.getLogger(__name__)
 
 
 class PreparedPush(Frozen):
@@ -29,6 +37,8 @@ class PreparedPush(Frozen):
     base: CommitSha
     """The commit of the base branch that they hold."""
     head: CommitSha
+    commits: tuple[str, ...] = ()
+    """Those that an operator's key has signed, which nobody has before the push."""
 
 
 async def prepare_push(
@@ -45,23 +55,30 @@ async def prepare_push(
     """
     key = f"pushed/{head}"
     saved = await ctx.store.load(key, PreparedPush)
-    if saved is not None:
+    if saved is not None and not saved.commits:
         await ctx.fetch(saved.head)  # another worker's mirror lacks it
         return saved
     local = PreparedPush(base=base, head=head)
-    if message:
-        local = await _merge_moved_workflows(ctx, local, since, message)
+    if message and (saved is None or saved.base != base):
+        onto = saved.base if saved else None
+        local = await _merge_moved_workflows(ctx, local, since, message, onto)
+    git_dir = ctx.mirrors.path_of(ctx.remote, ctx.facts.full_name)
+    if saved is not None:
+        for commit in saved.commits:
+            await write_commit(git_dir, commit)
+        return saved
     await ctx.lease.require()
-    signed = PreparedPush(base=local.base, head=await _sign(ctx, since, local.head))
+    signed = await _sign(ctx, git_dir, since, local)
     if signed != local:  # else only this mirror has it
         await ctx.store.save(key, signed)
     return signed
 
 
 async def _merge_moved_workflows(
-    ctx: RunContext, local: PreparedPush, since: CommitSha, message: str
+    ctx: RunContext, local: PreparedPush, since: CommitSha, message: str, onto: CommitSha | None
 ) -> PreparedPush:
-    tip = await ctx.fetch()
+    """`onto` is what an earlier worker merged; None: the base branch's head."""
+    tip = await ctx.fetch(onto)
     git_dir, author = tip.git_dir, ctx.repo.identity
     if await have_same_workflows(git_dir, since, tip.base):
         return local
@@ -82,20 +99,45 @@ async def _merge_moved_workflows(
     raise PublishRefused("workflows")
 
 
-async def _sign(ctx: RunContext, since: CommitSha, head: CommitSha) -> CommitSha:
-    """The head of equal commits by GitHub; `head` where it does not make them, or other files."""
-    git_dir = ctx.mirrors.path_of(ctx.remote, ctx.facts.full_name)
+async def _sign(
+    ctx: RunContext, git_dir: Path, since: CommitSha, local: PreparedPush
+) -> PreparedPush:
+    """Equal commits that are signed; `local` where neither GitHub nor an operator's key does it.
+
+    A push of unsigned commits is refused with a reason, if it is refused.
+    """
+    if made := await _let_github_commit(ctx, git_dir, since, local.head):
+        return PreparedPush(base=local.base, head=made)
+    settings = ctx.settings
+    if not settings.signing_key:
+        return local
+    key = SigningKey(settings.signing_key, settings.signing_email)
+    try:
+        commits = await sign_commits(git_dir, key, since=since, head=local.head)
+        if not commits:
+            return local
+        head = await write_commit(git_dir, commits[-1])
+    except GitFailed as failure:
+        logger.warning("CAPUCHIN_SIGNING_KEY signs no commits: %s", failure.words)
+        return local
+    return PreparedPush(base=local.base, head=head, commits=tuple(commits))
+
+
+async def _let_github_commit(
+    ctx: RunContext, git_dir: Path, since: CommitSha, head: CommitSha
+) -> CommitSha | None:
+    """The head of equal commits by GitHub; None where it does not make them, or other files."""
     signed: dict[CommitSha, CommitSha] = {}
     try:
         for local in await list_commits(git_dir, since=since, head=head):
             made = await _make_commit(ctx, git_dir, local, signed)
             if made is None:
-                return head
+                return None
             signed[local] = made
         last = signed.get(head, head)
         await ctx.fetch(last)
     except (Forbidden, NotFound, Unprocessable, RepositoryGone):
-        return head  # a push is refused with a reason, if it is refused
+        return None
     return last
 
 

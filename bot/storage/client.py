@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 import redis.exceptions
 from pydantic import BaseModel
 from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
@@ -85,7 +86,8 @@ def open_redis(url: str, *, timeout: float) -> Redis:
         )
     except ValueError as error:
         raise SettingsError(f"CAPUCHIN_REDIS_URL: {error}") from None
-    return _make_cancellable(Redis.from_pool(_SentinelPool(place, pool) if place.service else pool))
+    pool = _SentinelPool(place, pool) if place.service else pool
+    return _make_cancellable(CancellableRedis.from_pool(pool))
 
 
 async def close_redis(redis: Redis) -> None:
@@ -140,6 +142,34 @@ class _CancellableConnection(AbstractConnection):
             self.socket_timeout = timeout
 
 
+class CancellablePipeline(Pipeline):
+    """A pipeline that keeps no connection of its pool, whenever its user is cancelled.
+
+    redis-py's own asks Redis to watch no key before it gives its connection back; cancelled there,
+    it never does, and each such connection counts against the pool and the server until the end.
+    """
+
+    async def reset(self) -> None:
+        try:
+            await super().reset()
+        except BaseException:
+            # redis-py types both as its synchronous ones.
+            if connection := cast("AbstractConnection | None", self.connection):
+                self.connection = None
+                await connection.disconnect(nowait=True)  # which ends all watching
+                await cast(ConnectionPool, self.connection_pool).release(connection)
+            raise
+
+
+class CancellableRedis(Redis):
+    """A client whose users can be cancelled while they hold a pipeline."""
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
+        return CancellablePipeline(
+            connection_pool(self), self.response_callbacks, transaction, shard_hint
+        )
+
+
 class _SentinelPool(SentinelConnectionPool):
     """Connections to the primary that the Sentinels name; closing it closes those to them too."""
 
@@ -181,7 +211,7 @@ _FOREVER: Final = Retry(
 )
 
 
-class _WaitingRedis(Redis):
+class _WaitingRedis(CancellableRedis):
     """A client that repeats a command until Redis answers."""
 
     def __init__(self, plain: Redis) -> None:

@@ -6,6 +6,7 @@ https://docs.github.com/repositories/configuring-branches-and-merges-in-your-rep
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -51,7 +52,9 @@ def find_violation(
             f"`{path}` without `workflows` permission",
             status=403,
         )
-    broken = list(_find_broken_rules(repo, ref, old, _list_new_commits(repo.git, new)))
+    commits = _list_new_commits(repo.git, new)
+    repo.verified.update(one.sha for one in commits if _is_signed(repo, one))
+    broken = list(_find_broken_rules(repo, ref, old, commits))
     if not broken:
         return None
     return Violation((f"error: GH013: Repository rule violations found for {ref}.", "", *broken))
@@ -75,6 +78,22 @@ def _find_changed_workflow(repo: Repo, new: str) -> str:
 def _list_new_commits(git: GitRepo, new: str) -> list[Commit]:
     listing = run_git(git.path, "rev-list", new, "--not", "--branches")
     return git.read_commits(listing.decode().split())
+
+
+def _is_signed(repo: Repo, commit: Commit) -> bool:
+    """Whether a key has signed it that is registered by the account with the committer's address.
+
+    docs.github.com/authentication/managing-commit-signature-verification/about-commit-signature-verification
+    """
+    key = repo.owner.site.signing_keys.get(commit.committer.email)
+    if key is None:
+        return False
+    with tempfile.NamedTemporaryFile("w", suffix=".signers") as signers:
+        signers.write(f'{commit.committer.email} namespaces="git" {key}\n')
+        signers.flush()
+        config = ("-c", f"gpg.ssh.allowedSignersFile={signers.name}")
+        shown = run_git(repo.git.path, *config, "log", "-1", "--format=%G?", commit.sha)
+    return shown.strip() == b"G"
 
 
 def _find_broken_rules(

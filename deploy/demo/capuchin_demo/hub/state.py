@@ -29,9 +29,11 @@ def stamp(moment: datetime) -> str:
 
 @dataclass
 class Site:
-    """The hub's address, which is known once it is served."""
+    """The hub's address, which is known once it is served, and what its accounts have in common."""
 
     url: str
+    signing_keys: dict[str, str] = field(default_factory=dict[str, str])
+    """By an account's verified address the SSH key that it has for signing."""
 
 
 @dataclass(eq=False)
@@ -311,7 +313,7 @@ class Repo:
     archived: bool = False
     rules: Rules = field(default_factory=Rules)
     verified: set[str] = field(default_factory=set[str])
-    """The commits that GitHub itself has signed."""
+    """The commits that GitHub itself or a key of `Site.signing_keys` has signed."""
     created_at: datetime = field(default_factory=now)
     pushed_at: datetime = field(default_factory=now)
 

@@ -14,7 +14,13 @@ from redis.asyncio import Redis
 from bot.server.app import create_app
 from bot.server.connections import serve_app
 from bot.settings import Settings
-from bot.storage.client import UNREACHABLE, open_redis, plain_client, run_script, waiting_client
+from bot.storage.client import (
+    UNREACHABLE,
+    open_redis,
+    plain_client,
+    run_script,
+    waiting_client,
+)
 from bot.storage.storage import Storage
 from tests.support.redis import RedisServer
 from tests.support.redis_topologies import run_one_sentinel
@@ -43,7 +49,27 @@ async def test_a_task_that_asks_a_sentinel_can_be_cancelled_at_any_moment(tmp_pa
         await assert_cancellable(look)
 
 
-async def assert_cancellable(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def test_a_task_that_watches_a_key_gives_its_connection_back_at_any_moment(
+    redis_server: RedisServer,
+) -> None:
+    async with open_redis(f"{redis_server.url}?max_connections=1", timeout=5) as redis:
+
+        async def watch() -> None:
+            while True:
+                async with redis.pipeline(transaction=True) as pipe:
+                    await pipe.watch("key")
+                    await pipe.exists("key")
+
+        async def use_the_only_connection() -> None:
+            await redis.exists("key")
+
+        await assert_cancellable(watch, use_the_only_connection)
+
+
+async def assert_cancellable(
+    work: Callable[[], Coroutine[Any, Any, None]],
+    after: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
     """Cancel endless work after each number of turns of the event loop, and see it end."""
     for turns in range(200):
         working = asyncio.create_task(work())
@@ -52,6 +78,8 @@ async def assert_cancellable(work: Callable[[], Coroutine[Any, Any, None]]) -> N
         working.cancel()
         done, _ = await asyncio.wait([working], timeout=120)
         assert done, f"still working after a cancellation at turn {turns}"
+        if after is not None:
+            await after()
 
 
 async def test_a_server_that_ends_closes_its_connections(
