@@ -21,7 +21,7 @@ from typing import Any
 from bot.commands.dispatch import VERBS, CommandDispatcher
 from bot.commands.report import write_summaries
 from bot.comments.replies import render_writes_spent
-from bot.data.run import Mode, RepoRef
+from bot.data.run import Mode
 from bot.errors import GitHubError
 from bot.followup.run import FollowUpRun
 from bot.git.mirrors import Mirrors
@@ -36,7 +36,7 @@ from bot.runner.sandbox import build_engine
 from bot.runs.status_comment import build_announcer
 from bot.settings import Settings
 from bot.solve_issue import SolveIssue
-from bot.storage.quota import HourlyWrites
+from bot.storage.quota import InstallationWrites
 from bot.storage.storage import Storage
 from bot.storage.workers import Cursors, DiskUse, Housekeeping
 from bot.webhooks.labels import BotNames
@@ -145,16 +145,11 @@ def assemble(
 
 
 @asynccontextmanager
-async def _open_writes(settings: Settings, repo: RepoRef) -> AsyncGenerator[HourlyWrites]:
-    """The writes of a repository's installation; while Redis does not answer, a write waits."""
+async def _open_writes(settings: Settings, installation: int) -> AsyncGenerator[InstallationWrites]:
+    """The writes of an installation; while Redis does not answer, a write waits."""
     url, prefix = settings.redis_url, settings.redis_prefix
     async with Storage.open(url, prefix, timeout=REDIS_SECONDS) as storage:
-        yield storage.waiting().open_writes(
-            repo.installation,
-            most=settings.timings.hourly_writes,
-            seconds=settings.timings.hourly_writes_seconds,
-            render=render_writes_spent,
-        )
+        yield storage.waiting().open_writes(installation, settings.timings, render_writes_spent)
 
 
 @asynccontextmanager

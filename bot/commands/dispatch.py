@@ -45,7 +45,7 @@ from bot.github.repository import Repository
 from bot.github.repository_api import Reaction
 from bot.queue.consumer import RetryLater, RunQueue
 from bot.runs.config_check import check_config
-from bot.runs.set_up import set_up_repository
+from bot.runs.set_up import RECHECK_SECONDS, log_incomplete, set_up_repository
 from bot.settings import Settings
 from bot.storage.requests import QueuedRequest
 from bot.webhooks.command_text import nearest_verb
@@ -113,6 +113,9 @@ class CommandDispatcher:
             return None
         if isinstance(request, SetUpRequest):
             await set_up_repository(request, self.github, self.settings)
+            installation = request.repo.installation
+            if await queue.storage.turns.take(f"permissions:{installation}", RECHECK_SECONDS):
+                await log_incomplete(self.github, installation)
             return None
         if isinstance(request, PullUpdate):
             await self._acknowledge(item, request, queue)

@@ -17,7 +17,7 @@ from bot.comments.failures import (
     stop_reason,
     waiting_sentence,
 )
-from bot.comments.unpublished import fold_selection, list_ways_on, publish_reason
+from bot.comments.unpublished import HAVE_EDIT, fold_selection, list_kept_ways, list_ways_on
 from bot.comments.vote_table import render_edits
 from bot.data.progress import STAGES, Progress, Stage
 from bot.data.run import Failure, Mode, QueuePosition, Run, RunId, SkippedComments, StopReason
@@ -218,23 +218,28 @@ def render_failed(run: Run, failure: Failure, detail: str = "") -> str:
 
 
 def render_unpublished(run: Run, selection: Selection, name: str) -> str:
-    """The status comment of a run whose edit GitHub did not take; `name` begins commands."""
-    parts = (publish_reason(run.detail), list_ways_on(name), fold_selection(selection))
+    """The status comment of a run that broke off with an edit; `name` begins commands."""
+    failure = run.failure or Failure.INTERNAL
+    reason = failure_reason(failure, run.detail)
+    if failure is not Failure.PUBLISH_REFUSED:
+        reason = f"{HAVE_EDIT}: {reason}"
+    parts = (reason, list_ways_on(name), fold_selection(selection))
     return render_status(run, "\n\n".join(parts))
 
 
-def render_stopped(run: Run) -> str:
-    """The status comment of a run that somebody stopped, with its cost."""
+def render_stopped(run: Run, name: str, edit: Selection | None = None) -> str:
+    """The status comment of a run that somebody stopped, with its cost, and the edit that it had
+    by then; `name` begins commands."""
     stop = run.stop
     assert stop is not None
     again = LABEL_AGAIN
     if stop.why is StopReason.DISABLED:
         again = "remove that label and ask again"
     spent = f"I had spent ${run.dollars:.2f} at list prices." if run.dollars else NOTHING_SPENT
-    return render_status(
-        replace(run, dollars=0.0),
-        f"I stopped {stop_reason(stop)}. {spent} To restart, {again}.",
-    )
+    text = f"I stopped {stop_reason(stop)}. {spent} To restart, {again}."
+    if edit is not None:
+        text += f" {list_kept_ways(name)}\n\n{fold_selection(edit)}"
+    return render_status(replace(run, dollars=0.0), text)
 
 
 def render_late_stop(run: Run, number: int) -> str:

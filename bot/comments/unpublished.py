@@ -1,4 +1,4 @@
-"""A finished edit that GitHub did not take: why, what helps, and the edit itself."""
+"""A finished edit that is not published: why, what helps, and the edit itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bot.safe_text import block, code, details, prose
 from pipeline.codebase.unified_diff import list_paths, remove_files
 from pipeline.data.types import Selection
 
+HAVE_EDIT: Final = "I have an edit, but could not publish it"
 _EXEMPT: Final = "Add this App to the bypass list of that rule, or change the rule."
 _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     "workflows": (
@@ -68,7 +69,7 @@ def publish_reason(detail: str) -> str:
     problem, _, words = detail.partition("\n")
     why, advice = _PROBLEMS.get(cast(PublishProblem, problem), _PROBLEMS["rule"])
     said = f"GitHub says: “{prose(' '.join(words.split()), 600)}”" if words.strip() else ""
-    reason = f"I have an edit, but could not publish it: {why}."
+    reason = f"{HAVE_EDIT}: {why}."
     return "\n\n".join(filter(None, (reason, said, advice)))
 
 
@@ -77,6 +78,14 @@ def list_ways_on(name: str) -> str:
     return (
         f"Then add the label again, or write `/{name} retry` or `/{name} use A`: I will publish "
         f"this same edit, and ask no model for it. `/{name} retry anyway` starts from scratch."
+    )
+
+
+def list_kept_ways(name: str) -> str:
+    """What happens to an edit that a run had when it was stopped."""
+    return (
+        "I had an edit by then: I will publish that one, and ask no model for another. "
+        f"`/{name} retry anyway` starts from scratch."
     )
 
 

@@ -59,6 +59,8 @@ class PullRecord(Frozen):
     branch: str
     base: CommitSha
     """Full SHA that our commits stand on."""
+    base_branch: str
+    """The branch that it goes into; a person may change it on GitHub."""
     head: CommitSha
     """Full SHA that we last pushed to the branch; another one there is a person's."""
     pending_head: CommitSha = CommitSha("")

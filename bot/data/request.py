@@ -140,12 +140,13 @@ class PullUpdate(Frozen):
 
     repo: RepoRef
     target: Literal["pull", "issue", "branch", "base"]
-    """One pull request, the one for an issue, those of some branches, or all of a repository."""
+    """One pull request, the one for an issue, those from some branches, or those into some."""
     number: int = 0
     """Of the pull request or issue."""
     others: tuple[int, ...] = ()
     """Further pull requests: several may have the same head."""
     branches: tuple[str, ...] = ()
+    """For `base`, none means any."""
     delay: Delay = Delay.IMMEDIATE
     again: bool = False
     """Verify the evidence again, even if it is up to date."""
@@ -175,7 +176,8 @@ class SetUpRequest(Frozen):
 QueuedKind = CommandRequest | RunRequest | ConfigCheckRequest | PullUpdate | SetUpRequest
 """What waits for a worker."""
 
-AccessKind = Literal["given", "taken", "moved"]
+AccessKind = Literal["given", "accepted", "taken", "moved"]
+"""`accepted`: the owner granted what the App has asked for since it was installed."""
 
 
 class AccessChange(Frozen):

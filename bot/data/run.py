@@ -271,8 +271,7 @@ class Run(Frozen):
     """For USE: the edit is wanted even if it fails the reproduction test. Else: the run starts from
     scratch, even if there is an edit that GitHub did not take."""
     published_run: RunId = RunId("")
-    """The id of the issue's latest earlier run that opened a pull request or was refused it, or
-    ended without a fix and showed its edits; empty: none."""
+    """The `edits_run` of the issue's latest earlier run; empty: none."""
     label: str = ""
     """The label that started it; its removal stops the run. Empty: a comment started it."""
     asked_at: datetime | None = None
@@ -336,8 +335,8 @@ class Run(Frozen):
 
     @property
     def edits_run(self) -> RunId:
-        """The issue's latest run up to this whose edits `use` takes: it opened a pull request or
-        was refused it, or ended without a fix and showed its edits. Empty for none."""
+        """The issue's latest run up to this that may have edits which `use` takes: it opened a pull
+        request, broke off, or ended without a fix and showed its edits. Empty for none."""
         if self.mode in (Mode.FIX, Mode.AUTO):
             without = ("empty repository", "no source files", "no relevant files", "no edit")
             shown = self.status is RunStatus.NO_FIX and self.detail not in without
@@ -348,19 +347,13 @@ class Run(Frozen):
 
     @property
     def is_unpublished(self) -> bool:
-        """Whether it ended with an edit that GitHub did not take, or for which we had no access."""
-        if self.mode.is_follow_up:
-            return False
-        stopped = self.stop is not None and self.stop.why is StopReason.NO_ACCESS
-        lost = stopped or self.failure in (
-            Failure.REPOSITORY_GONE,
-            Failure.NOT_INSTALLED,
-            Failure.INSTALLATION_SUSPENDED,
-            Failure.REPOSITORY_ARCHIVED,
-            Failure.POLICY_FORBIDS,
-        )
-        publishing = self.branch != "" and self.pull_request is None
-        return self.failure is Failure.PUBLISH_REFUSED or (lost and publishing)
+        """Whether it broke off after it began: what it has found by then, people have not got."""
+        broke_off = (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.REFUSED)
+        answers = self.mode in (Mode.FIX, Mode.AUTO, Mode.USE)
+        return (
+            answers and self.status in broke_off
+            and self.pull_request is None and self.base_commit != ""
+        )  # fmt: skip
 
 
 class QueuePosition(Frozen):

@@ -238,6 +238,8 @@ class FollowUpRun:
         await complete_stale_check(ctx)
         if await close_if_obsolete(ctx):
             return
+        if ctx.record.base_branch != ctx.pull.base_branch:
+            ctx = await ctx.update_record(base_branch=ctx.pull.base_branch)
         if not ctx.record.handed_over and not ctx.record.is_ours(ctx.pull.head_sha):
             ctx = await hand_over(ctx)
         tip = await ctx.fetch()

@@ -26,11 +26,13 @@ from bot.errors import (
     GitHubError,
     GitHubUnavailable,
     PushRejected,
+    RateLimited,
     RepositoryEmpty,
     RepositoryError,
     RepositoryGone,
 )
 from bot.git.push_refusals import read_push_refusal
+from bot.github.refusals import UNSAID_SECONDS
 from bot.settings import git_environment
 from pipeline.codebase.commit import FETCHED_COMMITS, Codebase, list_tree
 from pipeline.codebase.git import GitFailed, create_bare, git
@@ -48,6 +50,7 @@ _REJECTED = re.compile(
     r"\[(remote )?rejected\]|stale info|fetch first|non-fast-forward|failed to push", re.I
 )
 _FORBIDDEN = re.compile(r"returned error: 403", re.I)
+_LIMITED = re.compile(r"returned error: 429|HTTP 429|^remote: .{0,200}secondary rate limit", re.M)
 _TRANSIENT = re.compile(
     r"returned error: (401|403|408|429|5\d\d)|authentication failed"
     r"|could not read (username|password)"
@@ -64,6 +67,8 @@ class Remote:
     url: str
     """Contains no credential."""
     token: Callable[[], Awaitable[str]] | None = None
+    on_limited: Callable[[float], Awaitable[None]] | None = None
+    """Is told for how many seconds GitHub wants no more calls."""
 
     @classmethod
     def on_github(
@@ -77,7 +82,7 @@ class Remote:
 
         Raises:
             RepositoryGone, RepositoryEmpty, PushRejected: the remote refused.
-            GitHubUnavailable: the remote did not respond, or not in time.
+            GitHubUnavailable: the remote did not respond, not in time, or limits us.
             GitFailed: any other failure, such as a damaged mirror.
         """
         token = await self.token() if self.token else None
@@ -95,7 +100,10 @@ class Remote:
                 f"git {args[0]}: timed out after {TIMEOUT_SECONDS:.0f} s"
             ) from None
         except GitFailed as failure:
-            raise _translate_failure(failure) from None
+            error = _translate_failure(failure)
+            if isinstance(error, RateLimited) and self.on_limited is not None:
+                await self.on_limited(UNSAID_SECONDS)
+            raise error from None
         finally:
             os.close(fd)
 
@@ -117,6 +125,8 @@ class Remote:
 
 def _translate_failure(failure: GitFailed) -> Exception:
     words, message = failure.words, f"git {failure.command}"
+    if _LIMITED.search(words):
+        return RateLimited(message, words=words, retry_after=UNSAID_SECONDS)
     if _NO_BRANCH.search(words):
         return RepositoryEmpty(message)
     if _NO_COMMIT.search(words) or _GONE.search(words):

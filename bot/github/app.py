@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,7 +100,7 @@ class GitHubApp:
         async with AsyncExitStack() as stack:
             writes = None
             if self.open_writes is not None:
-                writes = await stack.enter_async_context(self.open_writes(ref))
+                writes = await stack.enter_async_context(self.open_writes(ref.installation))
                 await check_block(writes)
             client = await stack.enter_async_context(self._open_client())
             client.on_limited = writes.block if writes else None
@@ -152,8 +153,8 @@ class GitHubApp:
         async for item in self._lists.read(client, path, self._app_credential()):
             yield InstallationFacts.model_validate(item)
 
-    async def find_incomplete(self) -> list[str]:
-        """A sentence on each installation that lacks what the App itself has of `app.yml`.
+    async def find_incomplete(self, installation: int = 0) -> list[str]:
+        """A sentence on each installation, or on this one, that lacks what the App has.
 
         A permission that is added later holds only where the owner accepts it:
         https://docs.github.com/apps/maintaining-github-apps/modifying-a-github-app-registration
@@ -162,7 +163,8 @@ class GitHubApp:
         return [
             f"{one.account} has not accepted {missing}: an owner can at {one.html_url}"
             for one in await self.list_installations()
-            if (missing := describe_missing(one, silent=silent))
+            if one.id == (installation or one.id)
+            and (missing := describe_missing(one, silent=silent))
         ]
 
     async def load_registration(self) -> AppFacts:
@@ -274,6 +276,12 @@ class GitHubApp:
             self._credentials[key] = self._new_credential(installation, repository, permissions)
         return self._credentials[key]
 
+    async def _block(self, installation: int, seconds: float) -> None:
+        """Let nobody write to the installation: GitHub limits its tokens."""
+        if self.open_writes is not None:
+            async with self.open_writes(installation) as writes:
+                await writes.block(seconds)
+
     def _new_credential(
         self,
         installation: int,
@@ -283,6 +291,7 @@ class GitHubApp:
         async def mint_fresh() -> MintedToken:
             # Use a separate connection: the caller's may close while others still wait.
             async with self._open_client() as client:
+                client.on_limited = partial(self._block, installation)
                 return await mint_token(
                     client, self._app_credential(), installation, repository, permissions
                 )

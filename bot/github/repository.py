@@ -61,6 +61,10 @@ class Repository:
         """Count a push that is about to happen. Raises `WritesSpent`."""
         await self._api.count_write()
 
+    async def note_limit(self, seconds: float) -> None:
+        """GitHub has told git that it limits the installation."""
+        await self._api.block(seconds)
+
     async def check_permissions(self) -> None:
         """Check that the installation has accepted what a run needs. Raises PermissionMissing."""
         await self._api.credential.check_permissions()

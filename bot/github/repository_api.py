@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from bot.data.github_facts import CommentFacts, IssueFacts, ReactionFacts
-from bot.data.run import Login, RepoRef
+from bot.data.run import Login
 from bot.errors import GitHubError, NotFound, RateLimited, WritesSpent
 from bot.github.credentials import InstallationCredential
 from bot.github.http import PER_PAGE, ApiResponse, GitHubClient, api_path, find_or_create
@@ -37,7 +37,8 @@ class WriteBudget(Protocol):
         ...
 
 
-OpenWriteBudget = Callable[[RepoRef], AbstractAsyncContextManager[WriteBudget]]
+OpenWriteBudget = Callable[[int], AbstractAsyncContextManager[WriteBudget]]
+"""For the id of an installation."""
 
 
 async def check_block(writes: WriteBudget) -> None:
@@ -112,7 +113,7 @@ class RepositoryApi:
         """Count a write, of ours or of git's, that is about to happen.
 
         Raises:
-            WritesSpent: there were too many in this hour.
+            WritesSpent: there were too many in this minute or hour.
             RateLimited: GitHub limits the installation.
         """
         if self._writes is None:
@@ -126,7 +127,12 @@ class RepositoryApi:
             path = api_path(*self._root, "issues", self._about, "comments")
             with suppress(GitHubError):  # such as a locked issue
                 await self._client.send("POST", path, self.credential, json={"body": notice})
-        raise WritesSpent("the writes of this hour are spent", retry_after=seconds)
+        raise WritesSpent("the writes of this minute or hour are spent", retry_after=seconds)
+
+    async def block(self, seconds: float) -> None:
+        """Let nobody write for so long: git was told of GitHub's limit."""
+        if self._writes is not None:
+            await self._writes.block(seconds)
 
     async def query_graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
         """The `data` of a GraphQL query or of an idempotent mutation."""

@@ -72,7 +72,10 @@ class RunContext:
     @property
     def remote(self) -> Remote:
         """The repository, for git."""
-        return Remote.on_github(self.settings.github_url, self.facts.full_name, self.repo.get_token)
+        remote = Remote.on_github(
+            self.settings.github_url, self.facts.full_name, self.repo.get_token
+        )
+        return dataclasses.replace(remote, on_limited=self.repo.note_limit)
 
     @property
     def base_branch(self) -> str:

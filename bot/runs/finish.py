@@ -34,7 +34,7 @@ from bot.storage.lease import Lease
 from bot.webhooks.labels import LabelSet
 from pipeline.data.types import Selection
 from pipeline.models.metering import LEDGER_KEY, Ledger
-from pipeline.run_errors import OtherFormat
+from pipeline.run_errors import OtherFormat, UnreadableRecord
 from pipeline.workflows.outcome import load_end
 from sandbox.frozen import replace
 
@@ -60,11 +60,10 @@ class RunFinisher:
     async def fail(self, run: Run, lease: Lease) -> Run:
         """Report `run.failure` on the issue, if GitHub permits."""
         run = replace(run, status=RunStatus.FAILED)
-        refused = run.failure is Failure.PUBLISH_REFUSED
-        edit = await load_end(lease.checkpoints) if refused else None
+        edit = await _load_edit(run, lease)
 
         def render(run: Run) -> str:
-            if isinstance(edit, Selection):
+            if edit is not None:
                 return comments.render_unpublished(run, edit, self.settings.app_name)
             return comments.render_failed(run, run.failure or Failure.INTERNAL, run.detail)
 
@@ -112,7 +111,8 @@ class RunFinisher:
         if not run.is_announced and run.stop is not None and run.stop.why is StopReason.DISABLED:
             refusal, name = OptOut(run.stop.label), self.settings.app_name
             return await self._report_end(run, lease, lambda r: render_refusal(r, refusal, name))
-        return await self._report_end(run, lease, comments.render_stopped)
+        edit, name = await _load_edit(run, lease), self.settings.app_name
+        return await self._report_end(run, lease, lambda r: comments.render_stopped(r, name, edit))
 
     async def report_refusal(self, run: Run, lease: Lease, refusal: Refusal) -> Run:
         """Report why the run may not work: in its status comment, or in a reply to the person."""
@@ -212,6 +212,15 @@ class RunFinisher:
             return await StatusComment(repo, lease, self.settings).finish(run, text)
         except NotFound:  # the issue is gone, but the pull request is open
             return run
+
+
+async def _load_edit(run: Run, lease: Lease) -> Selection | None:
+    """The edit of a run that broke off, which nobody has yet; None if it has none."""
+    try:
+        end = await load_end(lease.checkpoints) if run.is_unpublished else None
+    except UnreadableRecord:
+        return None
+    return end if isinstance(end, Selection) else None
 
 
 async def with_spending(run: Run, lease: Lease) -> Run:

@@ -132,7 +132,7 @@ async def _push_on_base(
     publication: Publication, local: CommitSha, ctx: IssueRun, *, anew: bool = False
 ) -> tuple[PublicationBase, str]:
     base = await choose_base(ctx, local, publication.selection, publication.issue, anew=anew)
-    await prepare_record(ctx.lease, publication, base=base.base)
+    await prepare_record(ctx.lease, publication, base=base.base, base_branch=ctx.checkout.branch)
     ready = await prepare_push(ctx, base=base.base, since=base.base, head=base.head)
     return base, await _push(publication, ready.head, ctx)
 
@@ -327,7 +327,9 @@ PREPARED_KEY: Final = "pull-record"
 """The checkpoint with the record of the pull request that is about to be opened."""
 
 
-async def prepare_record(lease: Lease, publication: Publication, *, base: CommitSha) -> None:
+async def prepare_record(
+    lease: Lease, publication: Publication, *, base: CommitSha, base_branch: str
+) -> None:
     """Save what a later worker must know if it finds the pull request open."""
     run = lease.run
     test = publication.selection.evidence.reproduction
@@ -340,6 +342,7 @@ async def prepare_record(lease: Lease, publication: Publication, *, base: Commit
         commit_style=publication.commit_style,
         branch="",
         base=base,
+        base_branch=base_branch,
         head=CommitSha(""),
         test_path=test.path,
         test_files=tuple(sorted(list_paths(test.diff))),

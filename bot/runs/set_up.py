@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from bot.data.request import SetUpRequest
-from bot.errors import RunFailed, describe_cause, translate_errors
+from bot.errors import GitHubError, RunFailed, describe_cause, translate_errors
 from bot.github.app import GitHubApp
 from bot.settings import Settings
 from bot.webhooks.labels import LabelSet
 
 logger = logging.getLogger(__name__)
+
+
+RECHECK_SECONDS: Final = 60.0
+"""One of an installation's repositories, which are set up together, is enough to look at it."""
+
+
+async def log_incomplete(github: GitHubApp, installation: int) -> None:
+    """Log what an installation still has to accept of the App's permissions and events."""
+    try:
+        for sentence in await github.find_incomplete(installation):
+            logger.warning("%s", sentence)
+    except GitHubError as error:  # each run tells
+        logger.warning("The permissions of an installation are unknown: %s", error)
 
 
 async def set_up_repository(request: SetUpRequest, github: GitHubApp, settings: Settings) -> None:

@@ -21,7 +21,7 @@ from bot.git.commits import copy_commit, create_commit, push, replay_commits
 from bot.runs.context import IssueRun
 from bot.runs.publish import Publication, prepare_publication
 from bot.runs.signed_commits import prepare_push
-from bot.runs.steps import open_pull
+from bot.runs.steps import open_pull, report_no_fix
 from bot.storage.checkpoints import RedisStore
 from bot.storage.keys import BRANCH_HISTORY_KEY, ISSUE_KEY
 from bot.storage.pulls import BranchHistory
@@ -31,25 +31,25 @@ from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.resources import Workspace
 from pipeline.selection.verdict import rank_result, to_letter
 from pipeline.workflows.other_edits import propose_unproven, run_reproduction, substitute_candidate
-from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end
+from pipeline.workflows.outcome import OUTCOME_KEY, SolveResult, load_end, save_end
 from sandbox.frozen import replace
 
 
-async def find_unpublished(ctx: IssueRun) -> Run | None:
-    """The issue's run whose edit GitHub did not take, if this run is to publish that one."""
+async def find_unpublished(ctx: IssueRun) -> tuple[Run, Selection | NoFix] | None:
+    """The issue's run that broke off with an answer, if this run is to say or publish that one."""
     run = ctx.run
-    if run.mode not in (Mode.FIX, Mode.AUTO) or run.anyway or not run.published_run:
+    if run.mode not in (Mode.FIX, Mode.AUTO) or run.anyway:
         return None
     if run.base_commit and not run.candidate:  # it has begun to work on an edit of its own
         return None
     source = await ctx.storage.runs.get_readable(run.published_run)
-    if source is None or not source.is_unpublished:
-        return None
-    kept = ctx.storage.checkpoints(source.id, ctx.lease.in_flight)
-    if not isinstance(await load_end(kept), Selection):
-        return None
-    await ctx.lease.save(replace(run, candidate=1, base_commit=source.base_commit))
-    return source
+    while source is not None and source.is_unpublished:
+        answer = await load_end(ctx.storage.checkpoints(source.id, ctx.lease.in_flight))
+        if answer is not None:
+            await ctx.lease.save(replace(run, candidate=1, base_commit=source.base_commit))
+            return source, answer
+        source = await ctx.storage.runs.get_readable(source.published_run)
+    return None
 
 
 async def propose_edit(ctx: IssueRun, source: Run) -> Run:
@@ -66,12 +66,7 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
         raise SwapRefused("edits expired")
     if not 1 <= run.candidate <= len(rank_result(result)):
         raise SwapRefused("no such edit")
-    saved = await kept.load(ISSUE_KEY, Issue)
-    issue = saved or Issue(repository=run.repo.full_name, title=ctx.issue.title, body="")
-    # The state that a run with a pull request leaves, so that `use B` can take another edit.
-    await ctx.store.save(ISSUE_KEY, issue)
-    ledger = await kept.load(LEDGER_KEY, Ledger) or Ledger()
-    await ctx.store.save(LEDGER_KEY, ledger)
+    issue, ledger = await _adopt(ctx, kept)
     if isinstance(result, Selection):
         selection = await _verify_candidate(ctx, result, issue)
     else:
@@ -79,6 +74,27 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
     await ctx.store.save(OUTCOME_KEY, SolveResult(result=selection))
     fix = Outcome(selection, ledger.accounts, sent_to=ledger.sent_to)
     return await open_pull(ctx, fix, issue)
+
+
+async def tell_no_fix(ctx: IssueRun, source: Run, answer: NoFix) -> Run:
+    """End without a fix, as `source` did, which could not say so; told now, it is not told again.
+
+    Raises:
+        GitHubError, LeaseLost.
+    """
+    await _adopt(ctx, ctx.storage.checkpoints(source.id, ctx.lease.in_flight))
+    await save_end(ctx.store, answer)
+    return replace(await report_no_fix(ctx, answer), published_run=source.published_run)
+
+
+async def _adopt(ctx: IssueRun, kept: RedisStore) -> tuple[Issue, Ledger]:
+    """Save the issue and the ledger of an earlier run as this run's: later runs look there."""
+    saved = await kept.load(ISSUE_KEY, Issue)
+    issue = saved or Issue(repository=ctx.run.repo.full_name, title=ctx.issue.title, body="")
+    await ctx.store.save(ISSUE_KEY, issue)
+    ledger = await kept.load(LEDGER_KEY, Ledger) or Ledger()
+    await ctx.store.save(LEDGER_KEY, ledger)
+    return issue, ledger
 
 
 VERIFIED_KEY: Final = "used"

@@ -195,9 +195,11 @@ class Intake:
 
     async def _change_access(self, change: AccessChange) -> Response:
         """Remember where repositories are, set up new ones, stop runs where access was taken."""
+        if change.kind == "accepted":
+            logger.info("@%s accepted permissions for %d", change.by, change.installation)
         for repo in change.repos if change.kind != "taken" else ():
             await self.storage.locations.save(repo)
-            if change.kind == "given":
+            if change.kind in ("given", "accepted"):
                 await self._queue(SetUpRequest(repo=repo, delivery=change.delivery))
         if change.kind == "taken":
             stop = Stop(by=change.by, why=StopReason.NO_ACCESS)

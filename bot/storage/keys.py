@@ -42,10 +42,12 @@
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `writes:{installation}` | its writes in this hour; `:notice`: it was said | 1 hour |
+| `writes:{installation}:minute` | its writes in this minute | 1 minute |
 | `writes:{installation}:blocked` | until when GitHub limits it | as long as it does |
 | `cursor:{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `turn:summaries` | the turn of one worker to write monthly summaries | the interval |
 | `summary:{repo}:{YYYY-MM}` | its summary is written, or not wanted | 60 days, or 1 |
+| `turn:permissions:{installation}` | what it has accepted was looked at | 1 minute |
 | `turn:missed-webhooks` | the turn of one worker to look for missed webhooks | the interval |
 | `last-refusal:{repo}:{login}` | the request of a person that was last refused | 1 day |
 | `budget:{YYYY-MM-DD}:{repo}` | spent and set aside by a repository | 3 days |

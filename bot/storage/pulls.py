@@ -55,7 +55,10 @@ class PullRecords(RedisRecords):
         return [
             one
             for one in await self.list_all(update.repo)
-            if update.target == "base"
+            if (
+                update.target == "base"
+                and one.base_branch in (update.branches or (one.base_branch,))
+            )
             or (update.target == "issue" and one.issue == update.number)
             or (update.target == "branch" and one.branch in update.branches)
         ]

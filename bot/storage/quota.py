@@ -1,4 +1,4 @@
-"""What has limits: the runs and the refusals of a day, and our writes of an hour."""
+"""What has limits: the runs and the refusals of a day, and our writes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from redis.asyncio import Redis
 
 from bot.data.run import Login, RepoRef, RunId, now
+from bot.settings import Timings
 from bot.storage.client import RedisRecords, run_script
 from bot.storage.keys import DAY
 
@@ -28,14 +29,22 @@ return 0
 """
 
 
-# An hour begins with its first write. The answer is 0, or the milliseconds until the hour ends.
+# An hour or a minute begins with its first write. The answer is 0, or the milliseconds until one of
+# them ends in which no write is left.
 TAKE_SCRIPT: Final = """
-if tonumber(redis.call('GET', KEYS[1]) or '0') >= tonumber(ARGV[1]) then
-  return math.max(redis.call('PTTL', KEYS[1]), 1)
+local wait = 0
+for i, key in ipairs(KEYS) do
+  if tonumber(redis.call('GET', key) or '0') >= tonumber(ARGV[2 * i - 1]) then
+    wait = math.max(wait, redis.call('PTTL', key), 1)
+  end
 end
-if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if wait > 0 then return wait end
+for i, key in ipairs(KEYS) do
+  if redis.call('INCR', key) == 1 then redis.call('PEXPIRE', key, ARGV[2 * i]) end
+end
 return 0
 """
+MINUTE: Final = 60.0
 
 RenderNotice = Callable[[int, str], str]
 """The notice's text for a number of writes and the time of day at which they go on."""
@@ -72,22 +81,24 @@ class Refusals(RedisRecords):
         await self._redis.delete(self._keys.last_refusal(repo, login))
 
 
-class HourlyWrites:
-    """The `WriteBudget` of one installation: `most` writes in `seconds`, by all workers."""
+class InstallationWrites:
+    """The `WriteBudget` of one installation, for all workers."""
 
-    def __init__(
-        self, redis: Redis, key: str, *, most: int, seconds: float, render: RenderNotice
-    ) -> None:
+    def __init__(self, redis: Redis, key: str, timings: Timings, render: RenderNotice) -> None:
         self._redis = redis
         self._key = key
-        self._most = most
-        self._milliseconds = int(seconds * 1000)
+        self._timings = timings
         self._render = render
 
     async def take(self, share: float) -> float:
         """See `WriteBudget`."""
-        args = [int(self._most * share), self._milliseconds]
-        return int(await run_script(self._redis, TAKE_SCRIPT, [self._key], args)) / 1000
+        of = self._timings
+        keys = [self._key, f"{self._key}:minute"]
+        args = [
+            int(of.hourly_writes * share), int(of.hourly_writes_seconds * 1000),
+            int(of.minute_writes * share), int(MINUTE * 1000),
+        ]  # fmt: skip
+        return int(await run_script(self._redis, TAKE_SCRIPT, keys, args)) / 1000
 
     async def block(self, seconds: float) -> None:
         """See `WriteBudget`. A shorter block leaves a longer one as it is."""
@@ -102,8 +113,10 @@ class HourlyWrites:
 
     async def claim_notice(self, seconds: float) -> str:
         """See `WriteBudget`."""
+        if seconds <= MINUTE:
+            return ""
         notice = f"{self._key}:notice"
         if not await self._redis.set(notice, "1", nx=True, px=max(1, int(seconds * 1000))):
             return ""
         at = now() + timedelta(seconds=seconds)
-        return self._render(self._most, f"{at:%H:%M} UTC")
+        return self._render(self._timings.hourly_writes, f"{at:%H:%M} UTC")

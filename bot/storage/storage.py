@@ -22,7 +22,7 @@ from bot.storage.client import (
 from bot.storage.history import History, RunQueries
 from bot.storage.keys import CHECKPOINT_SECONDS, RECORD_SECONDS, Keys
 from bot.storage.pulls import PullRecords
-from bot.storage.quota import HourlyWrites, QuotaCounter, Refusals, RenderNotice
+from bot.storage.quota import InstallationWrites, QuotaCounter, Refusals, RenderNotice
 from bot.storage.requests import Requests
 from bot.storage.runs import SEND_NUDGE, Nudge, Runs
 from bot.storage.workers import ArchivedRuns, Cursors, Locations, ProgressReports, Turns, Workers
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from bot.data.run import RepoRef
+    from bot.settings import Timings
     from bot.storage.checkpoints import CacheStore, RedisStore
     from bot.storage.workers import InFlightWork
 
@@ -141,11 +142,10 @@ class Storage:
         return found.decode() if found else ""
 
     def open_writes(
-        self, installation: int, *, most: int, seconds: float, render: RenderNotice
-    ) -> HourlyWrites:
-        """The budget of an installation's writes. See `HourlyWrites`."""
-        key = self.keys.writes(installation)
-        return HourlyWrites(self.redis, key, most=most, seconds=seconds, render=render)
+        self, installation: int, timings: Timings, render: RenderNotice
+    ) -> InstallationWrites:
+        """The budget of an installation's writes. See `InstallationWrites`."""
+        return InstallationWrites(self.redis, self.keys.writes(installation), timings, render)
 
     async def find_dangers(self) -> list[str]:
         """What in Redis's own settings may lose runs, one phrase each; empty where it hides them.

@@ -53,6 +53,11 @@ class _Installed(_InstallationPayload):
         return self._to_change(delivery, "given", self.repositories)
 
 
+class _PermissionsAccepted(_InstallationPayload):
+    def to_request(self, delivery: Delivery) -> AnyRequest:
+        return self._to_change(delivery, "accepted", self.repositories)
+
+
 class _Uninstalled(_InstallationPayload):
     """Uninstalled or suspended: no repository of the installation can be worked on."""
 
@@ -104,6 +109,7 @@ PAYLOADS: Final[Mapping[str, Mapping[str, type[Event]]]] = {
     "installation": {
         "created": _Installed,
         "unsuspend": _Installed,
+        "new_permissions_accepted": _PermissionsAccepted,
         "deleted": _Uninstalled,
         "suspend": _Uninstalled,
     },

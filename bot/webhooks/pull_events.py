@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from bot.data.request import AnyRequest, ConfigCheckRequest, Delay, PullUpdate
 from bot.data.run import CHECK_NAME as SETTINGS_CHECK
 from bot.data.run import Login
-from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload, RepositoryPart
+from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload
 from pipeline.data.types import CommitSha
 
 _SHA: Final = r"^[0-9a-f]{40,64}$"
@@ -182,22 +182,19 @@ class _CommitStatus(Payload):
         return PullUpdate(repo=self.repo, target="branch", branches=branches, delivery=delivery.id)
 
 
-class _PushRepository(RepositoryPart):
-    default_branch: str = Field(min_length=1)
-
-
 class _Push(Payload):
-    repository: _PushRepository  # pyright: ignore[reportIncompatibleVariableOverride] - frozen enough
     ref: str
     sender: AccountPart = AccountPart(login=Login("ghost"))
     """GitHub's schema lets it be left out."""
 
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
-        if self.ref != f"refs/heads/{self.repository.default_branch}":
+        _, heads, branch = self.ref.partition("refs/heads/")
+        if not heads:
             return None
         return PullUpdate(
-            repo=self.repo, target="base", delay=Delay.RATE_LIMITED, delivery=delivery.id
-        )
+            repo=self.repo, target="base", branches=(branch,), delay=Delay.RATE_LIMITED,
+            delivery=delivery.id,
+        )  # fmt: skip
 
 
 PAYLOADS: Final[Mapping[str, Mapping[str, type[Payload]]]] = {

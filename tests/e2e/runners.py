@@ -56,6 +56,8 @@ class FakeRunner(PipelineRunner):
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
         """Called while the runner follows a review."""
         self.revised: Revision | Exception = Revision(patch=None, answer="It is as it should be.")
+        self.answered: Callable[[], Awaitable[object]] | None = None
+        """Called when an answer to an issue is paid for, and nobody but the runner has it."""
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.waiting = False
@@ -79,6 +81,8 @@ class FakeRunner(PipelineRunner):
             raise self.answer
         if self._saves:
             await store.save(OUTCOME_KEY, SolveResult(result=self.answer))
+        if self.answered is not None:
+            await self.answered()
         return Outcome(self.answer, ACCOUNTS)
 
     async def plan(

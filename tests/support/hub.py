@@ -42,6 +42,7 @@ def settings_for(hub: LocalHub, **fields: object) -> Settings:
         "status_seconds": 0,
         "no_worker_seconds": 1e9,
         "reverify_seconds": 0,  # else `settle` waits for it
+        "minute_writes": 100_000,  # nor do tests wait for a minute to end
         **fields,
     }
     return Settings.model_validate(

@@ -8,10 +8,10 @@ import pytest
 
 from bot.comments.status import status_marker
 from bot.data.progress import Progress
-from bot.data.run import RunId
+from bot.data.run import Failure, RunId, now
 from bot.errors import RateLimited, WritesSpent
 from bot.runs.status_comment import StatusComment
-from capuchin_demo.hub.state import AppInstallation, ContentLimit, Exchange, Repo
+from capuchin_demo.hub.state import AppInstallation, ContentLimit, Exchange, Issue, Repo
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
@@ -110,3 +110,78 @@ async def test_the_repositories_of_an_owner_share_the_budget(start_bot: StartBot
         async with github.open_repository(ref_of(second)) as opened:
             with pytest.raises(WritesSpent):
                 await opened.issues.react(issues[1].number, "eyes")
+
+
+async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartBot) -> None:
+    async with start_bot(minute_writes=2) as bot:
+        repo = bot.add_repo()
+        issue = await bot.report_issue(repo)
+        async with bot.parts.github.open_repository(ref_of(repo), about=issue.number) as opened:
+            await opened.issues.react(issue.number, "eyes")
+            await opened.issues.react(issue.number, "rocket")
+            with pytest.raises(WritesSpent) as caught:
+                await opened.issues.react(issue.number, "confused")
+        assert caught.value.retry_after == pytest.approx(60, abs=30)
+        assert issue.comments == []
+        await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:minute")
+        async with bot.parts.github.open_repository(ref_of(repo)) as opened:
+            await opened.issues.react(issue.number, "confused")
+
+
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
+
+
+@pytest.mark.parametrize("status", [403, 429])
+async def test_a_limited_token_stops_writes_of_the_installation(
+    bot: BotHarness, status: int
+) -> None:
+    github, repo, other = bot.parts.github, bot.add_repo(), bot.add_repo("acme/other")
+    headers = {"retry-after": str(LONG)}
+    where = "/app/installations/*/access_tokens"
+    async with github.open_repository(ref_of(repo)) as opened:
+        await opened.get_facts()
+        bot.hub.faults.fail_next("POST", where, status=status, message=SECONDARY, headers=headers)
+        with pytest.raises(RateLimited):
+            async with github.open_repository(ref_of(other)):
+                pass
+        issue = await bot.report_issue(repo)
+        with pytest.raises(RateLimited):
+            await opened.issues.react(issue.number, "eyes")
+    assert issue.reactions == []
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("step", ["GET info/refs", "POST git-receive-pack"])
+async def test_a_limited_push_stops_writes_of_the_installation(
+    bot: BotHarness, step: str, status: int
+) -> None:
+    """git does not tell for how long: a minute. The run goes on then."""
+    repo, other = bot.add_repo(), bot.add_repo("acme/other")
+    issue = await bot.report_issue(repo)
+    method, _, last = step.partition(" ")
+    limited: list[float] = []
+
+    async def limit() -> None:  # what is fetched before is not limited
+        where = f"/acme/shop.git/{last}"
+        bot.hub.faults.fail_next(method, where, status=status, message=SECONDARY, times=2)
+
+    bot.runner.answered = limit
+    async with bot.working(settle=False):
+        await bot.label(issue)
+        await bot.until(lambda: is_limited(bot, issue))
+        with pytest.raises(RateLimited) as caught:
+            async with bot.parts.github.open_repository(ref_of(other)):
+                pass
+        limited.append(caught.value.retry_after or 0)
+        assert repo.pulls == []
+        bot.hub.faults.clear()
+        await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:blocked")
+        await bot.runs.bring_forward(await bot.run_of(issue), now())
+        await bot.until(bot.is_idle)
+    assert limited == [pytest.approx(60, abs=30)]
+    assert len(repo.pulls) == len(bot.runner.jobs) == 1
+
+
+async def is_limited(bot: BotHarness, issue: Issue) -> bool:
+    run = await bot.run_of(issue)
+    return run.waiting_for is Failure.GITHUB_LIMITED and run.not_before is not None

@@ -64,6 +64,23 @@ async def test_base_and_names_of_branches_are_the_repositorys(bot: BotHarness) -
     assert repo.read_file(pull.head_ref, "new.py") == "x = 1\n"
 
 
+async def test_a_push_to_the_base_branch_is_followed_at_once_and_to_another_not(
+    bot: BotHarness,
+) -> None:
+    repo = bot.add_repo(config="base_branch: develop\n")
+    await bot.hub.commit(repo, "develop", {"new.py": "x = 1\n"}, "Develop", "alice")
+    await bot.open_issue(repo)
+    await bot.settle()
+    seen = len(bot.runner.asked)
+    for branch in ("main", "topic"):
+        await bot.hub.commit(repo, branch, {"other.py": "y = 1\n"}, "Elsewhere", "alice")
+    await bot.settle()
+    assert len(bot.runner.asked) == seen
+    await bot.hub.commit(repo, "develop", {"new.py": "x = 2\n"}, "Move on", "alice")
+    await bot.settle()
+    assert len(bot.runner.asked) > seen
+
+
 async def test_a_base_branch_that_is_missing_is_named(bot: BotHarness) -> None:
     issue = await bot.open_issue(bot.add_repo(config="base_branch: devel\n"))
     await bot.settle()

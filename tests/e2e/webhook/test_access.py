@@ -110,6 +110,30 @@ async def test_what_was_paid_for_is_published_after_a_suspension(
         assert len(bot.runner.jobs) == paid == 1
 
 
+async def test_permissions_that_an_owner_accepts_are_heard_and_compared_again(
+    bot: BotHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    repo = bot.add_repo()
+    one = repo.installation
+    assert one is not None
+    wanted, one.permissions = one.permissions, {**one.permissions, "checks": "read"}
+    caplog.set_level("INFO")
+    events.send_installation_event(bot.hub, one, "new_permissions_accepted", repo.owner)
+    await bot.hub.wait_until_delivered()
+    await bot.settle()
+    assert "@acme accepted permissions" in caplog.text
+    assert "has not accepted permissions: checks: write" in caplog.text
+    caplog.clear()
+    one.permissions = wanted
+    await bot.redis.delete(bot.storage.keys.turn(f"permissions:{one.id}"))
+    events.send_installation_event(bot.hub, one, "new_permissions_accepted", repo.owner)
+    await bot.hub.wait_until_delivered()
+    await bot.settle()
+    assert "accepted permissions" in caplog.text
+    assert "has not accepted" not in caplog.text
+    assert sorted(repo.labels) == LABELS
+
+
 async def test_other_repositories_are_not_concerned(bot: BotHarness) -> None:
     repo, other = bot.add_repo(), bot.add_repo("acme/other")
     issue = await bot.report_issue(other)

@@ -77,12 +77,14 @@ def queue_suite(state: State, pull: Pull, app: str = "ci") -> CheckSuite:
     return suite
 
 
-def queue_own_suite(state: State, repo: Repo, sha: str) -> None:
-    """The same for this hub's App, unless its preferences for the repository say no."""
+def queue_own_suite(state: State, repo: Repo, sha: str, by: User) -> None:
+    """The same for this hub's App, which hears of it, unless its preferences there say no."""
     one = repo.installation
     wanted = one is not None and one.permissions.get("checks") == "write" and repo.auto_suites
     if wanted and find_own_suite(repo, sha) is None:
-        repo.check_suites.append(CheckSuite(state.next_id(), sha))
+        suite = CheckSuite(state.next_id(), sha)
+        repo.check_suites.append(suite)
+        events.send_suite_event(state, repo, suite, "requested", by)
 
 
 def find_own_suite(repo: Repo, sha: str) -> CheckSuite | None:

@@ -61,10 +61,9 @@ def send_check_event(state: State, repo: Repo, run: CheckRun, action: str, by: U
 
 
 def send_suite_event(state: State, repo: Repo, suite: CheckSuite, action: str, by: User) -> None:
-    """Send `check_suite`, completed."""
+    """Send `check_suite`: requested, rerequested or completed."""
     runs = [run for run in repo.check_runs if run.suite is suite]
     app = repository_json.app(state.app, repo.owner)
-    app = check_run(repo, runs[0], app)["app"]
     (head,) = repo.git.read_commits([suite.head_sha])
     shape = check_suite(repo, suite, runs, head, app)
     emit(state, "check_suite", repo, by, {"action": action, "check_suite": shape})

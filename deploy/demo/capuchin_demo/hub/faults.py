@@ -170,6 +170,10 @@ class Faults:
             self._waiting.remove(fault)
         return fault
 
+    def clear(self) -> None:
+        """Let no further call fail."""
+        self._waiting.clear()
+
     @property
     def pending(self) -> list[Fault]:
         """Faults that have not applied to a call yet."""

@@ -6,6 +6,7 @@ import hashlib
 import re
 import secrets
 from email.utils import formatdate
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
@@ -52,6 +53,7 @@ class RestRouter:
         except Exception:
             self._state.unexpected.append(f"{request.method} {path} broke the hub")
             raise
+        answer = _cut_removed(request, answer)
         answer = self._add_headers(_apply_etag(request, answer, self._state, token))
         content = answer.content()
         self._state.record(
@@ -139,6 +141,33 @@ class RestRouter:
         if answer.status in (204, 304):
             del headers["content-type"]
         return RestResponse(answer.status, answer.body, headers)
+
+
+VERSIONS = ("2022-11-28", "2026-03-10")
+"""https://docs.github.com/rest/about-the-rest-api/api-versions"""
+
+
+def _cut_removed(request: Request, answer: RestResponse) -> RestResponse:
+    """The answer without what the API version that is asked for does not have any more.
+
+    https://docs.github.com/rest/about-the-rest-api/breaking-changes
+    """
+    version = request.headers.get("x-github-api-version", VERSIONS[0])
+    if version not in VERSIONS:
+        refusal = Refusal(400, f"The API version {version} is not supported.")
+        return RestResponse(400, refusal.body(), {})
+    headers = {**answer.headers, "x-github-api-version-selected": version}
+    body = answer.body if version == VERSIONS[0] else _without(answer.body, "merge_commit_sha")
+    return RestResponse(answer.status, body, headers)
+
+
+def _without(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: _without(one, name) for key, one in fields.items() if key != name}
+    if isinstance(value, list):
+        return [_without(one, name) for one in cast("list[Any]", value)]
+    return value
 
 
 def _redirect(state: State, repo: Repo, call: RestCall) -> RestResponse:

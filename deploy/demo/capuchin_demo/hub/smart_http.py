@@ -17,6 +17,7 @@ from capuchin_demo.hub.faults import Refusal
 from capuchin_demo.hub.git_repository import git_binary, git_environment, run_git
 from capuchin_demo.hub.hub_state import State
 from capuchin_demo.hub.pull_actions import announce_ref_changes
+from capuchin_demo.hub.rest_router import check_installation
 from capuchin_demo.hub.rules import Violation, find_violation
 from capuchin_demo.hub.state import Repo
 from capuchin_demo.hub.tokens import Token
@@ -136,6 +137,7 @@ class GitRouter:
             raise Refusal(404, "Repository not found.")
         if not token.is_allowed(repo, "contents:write" if writes else "contents:read"):
             raise Refusal(403, "Write access to repository not granted.")
+        check_installation(token, writes=writes and service == "git-receive-pack")
         if writes and repo.archived:
             raise Refusal(403, "This repository was archived so it is read-only.")
         return GitRequest(repo, token, service, writes)

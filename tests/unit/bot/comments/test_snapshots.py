@@ -69,7 +69,9 @@ PULL = LinkedPull.model_validate({"number": 9, "state": "open", "user": {"login"
 
 def stopped(why: StopReason, by: str = "alice") -> str:
     label = "capuchin:disabled" if why is StopReason.DISABLED else ""
-    return comments.render_stopped(replace(RUN, stop=Stop(by=Login(by), why=why, label=label)))
+    return comments.render_stopped(
+        replace(RUN, stop=Stop(by=Login(by), why=why, label=label)), "capuchin"
+    )
 
 
 def effective(organisation: str, repository: str) -> EffectiveConfig:

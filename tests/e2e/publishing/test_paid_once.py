@@ -1,0 +1,174 @@
+"""Whatever happens between a paid answer and its publication, it is not paid for again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bot.data.run import Failure, Login, Run, RunStatus, Stop, StopReason
+from capuchin_demo.hub import events
+from capuchin_demo.hub.state import Issue, Repo, now
+from pipeline.data.types import NoFix
+from tests.e2e.harness import BotHarness, StartBot
+from tests.support.hub import ref_of
+
+Act = Callable[[BotHarness, Issue], Awaitable[None]]
+
+
+async def go_away(bot: BotHarness, issue: Issue) -> None:
+    bot.hub.faults.down = True
+
+
+async def come_back(bot: BotHarness, issue: Issue) -> None:
+    bot.hub.faults.down = False
+
+
+async def suspend(bot: BotHarness, issue: Issue) -> None:
+    one = issue.repo.installation
+    assert one is not None
+    one.suspended_at = now()
+    bot.hub.tokens.revoke(one)
+
+
+async def suspend_aloud(bot: BotHarness, issue: Issue) -> None:
+    await suspend(bot, issue)
+    assert issue.repo.installation is not None
+    events.send_installation_event(bot.hub, issue.repo.installation, "suspend", issue.repo.owner)
+    await wait_for_stop(bot, issue)
+
+
+async def resume(bot: BotHarness, issue: Issue) -> None:
+    await bot.hub.unsuspend(issue.repo, "alice")
+
+
+async def limit(bot: BotHarness, issue: Issue) -> None:
+    bot.hub.limit.allow(0, 3600)
+
+
+async def unlimit(bot: BotHarness, issue: Issue) -> None:
+    bot.hub.limit.allow(5000, 3600)
+    installation = issue.repo.installation
+    assert installation is not None
+    await bot.redis.delete(f"{bot.storage.keys.writes(installation.id)}:blocked")
+
+
+async def close(bot: BotHarness, issue: Issue) -> None:
+    await bot.hub.close_issue(issue, "alice")
+    await wait_for_stop(bot, issue)
+
+
+async def reopen(bot: BotHarness, issue: Issue) -> None:
+    await bot.hub.reopen_issue(issue, "alice")
+
+
+async def stop(bot: BotHarness, issue: Issue) -> None:
+    await bot.runs.request_stop(
+        ref_of(issue.repo), issue.number, Stop(by=Login("alice"), why=StopReason.COMMAND)
+    )
+    await wait_for_stop(bot, issue)
+
+
+async def nothing(bot: BotHarness, issue: Issue) -> None:
+    pass
+
+
+async def wait_for_stop(bot: BotHarness, issue: Issue) -> None:
+    """Until the run is cancelled, which this is a part of."""
+    await bot.until(lambda: False, 60)
+
+
+ACCIDENTS: dict[str, tuple[Act, Act]] = {
+    "away": (go_away, come_back),
+    "suspended": (suspend, resume),
+    "suspended aloud": (suspend_aloud, resume),
+    "limited": (limit, unlimit),
+    "closed": (close, reopen),
+    "stopped": (stop, nothing),
+}
+
+
+async def label(bot: BotHarness, issue: Issue) -> None:
+    if bot.settings.label in issue.labels:
+        await bot.hub.remove_label(issue, bot.settings.label, "alice")
+    await bot.label(issue)
+
+
+async def retry(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin retry")
+
+
+async def use_first(bot: BotHarness, issue: Issue) -> None:
+    await bot.comment(issue, "/capuchin use A")
+
+
+ASKS: dict[str, Act] = {"label": label, "retry": retry, "use A": use_first}
+
+
+async def lose(bot: BotHarness, accident: str) -> tuple[Repo, Issue, Run]:
+    """An issue whose run has its answer, and no time to publish it."""
+    repo = bot.add_repo()
+    happen, mend = ACCIDENTS[accident]
+    issue = await bot.report_issue(repo)
+    bot.runner.answered = lambda: happen(bot, issue)
+    await bot.label(issue)
+    lost = await bot.solve(issue)
+    assert lost.status in (RunStatus.FAILED, RunStatus.STOPPED)
+    assert (repo.pulls, repo.list_branches()) == ([], ["main"])
+    bot.runner.answered = None
+    await mend(bot, issue)
+    return repo, issue, lost
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("accident", ACCIDENTS)
+async def test_the_answer_is_published_when_asked_again_and_no_model_is_asked(
+    start_bot: StartBot, accident: str, ask: str
+) -> None:
+    async with start_bot(patience_seconds=0) as bot:
+        repo, issue, lost = await lose(bot, accident)
+        await ASKS[ask](bot, issue)
+        run = await bot.solve(issue)
+        assert run.id != lost.id
+        assert run.status is RunStatus.OPENED_PULL_REQUEST
+        assert (len(repo.pulls), len(bot.runner.jobs)) == (1, 1)
+        assert run.dollars == 0
+
+
+async def test_that_there_is_no_fix_is_said_when_asked_again(start_bot: StartBot) -> None:
+    async with start_bot(patience_seconds=0) as bot:
+        bot.runner.answer = NoFix(reason="no edit")
+        _, issue, _ = await lose(bot, "away")
+        await label(bot, issue)
+        assert (await bot.solve(issue)).status is RunStatus.NO_FIX
+        assert len(bot.runner.jobs) == 1
+        await label(bot, issue)  # people know now: this asks for another try
+        await bot.solve(issue)
+        assert len(bot.runner.jobs) == 2
+
+
+async def test_retry_anyway_starts_from_scratch(start_bot: StartBot) -> None:
+    async with start_bot(patience_seconds=0) as bot:
+        _, issue, _ = await lose(bot, "away")
+        await bot.comment(issue, "/capuchin retry anyway")
+        assert (await bot.solve(issue)).status is RunStatus.OPENED_PULL_REQUEST
+        assert len(bot.runner.jobs) == 2
+
+
+async def test_who_stops_a_run_with_an_answer_is_shown_it(bot: BotHarness) -> None:
+    _, issue, run = await lose(bot, "stopped")
+    assert run.status is RunStatus.STOPPED
+    assert "+    return a + b" in bot.comments_of(issue)[-1]
+
+
+async def test_what_failed_with_an_answer_shows_it(bot: BotHarness) -> None:
+    """A bug of ours after the answer."""
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    issue = await bot.report_issue(bot.add_repo())
+    bot.runner.answered = fail
+    await bot.label(issue)
+    assert (await bot.solve(issue)).failure is Failure.INTERNAL
+    assert "+    return a + b" in bot.comments_of(issue)[-1]
