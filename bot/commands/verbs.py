@@ -15,13 +15,14 @@ from bot.comments.status import find_run
 from bot.data.github_facts import PullRequestFacts
 from bot.data.request import CommandRequest, Delay, PullUpdate, RunRequest, StartOutcome
 from bot.data.run import CommentLocation, Mode, Run, RunId, RunStatus, Stop, StopReason
-from bot.errors import Forbidden, NotFound, Unprocessable
+from bot.errors import Forbidden, NotFound, PublishRefused, Unprocessable
 from bot.followup.schedule import RETRY_SECONDS, schedule_follow_up
 from bot.git.commits import detect_commit_style
 from bot.queue.consumer import RetryLater
 from bot.queue.nudges import Nudges
 from bot.queue.position import load_queue
-from bot.repo_config.model import CONFIG_PATHS, LayerProblem
+from bot.repo_config.model import CONFIG_PATHS, LayerProblem, RepoConfig
+from bot.runs.publish import refusals
 from bot.storage.keys import BRANCH_HISTORY_KEY
 from bot.storage.pulls import BranchHistory
 from bot.storage.runs import Runs, latest_published
@@ -243,18 +244,30 @@ async def _find_source(ctx: CommandContext) -> Run | None:
 
 async def propose_config(ctx: CommandContext) -> None:
     """Open the pull request and reply with its number, or with the reason why not."""
-    marker = settings_file.proposal_marker(ctx.request.id)
     for path in CONFIG_PATHS:
         if await ctx.repo.read_file(*path.split("/")) is not None:
             await ctx.reply(settings_file.file_exists(path, await _load_working_setup(ctx)))
             return
-    pull = await _find_proposal(ctx, marker) or await _open_proposal(ctx, marker)
-    text = (
-        settings_file.cannot_propose()
-        if pull is None
-        else settings_file.proposal_opened(pull.number)
+    found = ctx.loaded_config
+    prefix = RepoConfig() if isinstance(found, LayerProblem) else found.config
+    branches = f"{prefix.branch_prefix}settings-"
+    marker = settings_file.proposal_marker(ctx.request.id)
+    pull = await _find_proposal(ctx, branches, marker)
+    working = await _load_working_setup(ctx)
+    text = settings_file.render_file(ctx.settings.public_url, working)
+    try:
+        with refusals():
+            pull = pull or await _open_proposal(
+                ctx, f"{branches}{ctx.request.id}", marker, text, sets_up=working is not None
+            )
+    except PublishRefused as refused:
+        await ctx.reply(settings_file.proposal_refused(refused.detail, text))
+        return
+    await ctx.reply(
+        settings_file.proposal_opened(pull.number)
+        if pull
+        else settings_file.nothing_to_propose_on()
     )
-    await ctx.reply(text)
 
 
 async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
@@ -263,17 +276,22 @@ async def _load_working_setup(ctx: CommandContext) -> WorkingAttempt | None:
     return await load_working_setup(store)
 
 
-async def _find_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
+async def _find_proposal(
+    ctx: CommandContext, branches: str, marker: str
+) -> PullRequestFacts | None:
     """An open proposal, or the one that an earlier try of this command opened."""
     async for branch in ctx.repo.list_branches():
-        if branch.startswith("capuchin/settings-"):
+        if branch.startswith(branches):
             found = await ctx.repo.pulls.find(branch, marker)
             if found is not None:
                 return found
     return None
 
 
-async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts | None:
+async def _open_proposal(
+    ctx: CommandContext, branch: str, marker: str, text: str, *, sets_up: bool
+) -> PullRequestFacts | None:
+    """None for an empty repository. Raises PublishRefused, GitHubError."""
     repo, request = ctx.repo, ctx.request
     facts = await repo.get_facts()
     base = await repo.get_branch_head(facts.default_branch) if facts else None
@@ -281,27 +299,23 @@ async def _open_proposal(ctx: CommandContext, marker: str) -> PullRequestFacts |
         return None
     style = await detect_commit_style(repo)
     title = style.format_title("chore", settings_file.pull_title())
-    branch = f"capuchin/settings-{request.id}"
     co_author = await repo.find_co_author(request.by)
     message = style.format_message(title, "", repo.identity, co_author)
-    working = await _load_working_setup(ctx)
-    text = settings_file.render_file(ctx.settings.public_url, working)
-    if not await repo.create_branch_with(
+    await repo.create_branch_with(
         branch, base=base, path=settings_file.PATH, text=text, message=message
-    ):
-        return None
+    )
     try:
         pull = await repo.pulls.open_once(
             branch=branch,
             base=facts.default_branch,
             title=title,
-            body=settings_file.pull_body(request.by, marker, sets_up=working is not None),
+            body=settings_file.pull_body(request.by, marker, sets_up=sets_up),
             marker=marker,
             draft=False,
         )
-    except (Forbidden, NotFound, Unprocessable):
+    except (Forbidden, NotFound, Unprocessable) as error:
         await repo.delete_branch(branch)
-        return None
+        raise PublishRefused("pull request", error.words) from error
     await repo.pulls.request_review(pull.number, request.by)
     return pull
 

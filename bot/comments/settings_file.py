@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from bot.comments.unpublished import publish_reason
 from bot.data.run import Login
 from bot.repo_config.model import (
     CONFIG_PATHS,
@@ -172,9 +173,15 @@ def file_exists(path: str, working: WorkingAttempt | None = None) -> str:
     return f"{text} These lines would save me the search for an environment:\n\n{lines}"
 
 
-def cannot_propose() -> str:
-    """The reply for an empty repository, or one whose rules forbid the push."""
-    return (
-        "I could not propose a settings file: the repository has no commits yet, or its rules do "
-        "not let me push a branch named `capuchin/settings-…`."
-    )
+_NOT_PROPOSED: Final = "I could not propose a settings file"
+
+
+def nothing_to_propose_on() -> str:
+    """The reply for a repository without commits."""
+    return f"{_NOT_PROPOSED}: the repository has no commits yet. Push some code, then ask again."
+
+
+def proposal_refused(detail: str, text: str) -> str:
+    """The reply where GitHub does not take the file; `detail` is `PublishRefused.detail`."""
+    folded = details(code(PATH), block(text, 20_000, "yaml"))
+    return f"{publish_reason(detail, _NOT_PROPOSED)}\n\nThen ask again, or add it:\n\n{folded}"

@@ -61,15 +61,15 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
 _MOST_CHARACTERS: Final = 30_000
 
 
-def publish_reason(detail: str) -> str:
-    """Why a finished edit is not published, GitHub's words, and what helps.
+def publish_reason(detail: str, failed: str = HAVE_EDIT) -> str:
+    """Why something is not published, GitHub's words, and what helps.
 
-    `detail` is `PublishRefused.detail`.
+    `detail` is `PublishRefused.detail`; `failed` is what could not be done.
     """
     problem, _, words = detail.partition("\n")
     why, advice = _PROBLEMS.get(cast(PublishProblem, problem), _PROBLEMS["rule"])
     said = f"GitHub says: “{prose(' '.join(words.split()), 600)}”" if words.strip() else ""
-    reason = f"{HAVE_EDIT}: {why}."
+    reason = f"{failed}: {why}."
     return "\n\n".join(filter(None, (reason, said, advice)))
 
 

@@ -176,10 +176,11 @@ class Repository:
 
     async def create_branch_with(
         self, branch: str, *, base: str, path: str, text: str, message: str
-    ) -> bool:
+    ) -> None:
         """Create a branch: a commit by us that adds one file to `base`. An existing branch stays.
 
-        Returns False if the repository's rules forbid it.
+        Raises:
+            Forbidden, Unprocessable: the repository's rules forbid it, for one.
         """
         parent = await self._api.get("git", "commits", base)
         file = {"path": path, "mode": "100644", "type": "blob", "content": text}
@@ -191,11 +192,7 @@ class Repository:
             await self._api.send("POST", "git", "refs", json=ref)
             return made
 
-        try:
-            await self._api.find_or_create(lambda: self.get_branch_head(branch), create)
-        except (Forbidden, Unprocessable):
-            return False
-        return True
+        await self._api.find_or_create(lambda: self.get_branch_head(branch), create)
 
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch, if it exists."""

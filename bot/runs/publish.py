@@ -84,12 +84,12 @@ class Publication:
 
 @contextmanager
 def refusals() -> Generator[None]:
-    """Raise PublishRefused where GitHub lets us no longer into the repository: the edit is kept."""
+    """Raise PublishRefused, with GitHub's words, where GitHub takes nothing from us."""
     try:
         yield
     except RepositoryGone as error:
         raise PublishRefused("gone") from error
-    except (Forbidden, NotFound) as error:
+    except (Forbidden, NotFound, Unprocessable) as error:
         lost = isinstance(error, NotFound | InstallationSuspended)
         problem = "gone" if lost else find_problem(error.words)
         raise PublishRefused(problem, error.words) from error

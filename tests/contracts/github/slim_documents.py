@@ -112,6 +112,7 @@ WEBHOOKS = (
     "check-run-completed",
     "check-run-rerequested",
     "check-suite-completed",
+    "check-suite-requested",
     "status",
     "check-suite-rerequested",
 )

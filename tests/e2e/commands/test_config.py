@@ -9,7 +9,7 @@ import pytest
 from bot.data.run import CHECK_NAME, RunId
 from bot.repo_config.model import RepoConfig, parse_config
 from capuchin_demo.hub.check_actions import rerun, rerun_all
-from capuchin_demo.hub.state import CheckRun, Pull, Repo
+from capuchin_demo.hub.state import CheckRun, Pull, Repo, Rules
 from pipeline.environment.prepare import SETUP_KEY, WorkingAttempt
 from tests.e2e.forks import fork_pull
 from tests.e2e.harness import BotHarness, StartBot
@@ -223,3 +223,43 @@ async def test_a_stranger_gets_none(bot: BotHarness) -> None:
     repo = bot.add_repo()
     await bot.say(await bot.report_issue(repo), "/capuchin config propose", by="mallory")
     assert (repo.pulls, repo.list_branches()) == ([], ["main"])
+
+
+REFUSALS: dict[str, tuple[Rules, str, str]] = {
+    "branch name": (Rules(branch_names="bots/.*"), "must match a given regex", "`branch_prefix`"),
+    "secrets": (Rules(secrets=("version: 1",)), "Push cannot contain secrets", "false alarm"),
+    "commit message": (Rules(messages="JIRA-.*"), "must match a given regex", "bypass list"),
+    "author": (Rules(author_emails=".*@acme.example"), "email must match", "bypass list"),
+    "pull request": (Rules(pull_requests="No bots, please."), "No bots, please.", "bypass list"),
+}
+
+
+@pytest.mark.parametrize("rule", REFUSALS)
+async def test_a_refused_proposal_is_told_in_githubs_words_and_holds_the_file(
+    bot: BotHarness, rule: str
+) -> None:
+    repo = bot.add_repo()
+    repo.rules, words, advice = REFUSALS[rule]
+    issue = await bot.report_issue(repo)
+    await bot.say(issue, "/capuchin config propose")
+    (said,) = bot.comments_of(issue)
+    assert words in said
+    assert advice in said
+    assert "<details>" in said
+    assert "version: 1" in said
+    assert repo.list_branches() == ["main"]
+    repo.rules = Rules()
+    await bot.say(issue, "/capuchin config propose")
+    assert f"#{repo.pulls[0].number}" in bot.comments_of(issue)[-1]
+
+
+async def test_a_proposal_takes_the_branch_prefix_of_the_organisation(bot: BotHarness) -> None:
+    defaults = bot.hub.add_repo("acme/.github", {FILE: "branch_prefix: bots/\n"})
+    assert defaults.installation is not None
+    repo = bot.add_repo()
+    repo.rules = Rules(branch_names="bots/.*")
+    issue = await bot.report_issue(repo)
+    for _ in range(2):
+        await bot.say(issue, "/capuchin config propose")
+    (pull,) = repo.pulls
+    assert pull.head_ref.startswith("bots/settings-")

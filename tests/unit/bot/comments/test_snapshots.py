@@ -200,7 +200,10 @@ ANSWERS: Bodies = {
     "config: no file": settings_file.render_config(effective("", "")),
     "config propose: done": settings_file.proposal_opened(12),
     "config propose: there is one": settings_file.file_exists(CONFIG_PATHS[0]),
-    "config propose: no branch": settings_file.cannot_propose(),
+    "config propose: no branch": settings_file.nothing_to_propose_on(),
+    "config propose: refused": settings_file.proposal_refused(
+        "branch name\nBranch name must match a given regex pattern: bots/.*", "version: 1\n"
+    ),
     "config: invalid": replies.invalid_config(
         LayerProblem(".github/capuchin.yml", ConfigProblem(line=3, column=1, message="Is it?"))
     ),
