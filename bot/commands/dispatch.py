@@ -139,16 +139,20 @@ class CommandDispatcher:
             return None
 
     async def _acknowledge(self, item: QueuedRequest, update: PullUpdate, queue: RunQueue) -> None:
-        """React to a reviewer's comment on a line at once: the run that follows it may wait."""
-        if not update.comment or item.is_waiting:
+        """React to a reviewer's words at once: the run that follows them may wait."""
+        if not (update.comment or update.review) or item.is_waiting:
             return
         if await queue.storage.pulls.get(update.repo, update.number) is None:
             return
         try:
             with translate_errors():
                 async with self.github.open_repository(update.repo) as repo:
-                    if await is_trusted(repo, update.by, WRITERS):
+                    if not await is_trusted(repo, update.by, WRITERS):
+                        return
+                    if update.comment:
                         await acknowledge_comment(repo, update.comment)
+                    else:
+                        await repo.pulls.acknowledge_review(update.review)
         except (RunFailed, TryLater):  # the run also reacts
             return
 

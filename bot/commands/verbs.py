@@ -5,7 +5,7 @@ Every effect is find-or-create, because the command may run again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from bot.commands.command import CommandContext, CommandHandler
 from bot.comments import candidates as candidate_texts
@@ -130,8 +130,11 @@ async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> 
 
 async def judge(ctx: CommandContext) -> RetryLater | None:
     """Start a run that compares pull requests."""
-    count = len(set(ctx.request.command.numbers))
-    if not 1 <= count <= 20:
+    numbers = set(ctx.request.command.numbers)
+    if ctx.request.issue in numbers:
+        await ctx.reply(candidate_texts.judged_itself(ctx.settings.app_name, ctx.request.issue))
+        return None
+    if not 1 <= len(numbers) <= 20:
         await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
         return None
     return await start_command(Mode.JUDGE)(ctx)
@@ -146,6 +149,9 @@ async def use(ctx: CommandContext) -> RetryLater | None:
         return None
     if candidates is None:
         await ctx.reply(candidate_texts.candidates_expired(source.pull_request))
+        return None
+    if candidates.pull is not None and candidates.closed:
+        await ctx.reply(candidate_texts.pull_is_closed(candidates.pull, candidates.closed))
         return None
     name, command = ctx.settings.app_name, request.command
     rank = None if command.letter is None else to_rank(command.letter)
@@ -182,7 +188,7 @@ async def list_edits(ctx: CommandContext) -> str:
     They belong to the latest run that opened a pull request or ended without a fix.
     """
     _, candidates = await _find_candidates(ctx)
-    if candidates is None:
+    if candidates is None or candidates.closed:
         return ""
     if candidates.pull is not None and len(rank_result(candidates.result)) < 2:
         return ""
@@ -221,8 +227,12 @@ async def _load_candidates(
     contents = await store.load(BRANCH_HISTORY_KEY, BranchHistory) or BranchHistory.from_run(source)
     pull = await ctx.repo.pulls.get(source.pull_request)
     state = contents.state_at(pull.head_sha) if pull else None
+    closed: Literal["", "closed", "merged"]
+    closed = (
+        "" if pull is None or pull.state == "open" else "merged" if pull.merged_at else "closed"
+    )
     return candidate_texts.PullCandidates(
-        result, source.pull_request, state.candidate if state else None
+        result, source.pull_request, state.candidate if state else None, closed
     )
 
 

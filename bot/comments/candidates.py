@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from bot.comments.evidence_details import render_further
 from bot.comments.pull_request import models_note, render_cost
@@ -29,6 +29,7 @@ class PullCandidates(NamedTuple):
     """None after a run without a fix, and while GitHub takes none from us."""
     current: int | None
     """The rank of its edit, from 1; None if the branch has another."""
+    closed: Literal["", "closed", "merged"] = ""
 
 
 def list_candidates(result: Selection | NoFix, place: int | None = None) -> str:
@@ -97,6 +98,21 @@ def candidates_expired(number: int | None) -> str:
 def answer_on_issue(issue: int) -> str:
     """To `use` on the pull request: where the result will appear."""
     return f"I will post the result on #{issue}."
+
+
+def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
+    """To `use` when the pull request is over."""
+    if how == "closed":
+        return f"#{number} is closed, so I leave it as it is. Reopen it, then ask again."
+    return (
+        f"#{number} is merged, so I leave it as it is. If the issue is not fixed, reopen it and "
+        "add the label again."
+    )
+
+
+def judged_itself(name: str, issue: int) -> str:
+    """To `judge` with the number of the issue itself."""
+    return f"#{issue} is this issue. Name pull requests that fix it, as in `/{name} judge #12 #34`."
 
 
 def which_pulls(name: str, most: int) -> str:

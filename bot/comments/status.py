@@ -39,7 +39,7 @@ STAGE_TITLES: Final[dict[Stage, str]] = {
 def render_checklist(run: Run, progress: Progress) -> str:
     """The run's stages (if it fixes an issue) with times, its current step, and usual durations."""
     parts: list[str] = []
-    if run.mode is Mode.FIX and progress.stages:
+    if run.mode in (Mode.FIX, Mode.AUTO) and progress.stages:
         parts.append("\n".join(_list_stages(progress)))
     else:
         known = _counts("environment", progress)

@@ -20,7 +20,7 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
     ),
     "signatures": (
         "a rule demands verified signatures, and these commits have none",
-        f"{_EXEMPT} Or my operator gives me a key to sign with (`CAPUCHIN_SIGNING_KEY`).",
+        f"{_EXEMPT} Or ask my operator for a key to sign with (`CAPUCHIN_SIGNING_KEY`).",
     ),
     "secrets": (
         "push protection sees a secret in the commits",

@@ -153,6 +153,8 @@ class PullUpdate(Frozen):
     by: Login = Login("")
     comment: int = 0
     """The comment on a line that asks for it; 0: something else does."""
+    review: str = ""
+    """The id in GraphQL of the review that asks for changes."""
     delivery: str
 
     @property

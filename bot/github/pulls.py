@@ -37,6 +37,12 @@ TO_DRAFT_MUTATION: Final = (
 )
 
 
+REACT_MUTATION: Final = (
+    "mutation($id: ID!) { addReaction(input: {subjectId: $id, content: EYES}) "
+    "{ reaction { content } } }"
+)
+
+
 class Pulls:
     """The pull requests of a repository.
 
@@ -137,6 +143,13 @@ class Pulls:
         docs.github.com/graphql/reference/mutations#convertpullrequesttodraft
         """
         await self._api.query_graphql(TO_DRAFT_MUTATION, {"id": node_id})
+
+    async def acknowledge_review(self, node_id: str) -> None:
+        """React to a review, which REST cannot; GitHub ignores a second reaction.
+
+        docs.github.com/graphql/reference/mutations#addreaction
+        """
+        await self._api.query_graphql(REACT_MUTATION, {"id": node_id})
 
     async def list_since(self, moment: datetime) -> tuple[list[PullRequestFacts], bool]:
         """All pull requests opened since `moment`, newest first, and whether some were not read."""

@@ -48,7 +48,11 @@ def order_fairly(
 Announce = Callable[[Lease, QueuePosition], Awaitable[Run]]
 """Announces a run's position on its issue; returns the run. Raises LeaseLost, TryLater."""
 
-MIN_WAIT: Final = timedelta(seconds=3)
+ARRIVAL_SECONDS: Final = 1.0
+"""How often is looked for runs that nobody has told yet that they wait."""
+RETRY_SECONDS: Final = 30.0
+"""Until GitHub, which did not take it, is sent the position of a new run again."""
+MIN_WAIT: Final = timedelta(seconds=1)
 """A run that no worker has taken up after this long is waiting for a free slot."""
 MAX_ANNOUNCED: Final = 20
 """How many positions are announced; runs further back follow when they move up."""
@@ -123,6 +127,14 @@ class QueueAnnouncer:
         """Tell each run at the front whose place has changed. Raises redis-py's errors."""
         for run, position in (await load_queue(self._storage))[:MAX_ANNOUNCED]:
             if run.queue_position != position.position and now() - run.created_at >= MIN_WAIT:
+                await self._announce_position(run.id, position)
+
+    async def announce_new(self) -> None:
+        """Tell each run of which nobody knows yet that it waits. Raises redis-py's errors."""
+        new = [one for one in await load_queue(self._storage) if not one.run.queue_position]
+        for run, position in new[:MAX_ANNOUNCED]:
+            waits = now() - run.created_at >= MIN_WAIT
+            if waits and await self._storage.turns.take(f"queue-arrival:{run.id}", RETRY_SECONDS):
                 await self._announce_position(run.id, position)
 
     async def announce_no_worker(self) -> None:

@@ -22,7 +22,7 @@ from bot.data.request import (
 from bot.data.run import IssueSnapshot, LabeledIssue, Login, Mode, RunId, Stop, StopReason
 from bot.errors import BotError
 from bot.queue.nudges import Nudges, request_labeled_run
-from bot.queue.position import Announce, QueueAnnouncer
+from bot.queue.position import ARRIVAL_SECONDS, Announce, QueueAnnouncer
 from bot.settings import Timings
 from bot.storage.client import UNREACHABLE, Outage
 from bot.storage.runs import Runs
@@ -146,6 +146,9 @@ class Sweep:
             announcer = QueueAnnouncer(storage, self._nudges, announce)
             loops.append(
                 self._take_turns("queue-positions", timings.queue_seconds, announcer.announce)
+            )
+            loops.append(
+                self._take_turns("queue-arrivals", ARRIVAL_SECONDS, announcer.announce_new)
             )
         if find_missed := actions.find_missed:
             act = self._guard("look for missed webhooks", lambda: self.recover(find_missed))

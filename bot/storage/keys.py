@@ -35,6 +35,8 @@
 | `outcomes:{repo}` | our confidence in its decided edits and their outcomes, JSON | 1 day |
 | `owners:served` | sorted set of owners; score: when a run of each last began | 1 day |
 | `turn:queue-positions` | the turn of one worker to announce queue positions | the interval |
+| `turn:queue-arrivals` | the same for runs that have just begun to wait | 1 second |
+| `turn:queue-arrival:{run}` | one of them was announced, or could not be | 30 seconds |
 | `app:slug` | what GitHub calls the App, as a worker has learnt | |
 | `requests` | sorted set of the ids of open requests; score: when to try next | |
 | `request:{id}` | a queued request with its tries, JSON | 3 days |

@@ -13,6 +13,7 @@ from bot.data.run import CHECK_NAME as SETTINGS_CHECK
 from bot.data.run import Login
 from bot.webhooks.payload import AccountPart, Delivery, LabelPayload, Payload
 from pipeline.data.types import CommitSha
+from sandbox.frozen import replace
 
 _SHA: Final = r"^[0-9a-f]{40,64}$"
 
@@ -76,11 +77,20 @@ class _PullLabeled(LabelPayload, _PullPayload):
         return self.to_opt_out(delivery, self.pull_request.number)
 
 
+class _ReviewPart(BaseModel):
+    node_id: str = ""
+    state: str = ""
+
+
 class _ReviewSubmitted(_PullPayload):
+    review: _ReviewPart = _ReviewPart()
+
     def to_request(self, delivery: Delivery) -> AnyRequest | None:
         if self.sender.is_bot:
             return None
-        return _update_pull(self, delivery, self.pull_request.number, Delay.DEBOUNCED)
+        update = _update_pull(self, delivery, self.pull_request.number, Delay.DEBOUNCED)
+        asks = self.review.state.lower() == "changes_requested"  # its lines come as comments
+        return replace(update, review=self.review.node_id) if asks else update
 
 
 class _CheckPull(BaseModel):

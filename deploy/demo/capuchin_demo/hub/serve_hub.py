@@ -15,10 +15,11 @@ from capuchin_demo.hub.apps import RegistrationRouter
 from capuchin_demo.hub.faults import QueryFailed, Refusal
 from capuchin_demo.hub.hub_pages import PageRouter, render_signed
 from capuchin_demo.hub.hub_state import State
+from capuchin_demo.hub.issue_actions import react
 from capuchin_demo.hub.pull_actions import convert_to_draft, mark_ready
 from capuchin_demo.hub.rest_router import PREFIX, RestRouter, check_installation
 from capuchin_demo.hub.smart_http import SERVICES, GitRouter
-from capuchin_demo.hub.state import Issue, Pull, node_id, stamp
+from capuchin_demo.hub.state import Issue, Pull, Review, node_id, stamp
 from capuchin_demo.hub.tokens import Token
 
 PATH = "/api/graphql"
@@ -71,6 +72,9 @@ class GraphQLRouter:
                 assert isinstance(pull, Pull)
                 change(self._state, pull, token.actor)
                 return {"data": {name: {"pullRequest": {"isDraft": pull.draft}}}}
+        if re.search(r"\baddReaction\s*\(\s*input\s*:.*\bEYES\b", query):
+            react(self._state, self._find_review(global_id, token).reactions, "eyes", token.actor)
+            return {"data": {"addReaction": {"reaction": {"content": "EYES"}}}}
         if re.search(r"\blastEditedAt\b", query):
             return _edit_history(self._find("I", global_id, token, "issues:read"))
         if re.search(r"\bbodyHTML\b", query):
@@ -78,6 +82,17 @@ class GraphQLRouter:
             return {"data": {"node": {"bodyHTML": render_signed(self._state, issue.body or "")}}}
         self._state.unexpected.append(f"POST {PATH}: {query[:80]}")
         raise QueryFailed("NOT_IMPLEMENTED", "This hub has no such query")
+
+    def _find_review(self, global_id: str, token: Token) -> Review:
+        for repo in filter(token.can_see, self._state.repos.values()):
+            for review in (one for pull in repo.pulls for one in pull.reviews):
+                if node_id("PRR", review.id) == global_id:
+                    if not token.is_allowed(repo, "pull_requests:write"):
+                        raise QueryFailed("FORBIDDEN", "Resource not accessible by integration")
+                    return review
+        raise QueryFailed(
+            "NOT_FOUND", f"Could not resolve to a node with the global id of '{global_id}'"
+        )
 
     def _find(self, kind: Literal["I", "PR"], global_id: str, token: Token, needs: str) -> Issue:
         for repo in filter(token.can_see, self._state.repos.values()):

@@ -157,6 +157,7 @@ class Review:
     commit_id: str
     submitted_at: datetime | None = None
     comments: list[ReviewComment] = field(default_factory=list["ReviewComment"])
+    reactions: list[Reaction] = field(default_factory=list[Reaction])
 
 
 @dataclass(eq=False)

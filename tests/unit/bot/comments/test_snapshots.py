@@ -124,7 +124,10 @@ STATUS: Bodies = {
        comments.render_failed(RUN, failure, f"pip install .\nIt broke.\n{LONG}")
        for failure in Failure},
     "unpublished": comments.render_unpublished(
-        replace(RUN, detail="branch name\nerror: GH013: see @acme\n- A rule of `main`."),
+        replace(
+            RUN, failure=Failure.PUBLISH_REFUSED,
+            detail="branch name\nerror: GH013: see @acme\n- A rule of `main`.",
+        ),
         CHOSEN, "capuchin",
     ),
     **{f"unpublished: {problem}": publish_reason(f"{problem}\nGH013: a rule.")
