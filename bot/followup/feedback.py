@@ -16,6 +16,7 @@ from bot.data.run import Login
 from bot.errors import Forbidden, NotFound
 from bot.github.repository import Repository
 from bot.runs.context import RunContext
+from bot.storage.checkpoints import RedisStore
 from bot.visible_text import visible_text
 from bot.webhooks.command_text import parse_command
 from bot.webhooks.labels import BotNames
@@ -32,6 +33,13 @@ class PullRun(RunContext):
     issue: IssueFacts | None
     """The issue that the pull request fixes; None when it is gone."""
     record: PullRecord
+    adopted: RedisStore | None
+    """The checkpoints of an earlier run that this one takes up; see `find_broken_off`."""
+
+    @property
+    def work(self) -> RedisStore:
+        """Where the answers to reviews and conflicts are saved."""
+        return self.adopted or self.store
 
     @property
     def base_branch(self) -> str:

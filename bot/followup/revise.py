@@ -6,7 +6,8 @@ import dataclasses
 
 from bot.comments import followup
 from bot.comments.pull_request import reproduction_title
-from bot.data.run import Run
+from bot.data.pull import PullRecord
+from bot.data.run import Run, RunStatus
 from bot.errors import PublishRefused, PushRejected, Superseded, UnfitDiff
 from bot.followup.feedback import (
     FeedbackBatch,
@@ -20,6 +21,8 @@ from bot.git.commits import create_commit, merge_commits, push, read_changes
 from bot.git.mirrors import Checkout
 from bot.runs.signed_commits import prepare_push
 from bot.safe_text import line
+from bot.storage.checkpoints import RedisStore
+from bot.storage.lease import Lease
 from bot.storage.pulls import MAX_ANSWERED
 from pipeline.codebase.commit import Codebase
 from pipeline.data.types import CommitSha, Patch
@@ -42,14 +45,35 @@ class Conflict(Frozen):
     """It is resolved, or a comment says that it is not."""
 
 
+async def find_broken_off(lease: Lease, record: PullRecord, head: CommitSha) -> RedisStore | None:
+    """The checkpoints of an earlier run that broke off: its answer may be paid for.
+
+    It worked on the same `head`, and nobody has had the answer. None where this run has its own.
+    """
+    own, run = lease.checkpoints, lease.run
+    if await own.load(BATCH_KEY, FeedbackBatch) or await own.load(CONFLICT_KEY, Conflict):
+        return None
+    for earlier in await lease.storage.run_queries.list_of_issue(run.repo, run.issue):
+        if earlier.id == run.id:
+            continue
+        if earlier.status not in (RunStatus.FAILED, RunStatus.STOPPED):
+            break
+        kept = lease.storage.checkpoints(earlier.id, lease.in_flight)
+        batch = await kept.load(BATCH_KEY, FeedbackBatch)
+        if batch is not None and not batch.done and batch.head == head:
+            answered = {remark.id for remark in batch.remarks} & set(record.answered_ids)
+            return None if answered else kept
+    return None
+
+
 async def address_reviews(ctx: PullRun) -> PullRun:
     """Follow new feedback: push commits for it, and answer every remark."""
-    batch = await ctx.store.load(BATCH_KEY, FeedbackBatch)
+    batch = await ctx.work.load(BATCH_KEY, FeedbackBatch)
     if batch is None and not is_paused(ctx):
         batch = await apply_quota(ctx, await FeedbackReader(ctx).read())
     if batch is None or not batch.remarks or batch.done:
         return ctx
-    await ctx.store.save(BATCH_KEY, batch)
+    await ctx.work.save(BATCH_KEY, batch)
     await acknowledge(ctx, batch)
     head = await ctx.fetch(batch.head)
     code = await Codebase.open(head.git_dir, head.base)
@@ -68,13 +92,15 @@ async def address_reviews(ctx: PullRun) -> PullRun:
         sha = ctx.pull.head_sha
     await answer_reviews(ctx, batch, revised, sha)
     ctx = await mark_answered(ctx, batch)
-    await ctx.store.save(BATCH_KEY, replace(batch, done=True))
+    await ctx.work.save(BATCH_KEY, replace(batch, done=True))
+    if ctx.adopted is not None:  # people may have written more since
+        return await address_reviews(dataclasses.replace(ctx, adopted=None))
     return ctx
 
 
 async def is_rebase_unfinished(ctx: PullRun) -> bool:
     """Whether a rebase broke off: until it is finished, the head is incomplete."""
-    clash = await ctx.store.load(CONFLICT_KEY, Conflict)
+    clash = await ctx.work.load(CONFLICT_KEY, Conflict)
     return clash is not None and not clash.done
 
 
@@ -93,7 +119,7 @@ async def report_stop(ctx: PullRun, run: Run) -> None:
 
 async def rebase_on_conflict(ctx: PullRun, tip: Checkout) -> PullRun:
     """If the change conflicts with the base branch, write it again on that, or comment why not."""
-    clash = await ctx.store.load(CONFLICT_KEY, Conflict)
+    clash = await ctx.work.load(CONFLICT_KEY, Conflict)
     if clash is not None and clash.done:
         return ctx
     if clash is None:
@@ -101,11 +127,11 @@ async def rebase_on_conflict(ctx: PullRun, tip: Checkout) -> PullRun:
         if known or await _merges_cleanly(ctx, tip) or not await claim_rebase(ctx):
             return ctx
         clash = Conflict(tip=tip.base, head=ctx.pull.head_sha)
-        await ctx.store.save(CONFLICT_KEY, clash)
+        await ctx.work.save(CONFLICT_KEY, clash)
     ctx = await _rewrite_on_base(ctx, clash, tip.branch)
     if is_paused(ctx):
         return ctx
-    await ctx.store.save(CONFLICT_KEY, replace(clash, done=True))
+    await ctx.work.save(CONFLICT_KEY, replace(clash, done=True))
     return ctx
 
 
@@ -191,7 +217,7 @@ async def _revise(ctx: PullRun, code: Codebase, task: RevisionTask) -> Revision:
     return await ctx.runner.revise(
         await ctx.build_job(code, task.issue),
         task,
-        ctx.store,
+        ctx.work,
         in_flight=ctx.lease.in_flight,
         on_progress=lambda _: None,
     )
@@ -231,7 +257,7 @@ async def _push(
     try:
         return await _push_commits(ctx, sha, expected, onto)
     except PublishRefused:
-        await ctx.store.save(UNPUBLISHED_KEY, edit)
+        await ctx.work.save(UNPUBLISHED_KEY, edit)
         raise
 
 

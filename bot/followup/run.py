@@ -30,6 +30,7 @@ from bot.followup.revise import (
     BATCH_KEY,
     UNPUBLISHED_KEY,
     address_reviews,
+    find_broken_off,
     hand_over,
     is_rebase_unfinished,
     mark_answered,
@@ -202,7 +203,7 @@ class FollowUpRun:
         try:
             async with self.github.open_repository(run.repo, about=run.issue) as repo:
                 ctx = await self._load_context(repo, run, lease)
-                batch = await lease.checkpoints.load(BATCH_KEY, FeedbackBatch)
+                batch = await ctx.work.load(BATCH_KEY, FeedbackBatch) if ctx else None
                 if ctx is not None:
                     await complete_stale_check(ctx, run_ended=True)
                 if ctx is not None and run.stop is not None:
@@ -216,7 +217,7 @@ class FollowUpRun:
                         await report_stop(ctx, await with_spending(run, lease))
                 elif ctx is not None and batch is not None and run.failure is not None:
                     marker = followup.note_marker("failed", run.id)
-                    edit = await lease.checkpoints.load(UNPUBLISHED_KEY, Patch)
+                    edit = await ctx.work.load(UNPUBLISHED_KEY, Patch)
                     text = followup.failure_note(
                         run.failure, run.detail, marker, edit=edit.diff if edit else ""
                     )
@@ -277,6 +278,7 @@ class FollowUpRun:
             pull=pull,
             issue=await repo.issues.get(record.issue),
             record=record,
+            adopted=await find_broken_off(lease, record, pull.head_sha),
             config=config,
             settings=self.settings,
             mirrors=self.mirrors,

@@ -127,11 +127,15 @@ class FakeRunner(PipelineRunner):
         in_flight: InFlightWork,
         on_progress: OnProgress,
     ) -> Revision:
+        if self._saves and (done := await store.load("revised", Revision)):
+            return done
         self.tasks.append(task)
         if self.meanwhile is not None:
             await self.meanwhile()
         if isinstance(self.revised, Exception):
             raise self.revised
+        if self._saves:
+            await store.save("revised", self.revised)
         return self.revised
 
     async def _pass_gate(self, job: Job, store: Store) -> None:

@@ -9,7 +9,9 @@ import pytest
 from bot.data.run import Failure, Login, Run, RunStatus, Stop, StopReason
 from capuchin_demo.hub import events
 from capuchin_demo.hub.state import Issue, Repo, now
-from pipeline.data.types import NoFix
+from pipeline.data.types import NoFix, Patch
+from pipeline.workflows.revise import Revision
+from tests.e2e.followup.steps import FOLLOW_UP_DIFF, open_pull
 from tests.e2e.harness import BotHarness, StartBot
 from tests.support.hub import ref_of
 
@@ -172,3 +174,26 @@ async def test_what_failed_with_an_answer_shows_it(bot: BotHarness) -> None:
     await bot.label(issue)
     assert (await bot.solve(issue)).failure is Failure.INTERNAL
     assert "+    return a + b" in bot.comments_of(issue)[-1]
+
+
+async def test_an_answer_to_a_review_is_paid_for_once(start_bot: StartBot) -> None:
+    async with start_bot(patience_seconds=0, review_seconds=0) as bot:
+        _, pull = await open_pull(bot)
+
+        async def lose_github() -> None:
+            bot.hub.faults.down = True
+
+        bot.runner.meanwhile = lose_github
+        bot.runner.revised = Revision(patch=Patch(diff=FOLLOW_UP_DIFF), answer="Said so.")
+        await bot.hub.review(pull, "alice", "Say why.", state="CHANGES_REQUESTED")
+        await bot.settle()
+        assert bot.comments_of(pull) == []
+        bot.hub.faults.down, bot.runner.meanwhile = False, None
+        await bot.hub.review(pull, "alice", "One more thing.", state="CHANGES_REQUESTED")
+        bot.runner.revised = Revision(patch=None, answer="It is so already.")
+        await bot.settle()
+        assert [len(task.feedback) for task in bot.runner.tasks] == [1, 1]
+        assert "# Both count." in (pull.repo.read_file(pull.head_ref, "shop.py") or "")
+        said = bot.comments_of(pull)
+        assert ["Said so." in one for one in said] == [True, False]
+        assert "It is so already." in said[1]
