@@ -61,6 +61,8 @@ class VerificationRequest:
     """All files that belong to the test, and not to the change."""
     command: tuple[str, ...]
     times: int
+    near: bool = False
+    """Whether to run the tests near the change, too, where the test shows it."""
 
 
 @dataclass(frozen=True)

@@ -161,32 +161,25 @@ class PipelineRunner:
     async def verify(
         self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
     ) -> Verification:
-        """Run the reproduction test without and with the change, `request.times` times each."""
+        """Run the reproduction test without and with the change, and the tests near it."""
         if done := await store.load(request.key, Verification):
             return done
         async with self.open_environment(job, store, on_progress, look=False) as environment:
+            space = Workspace(environment.sandbox, job.codebase, store, job.options)
             found = await verify(
-                Workspace(environment.sandbox, job.codebase, store, job.options),
+                space,
                 request.changes,
                 test=request.test,
                 test_files=request.test_files,
                 command=request.command,
                 times=request.times,
             )
+            if request.near and found.verdict == "shown" and job.options.nearby_seconds > 0:
+                diff = (await create_patch(job.codebase, request.changes)).diff
+                report = await NearbyTests(space).compare(diff)
+                found = replace(found, broken=report.broken if report else ())
         await store.save(request.key, found)
         return found
-
-    async def find_broken(
-        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
-    ) -> tuple[str, ...]:
-        """The tests near the change that pass without it, but not with it."""
-        if job.options.nearby_seconds <= 0:
-            return ()
-        async with self.open_environment(job, store, on_progress, look=False) as environment:
-            space = Workspace(environment.sandbox, job.codebase, store, job.options)
-            diff = (await create_patch(job.codebase, request.changes)).diff
-            report = await NearbyTests(space).compare(diff)
-        return report.broken if report else ()
 
     async def _run_solver(
         self,

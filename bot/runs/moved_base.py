@@ -111,13 +111,13 @@ async def _holds(
         test_files=tuple(sorted(list_paths(test.diff))),
         command=test.command,
         times=ctx.config.evidence_runs,
+        near=True,
     )
     job = await ctx.build_job(before, issue)
     store = ScopedStore(ctx.store, f"on-{head[:12]}")
     try:
         async with ctx.show_progress() as report:
             found = await ctx.runner.verify(job, request, store, on_progress=report)
-            broken = await ctx.runner.find_broken(job, request, store, on_progress=report)
     except EnvironmentFailed:
         return False
-    return found.verdict == "shown" and not broken
+    return found.verdict == "shown" and not found.broken

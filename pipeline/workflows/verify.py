@@ -23,6 +23,8 @@ class Verification(Frozen):
     command: tuple[str, ...]
     before: tuple[Execution, ...]
     after: tuple[Execution, ...]
+    broken: tuple[str, ...] = ()
+    """The tests near the change that pass without it, but not with it, as far as that was asked."""
 
     @property
     def verdict(self) -> VerificationVerdict:

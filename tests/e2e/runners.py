@@ -111,12 +111,8 @@ class FakeRunner(PipelineRunner):
             command=request.command,
             before=tuple(self.before[i % len(self.before)] for i in times),
             after=tuple(self.after[i % len(self.after)] for i in times),
+            broken=self.broken if request.near else (),
         )
-
-    async def find_broken(
-        self, job: Job, request: VerificationRequest, store: Store, *, on_progress: OnProgress
-    ) -> tuple[str, ...]:
-        return self.broken
 
     async def revise(
         self,
