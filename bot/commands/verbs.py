@@ -131,11 +131,11 @@ async def is_stopped_since(request: CommandRequest | RunRequest, runs: Runs) -> 
 async def judge(ctx: CommandContext) -> RetryLater | None:
     """Start a run that compares pull requests."""
     numbers = set(ctx.request.command.numbers)
-    if ctx.request.issue in numbers:
-        await ctx.reply(candidate_texts.judged_itself(ctx.settings.app_name, ctx.request.issue))
-        return None
     if not 1 <= len(numbers) <= 20:
         await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
+        return None
+    if ctx.request.issue in numbers:
+        await ctx.reply(candidate_texts.judged_itself(ctx.settings.app_name, ctx.request.issue))
         return None
     return await start_command(Mode.JUDGE)(ctx)
 
@@ -384,10 +384,11 @@ async def _load_latest_run(ctx: CommandContext) -> Run | None:
     request, runs = ctx.request, ctx.queue.runs
     issue = request.issue
     if request.location is CommentLocation.PULL:
-        record = await ctx.queue.storage.pulls.get(request.repo, request.issue)
-        if record is None:
+        # Nothing else is kept of a pull request that is over.
+        opened = await ctx.queue.storage.pulls.get(request.repo, issue) or await _find_source(ctx)
+        if opened is None:
             return None
-        issue = record.issue
+        issue = opened.issue
     run = await runs.get_latest_readable(request.repo, issue)
     return None if run is None else await _with_spending(ctx, run)
 

@@ -113,8 +113,8 @@ class InstallationWrites:
 
     async def claim_notice(self, seconds: float) -> str:
         """See `WriteBudget`."""
-        if seconds <= MINUTE:
-            return ""
+        if int(await self._redis.get(self._key) or 0) < self._timings.hourly_writes:
+            return ""  # a minute's wait is not worth a comment
         notice = f"{self._key}:notice"
         if not await self._redis.set(notice, "1", nx=True, px=max(1, int(seconds * 1000))):
             return ""

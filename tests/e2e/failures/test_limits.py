@@ -150,8 +150,10 @@ async def test_a_limited_token_stops_writes_of_the_installation(
     assert issue.reactions == []
 
 
-@pytest.mark.parametrize("status", [403, 429])
-@pytest.mark.parametrize("step", ["GET info/refs", "POST git-receive-pack"])
+@pytest.mark.parametrize(
+    ("step", "status"),
+    [("GET info/refs", 403), ("GET info/refs", 429), ("POST git-receive-pack", 429)],
+)
 async def test_a_limited_push_stops_writes_of_the_installation(
     bot: BotHarness, step: str, status: int
 ) -> None:
