@@ -116,8 +116,9 @@ async def test_pull_requests_and_pushes_send_theirs(world: HubApi) -> None:
     await hub.close_issue(world.repo.pulls[0], "alice")
     await hub.reopen_issue(world.repo.pulls[0], "alice")
     assert kinds(hub.deliveries) == [
-        *("push", "pull_request.opened", "pull_request.review_requested"),
-        *("pull_request_review.submitted", "push", "pull_request.synchronize"),
+        *("check_suite.requested", "push", "pull_request.opened"),
+        *("pull_request.review_requested", "pull_request_review.submitted"),
+        *("check_suite.requested", "push", "pull_request.synchronize"),
         *("pull_request.labeled", "pull_request.unlabeled", "pull_request.edited"),
         *("pull_request.closed", "pull_request.reopened"),
     ]

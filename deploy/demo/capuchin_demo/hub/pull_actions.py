@@ -36,9 +36,9 @@ async def announce_ref_changes(
             continue
         repo.pushed_at = now()
         payload = await asyncio.to_thread(events.push_payload, repo, ref, old, new, by)
-        events.emit(state, "push", repo, by, payload)
         if ref.startswith("refs/heads/") and new != events.NO_COMMIT:
             check_actions.queue_own_suite(state, repo, new, by)
+        events.emit(state, "push", repo, by, payload)
         if ref.startswith("refs/heads/"):
             await _update_pulls(state, repo, ref.removeprefix("refs/heads/"), new, by)
 
