@@ -44,7 +44,8 @@ class Timings(BaseModel):
     hourly_writes: int = Field(default=400, ge=2)
     """Maximum writes of one installation per hour; GitHub blocks it at 500."""
     minute_writes: int = Field(default=60, ge=2)
-    """Maximum writes of one installation per minute; GitHub blocks it at 80."""
+    """Maximum comments, checks and pull requests of one installation that are created per minute;
+    GitHub blocks it at 80."""
     hourly_writes_seconds: float = Field(default=3600, ge=0.2)
     """How long an hour of `hourly_writes` is."""
     archive_seconds: float = Field(default=600, ge=0.2)

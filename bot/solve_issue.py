@@ -26,7 +26,7 @@ from bot.runs.steps import (
     resume_ending,
     run_pipeline,
 )
-from bot.runs.use_candidate import find_unpublished, propose_edit, tell_no_fix, use_candidate
+from bot.runs.use_candidate import find_unpublished, give_answer, use_candidate
 from bot.storage.lease import Lease
 from pipeline.data.types import NoFix, Selection
 from pipeline.workflows.plan import Plan
@@ -77,10 +77,7 @@ class SolveIssue(RunFinisher):
         if ctx.run.mode is Mode.USE:
             return await use_candidate(ctx)
         if unpublished is not None:
-            source, answer = unpublished
-            if isinstance(answer, NoFix):
-                return await tell_no_fix(ctx, source, answer)
-            return await propose_edit(ctx, source)
+            return await give_answer(ctx, *unpublished)
         issue = await load_issue(
             repo, lease, admission,
             github_url=self.settings.github_url, sees=solver_sees(self.settings),

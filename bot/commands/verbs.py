@@ -135,7 +135,7 @@ async def judge(ctx: CommandContext) -> RetryLater | None:
         await ctx.reply(candidate_texts.which_pulls(ctx.settings.app_name, 20))
         return None
     if ctx.request.issue in numbers:
-        await ctx.reply(candidate_texts.judged_itself(ctx.settings.app_name, ctx.request.issue))
+        await ctx.reply(candidate_texts.issue_itself(ctx.settings.app_name, ctx.request.issue))
         return None
     return await start_command(Mode.JUDGE)(ctx)
 

@@ -110,7 +110,7 @@ def pull_is_closed(number: int, how: Literal["closed", "merged"]) -> str:
     )
 
 
-def judged_itself(name: str, issue: int) -> str:
+def issue_itself(name: str, issue: int) -> str:
     """To `judge` with the number of the issue itself."""
     return f"#{issue} is this issue. Name pull requests that fix it, as in `/{name} judge #12 #34`."
 

@@ -20,8 +20,11 @@ MINOR_SHARE: Final = 0.5
 class WriteBudget(Protocol):
     """How often we may write to an owner's repositories: GitHub blocks who writes too often."""
 
-    async def take(self, share: float) -> float:
-        """Count a write. 0, or the seconds until there is another, if `share` of all is spent."""
+    async def take(self, share: float, *, creates: bool) -> float:
+        """Count a write. 0, or the seconds until there is another, if `share` of all is spent.
+
+        `creates`: it creates what people see, of which a minute has few.
+        """
         ...
 
     async def block(self, seconds: float) -> None:
@@ -99,7 +102,8 @@ class RepositoryApi:
     ) -> Any:
         """The response's JSON; None without a body. A `minor` write leaves writes for others."""
         if method != "GET":
-            await self.count_write(minor=minor)
+            creates = method == "POST" and segments[0] != "git" and segments[-1] != "reactions"
+            await self.count_write(minor=minor, creates=creates)
         answer = await self._client.send(
             method,
             api_path(*self._root, *segments),
@@ -109,7 +113,7 @@ class RepositoryApi:
         )
         return answer.data
 
-    async def count_write(self, *, minor: bool = False) -> None:
+    async def count_write(self, *, minor: bool = False, creates: bool = False) -> None:
         """Count a write, of ours or of git's, that is about to happen.
 
         Raises:
@@ -120,7 +124,7 @@ class RepositoryApi:
             return
         await check_block(self._writes)
         share = min(self._share, MINOR_SHARE) if minor else self._share
-        seconds = await self._writes.take(share)
+        seconds = await self._writes.take(share, creates=creates)
         if not seconds:
             return
         if share == 1 and self._about and (notice := await self._writes.claim_notice(seconds)):
@@ -130,7 +134,7 @@ class RepositoryApi:
         raise WritesSpent("the writes of this minute or hour are spent", retry_after=seconds)
 
     async def block(self, seconds: float) -> None:
-        """Let nobody write for so long: git was told of GitHub's limit."""
+        """Let nobody write for so long: GitHub has limited git."""
         if self._writes is not None:
             await self._writes.block(seconds)
 

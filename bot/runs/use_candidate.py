@@ -76,12 +76,14 @@ async def propose_edit(ctx: IssueRun, source: Run) -> Run:
     return await open_pull(ctx, fix, issue)
 
 
-async def tell_no_fix(ctx: IssueRun, source: Run, answer: NoFix) -> Run:
-    """End without a fix, as `source` did, which could not say so; told now, it is not told again.
+async def give_answer(ctx: IssueRun, source: Run, answer: Selection | NoFix) -> Run:
+    """Publish the edit of `source`, or say that it found none; said now, it is not said again.
 
     Raises:
-        GitHubError, LeaseLost.
+        As `propose_edit`.
     """
+    if isinstance(answer, Selection):
+        return await propose_edit(ctx, source)
     await _adopt(ctx, ctx.storage.checkpoints(source.id, ctx.lease.in_flight))
     await save_end(ctx.store, answer)
     return replace(await report_no_fix(ctx, answer), published_run=source.published_run)

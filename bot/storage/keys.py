@@ -44,7 +44,7 @@
 | `pulls:{repo}` | hash of our open pull requests: number to record, JSON | |
 | `pulls:due` | sorted set of them; score: when to look after each at the latest | |
 | `writes:{installation}` | its writes in this hour; `:notice`: it was said | 1 hour |
-| `writes:{installation}:minute` | its writes in this minute | 1 minute |
+| `writes:{installation}:minute` | what it has created in this minute | 1 minute |
 | `writes:{installation}:blocked` | until when GitHub limits it | as long as it does |
 | `cursor:{repo}` | since when its issues were looked at, and an ETag | 30 days |
 | `turn:summaries` | the turn of one worker to write monthly summaries | the interval |

@@ -90,10 +90,10 @@ class InstallationWrites:
         self._timings = timings
         self._render = render
 
-    async def take(self, share: float) -> float:
+    async def take(self, share: float, *, creates: bool) -> float:
         """See `WriteBudget`."""
         of = self._timings
-        keys = [self._key, f"{self._key}:minute"]
+        keys = [self._key, *([f"{self._key}:minute"] if creates else [])]
         args = [
             int(of.hourly_writes * share), int(of.hourly_writes_seconds * 1000),
             int(of.minute_writes * share), int(MINUTE * 1000),

@@ -67,6 +67,7 @@ async def test_edits_are_not_offered_for_a_pull_request_that_is_over(
 ) -> None:
     repo, pull = await open_pull(bot)
     issue = repo.issues[1]
+    pull.draft = False
     end = bot.hub.merge if how == "merged" else bot.hub.close_issue
     await end(pull, "alice")
     await bot.settle()

@@ -117,15 +117,16 @@ async def test_a_minute_has_a_budget_too_which_needs_no_notice(start_bot: StartB
         repo = bot.add_repo()
         issue = await bot.report_issue(repo)
         async with bot.parts.github.open_repository(ref_of(repo), about=issue.number) as opened:
-            await opened.issues.react(issue.number, "eyes")
-            await opened.issues.react(issue.number, "rocket")
+            for text in ("one", "two"):
+                await opened.issues.comment_once(issue.number, text, text)
             with pytest.raises(WritesSpent) as caught:
-                await opened.issues.react(issue.number, "confused")
+                await opened.issues.comment_once(issue.number, "three", "three")
+            await opened.issues.react(issue.number, "eyes")
         assert caught.value.retry_after == pytest.approx(60, abs=30)
-        assert issue.comments == []
+        assert [one.body for one in issue.comments] == ["one", "two"]
         await bot.redis.delete(f"{bot.storage.keys.writes(installation_of(repo).id)}:minute")
         async with bot.parts.github.open_repository(ref_of(repo)) as opened:
-            await opened.issues.react(issue.number, "confused")
+            await opened.issues.comment_once(issue.number, "three", "three")
 
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."

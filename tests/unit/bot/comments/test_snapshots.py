@@ -216,6 +216,9 @@ ANSWERS: Bodies = {
     "use: no longer kept": candidates.candidates_expired(12),
     "use: on the pull request": candidates.answer_on_issue(7),
     "judge: which": candidates.which_pulls("capuchin", 20),
+    "judge: the issue": candidates.issue_itself("capuchin", 7),
+    "use: closed": candidates.pull_is_closed(12, "closed"),
+    "use: merged": candidates.pull_is_closed(12, "merged"),
 }  # fmt: skip
 
 REFUSALS: Bodies = {
