@@ -9,7 +9,7 @@ from typing import Final
 
 _IMAGE: Final = (
     "On a Mac, or elsewhere with Docker Desktop, run Capuchin in its image or in a Linux machine "
-    '(under WSL2: in the distribution); README, "Needs".'
+    "(under WSL2: in the distribution)."
 )
 
 
