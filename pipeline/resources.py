@@ -10,6 +10,8 @@ from pipeline import reasons
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options
 from pipeline.data.progress import Doing, Event, OnProgress, Stage, StageBegan
+from pipeline.languages.language import PromptLanguage
+from pipeline.languages.registry import main_language
 from pipeline.machine import Machine, drive
 from pipeline.models.base import Model
 from pipeline.models.wrappers import UNLIMITED, RunClock
@@ -18,7 +20,7 @@ from pipeline.state import Phase, S
 from pipeline.store import Store
 from sandbox.base import Sandbox
 from sandbox.frozen import replace
-from sandbox.program import NO_ENV, Execution, Program, python_script
+from sandbox.program import NO_ENV, Execution, Program
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,18 @@ class Workspace:
     async def run_script(
         self, script: str, diff: str = "", *, env: Mapping[str, str] = NO_ENV
     ) -> Execution:
-        """Run a Python script in a fresh checkout with `diff`. Raises as `Sandbox.run`."""
+        """Run a script of the language in a fresh checkout with `diff`. Raises as `Sandbox.run`."""
         seconds = self.options.execution_seconds
         diffs = (diff,) if diff else ()
-        return await self.sandbox.run(python_script(script, diffs=diffs, seconds=seconds, env=env))
+        language = main_language(self.codebase.files)
+        return await self.sandbox.run(
+            language.script_program(script, diffs=diffs, seconds=seconds, env=env)
+        )
+
+    def describe_language(self) -> PromptLanguage:
+        """What templates need of the language of scripts."""
+        facts = main_language(self.codebase.files).facts
+        return facts.to_prompt(f"{self.options.execution_seconds:g}")
 
     async def run(
         self, command: Sequence[str], *diffs: str, env: Mapping[str, str] = NO_ENV

@@ -83,7 +83,7 @@ class Solver:
 
     async def _solve(self, issue: Issue) -> Selection | NoFix:
         r = self._resources
-        if unsolvable := find_unsolvable(r.codebase):
+        if unsolvable := find_unsolvable(r.codebase, r.options.test_command):
             return unsolvable
         issue = await read_pictures(issue, r)
         write_test = partial(Sampler(r).write_test, issue)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sandbox.environment.recipe import Attempt, Installation
 from sandbox.execution.session import SandboxSession
+from sandbox.program import NO_BUILD, EditBuild
 from sandbox.tree import Tree
 
 UNOWNED_SECONDS = 3600
@@ -55,7 +56,9 @@ class Engine(Protocol):
 
     async def read_installation(self, image: str) -> Installation | None: ...
 
-    def open(self, image: str, *, run_id: str) -> AbstractAsyncContextManager[SandboxSession]: ...
+    def open(
+        self, image: str, *, run_id: str, build: EditBuild = NO_BUILD
+    ) -> AbstractAsyncContextManager[SandboxSession]: ...
 
     async def reap(self, *, live_runs: Collection[str], older_than: float = 0) -> int: ...
 

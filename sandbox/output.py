@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+LEFT_OUT = " bytes of output left out here ...]"
 LONGEST_MARKED = 200
 """Bytes of a marked line."""
 
@@ -41,7 +42,7 @@ class Output:
         left_out = self.total - len(head) - len(tail)
         first = head.decode("utf-8", "replace").removesuffix("\n")
         last = tail.decode("utf-8", "replace")
-        return f"{first}\n[... {left_out} bytes of output left out here ...]\n{last}"
+        return f"{first}\n[... {left_out}{LEFT_OUT}\n{last}"
 
 
 class MarkedLines:

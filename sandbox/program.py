@@ -51,6 +51,9 @@ class Ending(StrEnum):
     OUTPUT = "output limit"
     KILLED = "killed"
     """By a signal that the sandbox did not send."""
+    UNBUILT = "not built"
+    """The program did not start: the code does not build with the edit. The output is what the
+    build printed."""
 
 
 class Execution(Frozen):
@@ -76,6 +79,19 @@ class Execution(Frozen):
         return self.exit_code == 0
 
 
+class EditBuild(Frozen):
+    """How the code is built again once an edit has changed it, before anything runs with it."""
+
+    lines: tuple[str, ...] = ()
+    """For a shell, in the checkout, without a network; what they write is part of the edit's tree.
+    None: the edit's tree is used as it is."""
+    outputs: tuple[str, ...] = ()
+    """Names of folders that builds write to: nobody's edit."""
+
+
+NO_BUILD: Final = EditBuild()
+BUILD_SECONDS: Final = 600.0
+"""Processor time of one edit's build."""
 NO_ENV: Final[Mapping[str, str]] = MappingProxyType({})
 SCRIPT_PATH: Final = "/tmp/capuchin/reproduce_issue.py"  # noqa: S108 - a file system of its own in the container
 

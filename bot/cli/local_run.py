@@ -248,7 +248,8 @@ def write_results(
 ) -> None:
     """Write the results and the run's bundle into `out`; the run's store is `out/run`."""
     stale = [path for path in (out / FOLDER).glob("*.diff") if path.is_file()]
-    optional = ("patch.diff", "reproduction_test.py", "test.diff", "health.json")
+    stale += out.glob("reproduction_test.*")
+    optional = ("patch.diff", "test.diff", "health.json")
     for path in (*(out / name for name in optional), *stale):
         path.unlink(missing_ok=True)
     for name, data in files.items():
@@ -273,7 +274,8 @@ def build_run_files(
     if isinstance(result, Selection) and result.is_proven:
         files["patch.diff"] = result.candidate.patch.diff.encode()
         if result.evidence.reproduction.rung != "the edit's own tests":
-            files["reproduction_test.py"] = result.evidence.reproduction.text.encode()
+            suffix = Path(result.evidence.reproduction.path).suffix
+            files[f"reproduction_test{suffix}"] = result.evidence.reproduction.text.encode()
             files["test.diff"] = result.evidence.reproduction.diff.encode()
     return report, files
 

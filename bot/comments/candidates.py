@@ -181,7 +181,7 @@ def render_no_swap(run: Run, refused: SwapRefused, name: str) -> str:
 
 _ABSTENTION_REASONS: Final[dict[NoFixReason, str]] = {
     "empty repository": "The repository has no files.",
-    "no source files": "There is no Python code here, and I can only run Python tests.",
+    "no source files": "There is no code here that I could run.",
     "no reproduction": "No independent test shows that the issue is fixed.",
     "no edit": "No edit applies to the current code.",
     "no edit passes its test": "Tests fail on the current code, but no edit makes one pass.",

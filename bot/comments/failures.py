@@ -12,7 +12,7 @@ from bot.safe_text import block, code, details, prose
 from pipeline.data.types import NoFix, NoFixReason
 
 LABEL_AGAIN = "add the label again"
-NO_PYTHON = "I found no Python code here, and I can only fix Python."
+NO_CODE = "I found no code here that I could run."
 _REJECTED_APP: Final = (
     "GitHub rejects the id or the key that I am configured with. The operator of this bot has to "
     "correct it."
@@ -21,7 +21,7 @@ NO_FIX_REASONS: tuple[NoFixReason, ...] = get_args(NoFixReason)
 
 _NO_FIX_REASONS: Final[Mapping[NoFixReason, str]] = {
     "empty repository": "the repository has no files. Push some code, then {again}.",
-    "no source files": NO_PYTHON,
+    "no source files": NO_CODE,
     "no relevant files": (
         "no file in this repository seems related to it. "
         "Name the function or file in the issue, then {again}."
@@ -171,7 +171,7 @@ _FAILURE_REASONS: Final[Mapping[Failure, str]] = {
     Failure.REPOSITORY_EMPTY: (
         f"the repository has no commits yet. Push some code, then {LABEL_AGAIN}."
     ),
-    Failure.NOT_PYTHON: NO_PYTHON,
+    Failure.NOT_PYTHON: NO_CODE,
     Failure.MODEL_UNAVAILABLE: (
         f"the language model did not respond for a long time. Please {LABEL_AGAIN} later."
     ),

@@ -134,7 +134,7 @@ class PipelineRunner:
         on_progress: OnProgress,
     ) -> SelectOutcome:
         """Choose among edits from any source. Without a solver model, no tests are written."""
-        if unsolvable := find_unsolvable(job.codebase):
+        if unsolvable := find_unsolvable(job.codebase, job.options.test_command):
             return Outcome(unsolvable, ())
         open_models = self._models.open_for_selection
         async with self._open(job, store, in_flight, on_progress, open_models) as space:
@@ -196,7 +196,7 @@ class PipelineRunner:
                 stages.begin(event.stage)
             on_progress(event)
 
-        if unsolvable := find_unsolvable(job.codebase):
+        if unsolvable := find_unsolvable(job.codebase, job.options.test_command):
             return Outcome(unsolvable, ())
         options = replace(
             job.options,

@@ -129,6 +129,8 @@ class Context(Frozen):
     numbered_entries: str = ""
     """If the models were told to add no changelog entry: the folder of its entries, whose names
     are issue numbers that are not known; else empty."""
+    followed: tuple[str, ...] = ()
+    """The files with the maintainers' own words that the models were shown."""
     search: SearchRecord | None = None
     """With the strategy `search`: where the cause is thought to be."""
 
@@ -148,6 +150,8 @@ class Habits(Frozen):
     """The newest entries: the beginning of the changelog, or the newest files of its folder."""
     tests: str = ""
     """Whether past commits that change code also change tests, as a sentence."""
+    words: tuple[SourceFile, ...] = ()
+    """What the maintainers tell those who write edits, shortened."""
     nearest: SourceFile | None = None
     """The test file nearest to the most relevant files; None if it is among those shown."""
 

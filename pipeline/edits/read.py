@@ -140,7 +140,7 @@ def _parse_single_line(
         return Block(path, deletes=True)
     if rename := _RENAME.fullmatch(line.rstrip()):
         new = read_name(rename["to"], files)
-        hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path.py"
+        hint = f"Block {number} ({path}) names no new path: <<<<<<< RENAME new/path"
         return Block(path, renamed=new) if new else Malformed(hint)
     if _DIVIDER.fullmatch(line) or _MARKER.match(line):
         return Malformed(

@@ -85,7 +85,7 @@ class HealthCheck:
             return saved
         tests = find_test_files(self._codebase.files.values())
         health = replace(await self._import_packages(sandbox), of_files=len(tests))
-        if health.python:
+        if health.python or health.loads_nothing:
             health = await self._run_tests(sandbox, store, health, tests)
         await store.save(HEALTH_KEY, health)
         return health
@@ -94,7 +94,9 @@ class HealthCheck:
         mark = f"capuchin-{secrets.token_hex(8)}"
         packages = await self._language.packages(self._codebase)
         program = self._language.load_program(packages, mark)
-        return parse_imports((await sandbox.run(program)).output, mark) if program else Health()
+        if program is None:
+            return Health(loads_nothing=True)
+        return parse_imports((await sandbox.run(program)).output, mark)
 
     async def _run_tests(
         self, sandbox: Sandbox, store: Store, health: Health, tests: Sequence[File]

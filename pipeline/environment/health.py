@@ -49,6 +49,8 @@ class Health(Frozen):
 
     python: str = ""
     """Its version; empty if not even Python started."""
+    loads_nothing: bool = False
+    """Whether its language has nothing that is loaded first: its tests alone judge."""
     pythons: tuple[str, ...] = ()
     """The versions, `3.N`, that an environment can have without a download."""
     packages: tuple[ImportedPackage, ...] = ()
@@ -84,7 +86,8 @@ class Health(Frozen):
     @property
     def imports(self) -> bool:
         """Whether every package could be imported; True without packages."""
-        return bool(self.python) and not any(package.error for package in self.packages)
+        started = self.python or self.loads_nothing
+        return bool(started) and not any(package.error for package in self.packages)
 
     @property
     def is_whole(self) -> bool:
@@ -151,6 +154,8 @@ class Health(Frozen):
         return " ".join(filter(None, self.sentences()))
 
     def _describe_imports(self) -> str:
+        if self.loads_nothing:
+            return ""
         if not self.python:
             return "Python does not start."
         broken = [package for package in self.packages if package.error]

@@ -37,7 +37,7 @@ from pipeline.environment.record import (
 )
 from pipeline.environment.setup_machine import EnvironmentMachine, EnvironmentState, render_question
 from pipeline.languages.detect import plan_attempts
-from pipeline.languages.registry import is_manifest, main_language
+from pipeline.languages.registry import is_manifest, languages_of, main_language
 from pipeline.models.base import Model
 from pipeline.resources import drive_on_budget
 from pipeline.store import ScopedStore, Store
@@ -46,7 +46,7 @@ from sandbox.engine import Engine, EnvironmentRequest
 from sandbox.environment.recipe import Attempt
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import Frozen, replace
-from sandbox.program import CommandRun, Execution, Program
+from sandbox.program import CommandRun, EditBuild, Execution, Program
 
 SETUP_KEY: Final = "environment/setup"
 
@@ -93,7 +93,10 @@ async def load_working_setup(store: Store) -> WorkingAttempt | None:
 
 def digest_of_manifests(codebase: Codebase) -> str:
     """A digest that changes with every file that declares what to install."""
-    known = sorted((path, file.blob) for path, file in codebase.files.items() if is_manifest(path))
+    languages = languages_of(codebase.files)
+    known = sorted(
+        (path, file.blob) for path, file in codebase.files.items() if is_manifest(path, languages)
+    )
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
 
@@ -146,8 +149,14 @@ async def open_environment(task: EnvironmentTask) -> AsyncGenerator[Environment]
         ModelError, SandboxUnavailable: call again to resume.
     """
     async with AsyncExitStack() as stack:
-        variables = await main_language(task.codebase.files).variables(task.codebase)
-        opener = _SandboxOpener(task.engine, task.request.run_id, stack, variables)
+        language = main_language(task.codebase.files)
+        opener = _SandboxOpener(
+            task.engine,
+            task.request.run_id,
+            stack,
+            variables=await language.variables(task.codebase),
+            build=await language.edit_build(task.codebase),
+        )
         record = await _Ladder(task, opener).climb()
         del task  # the archive of the checkout is in the image now
         assert record.best is not None
@@ -184,10 +193,17 @@ class _SandboxOpener:
     """Keeps one sandbox open at a time: the one checked last is usually the one in use."""
 
     def __init__(
-        self, engine: Engine, run_id: str, stack: AsyncExitStack, variables: Mapping[str, str]
+        self,
+        engine: Engine,
+        run_id: str,
+        stack: AsyncExitStack,
+        *,
+        variables: Mapping[str, str],
+        build: EditBuild,
     ) -> None:
         self._engine = engine
         self._variables = variables
+        self._build = build
         self._run_id = run_id
         self._stack = stack
         self._open: tuple[str, Sandbox] | None = None
@@ -198,7 +214,7 @@ class _SandboxOpener:
         self._open = None
         await self._stack.aclose()
         sandbox: Sandbox = await self._stack.enter_async_context(
-            self._engine.open(image, run_id=self._run_id)
+            self._engine.open(image, run_id=self._run_id, build=self._build)
         )
         if self._variables:
             sandbox = _InformedSandbox(sandbox, self._variables)

@@ -17,7 +17,7 @@ from pipeline.data.code_places import SourceFile
 from pipeline.environment.health import Grade
 from pipeline.environment.record import TriedAttempt
 from pipeline.languages.language import Language
-from pipeline.languages.registry import is_manifest, main_language
+from pipeline.languages.registry import is_manifest, languages_of, main_language
 from pipeline.machine import Machine
 from pipeline.models.base import Model
 from pipeline.replies import Malformed, Tag, only_tag
@@ -74,7 +74,7 @@ class EnvironmentMachine(Machine[EnvironmentState]):
 
     @property
     def system(self) -> str:
-        return render("environment/system")
+        return render("environment/system", language=self._language.facts.to_prompt(""))
 
     def start(self) -> EnvironmentState:
         return EnvironmentState(pending=self._question)
@@ -154,5 +154,8 @@ def choose_files(codebase: Codebase) -> list[str]:
     """Choose files: first declarations, then how others install and test; the shortest paths
     first."""
     there = sorted(codebase.files, key=lambda path: (path.count("/"), len(path), path))
-    declared = [path for path in there if is_manifest(path) and not _LOCKS.fullmatch(path)]
+    languages = languages_of(codebase.files)
+    declared = [
+        path for path in there if is_manifest(path, languages) and not _LOCKS.fullmatch(path)
+    ]
     return [*declared[: MOST_FILES // 2], *(path for path in there if _RECIPES.fullmatch(path))]

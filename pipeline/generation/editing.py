@@ -9,7 +9,6 @@ from pydantic import Field
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.concurrency import gather_all, gather_two
 from pipeline.data.code_places import Context, Habits
-from pipeline.data.options import Options
 from pipeline.data.suite_reports import FailedOtherwise, SuiteReport
 from pipeline.data.types import Candidate, Issue, Patch, TestScript
 from pipeline.edits.read import ParsedEdit, read_edit
@@ -104,10 +103,14 @@ class EditingState(State):
         )
 
 
-def opening(options: Options, issue: Issue, context: Context, habits: Habits) -> ModelRequest:
+def opening(resources: Resources, issue: Issue, context: Context, habits: Habits) -> ModelRequest:
     """What every editing machine reads before its own task: the issue and the ranked files."""
     text = render("editing/context", issue=issue, files=context.files, habits=habits)
-    system = render("editing/system", seconds=f"{options.execution_seconds:g}")
+    system = render(
+        "editing/system",
+        seconds=f"{resources.options.execution_seconds:g}",
+        language=resources.describe_language(),
+    )
     return ModelRequest(system, (Message(role="user", text=text),), call="editing")
 
 
@@ -129,7 +132,7 @@ class EditingMachine(Machine[EditingState]):
         self._resources = resources
         self._codebase = resources.codebase
         self._options = options
-        self._opening = opening(options, task.issue, task.context, task.habits)
+        self._opening = opening(resources, task.issue, task.context, task.habits)
         self._task = task
 
     @property

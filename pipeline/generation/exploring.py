@@ -215,7 +215,11 @@ class ExploringMachine(Machine[ExploringState]):
 
     @property
     def system(self) -> str:
-        return render("exploring/system", seconds=f"{self._options.execution_seconds:g}")
+        return render(
+            "exploring/system",
+            seconds=f"{self._options.execution_seconds:g}",
+            language=self._resources.describe_language(),
+        )
 
     def start(self) -> ExploringState:
         most = min(CONTEXT_TOKENS, self.model.profile.window // 3)

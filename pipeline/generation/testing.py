@@ -73,7 +73,11 @@ class TestingMachine(Machine[TestingState]):
 
     @property
     def system(self) -> str:
-        return render("testing/system", seconds=f"{self._resources.options.execution_seconds:g}")
+        return render(
+            "testing/system",
+            seconds=f"{self._resources.options.execution_seconds:g}",
+            language=self._resources.describe_language(),
+        )
 
     def start(self) -> TestingState:
         shared = Message(role="user", text=render("shared/issue", issue=self._issue))

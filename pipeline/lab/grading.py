@@ -14,7 +14,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.data.options import Options
 from pipeline.lab.dataset import Dataset, LocatedInstance, TestNames, read_outcomes
-from pipeline.languages.registry import is_runnable
+from pipeline.languages.registry import is_runnable, is_source
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.results import TestRun
 from pipeline.regression.runner import TestRunner
@@ -197,7 +197,7 @@ class Grader:
     def _files(self) -> tuple[str, ...]:
         """The benchmark's test files: those that its tests are named after, and what looks so."""
         there = {f.new for f in parse_diff(self._instance.test_patch) if f.new}
-        python = sorted(path for path in there if path.endswith(".py"))
+        python = sorted(path for path in there if is_source(path))
         names = (*self._instance.fail_to_pass, *self._instance.pass_to_pass)
         named = {name.partition("::")[0] for name in names}
         chosen = [path for path in python if path in named or is_runnable(path)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,11 +25,14 @@ class Conventions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    runner: Literal["pytest", "unittest"]
+    runner: str
+    """`pytest` or `unittest`; in another language, its framework in words."""
     folder: str
     """The folder of test files, without a trailing slash; empty for the root."""
     suffix: bool
     """Whether files are named `x_test.py` rather than `test_x.py`."""
+    form: str = ""
+    """The name of a new file with `{name}` in it; empty: Python's, by `suffix`."""
     tests: int
     """The number of test files."""
     packaged: bool
@@ -63,6 +65,8 @@ class Conventions(BaseModel):
         raise AssertionError("more names than paths")
 
     def _name_file(self, name: str) -> str:
+        if self.form:
+            return self.form.format(name=name)
         usual = f"{name}_test.py" if self.suffix else f"test_{name}.py"
         names = [pattern for pattern in self.python_files if "/" not in pattern]
         if not names or any(fnmatchcase(usual, pattern) for pattern in names):

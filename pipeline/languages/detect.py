@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.languages.language import Asked, Identity
+from pipeline.languages.language import Asked, Identity, Language
 from pipeline.languages.manifests import CI_FILE, Manifests
 from pipeline.languages.registry import LANGUAGES, is_manifest, languages_of
 from sandbox.engine import EnvironmentRequest
@@ -48,7 +48,8 @@ def make_plan(request: EnvironmentRequest) -> tuple[Attempt, ...]:
         return (Attempt("setup", "The repository's own setup lines.", recipe, only=True),)
     languages = languages_of(manifests.names)
     ways = (tuple(language.attempts(manifests, asked, recipe)) for language in languages)
-    first, *others = next(filter(None, ways))
+    plain = Attempt("today", "Nothing is installed: I know no way for this repository.", recipe)
+    first, *others = next(filter(None, ways), (plain,))
     locks = {lock for language in languages for lock in language.facts.locks}
     if unread := next((name for name in manifests.too_large if name in locks), ""):
         most, most_together = MAX_FILE_BYTES >> 20, MAX_ALL_BYTES >> 20
@@ -83,6 +84,8 @@ def make_recipe(
             tools += more_tools
             steps += more
     given = tuple(line for line in setup if line.strip())
+    if given:
+        given += tuple(line for one in languages for line in one.build_lines(manifests))
     return Recipe(
         given or tuple(steps),
         tuple(tools),
@@ -136,12 +139,8 @@ def read_manifests(tree: Tree, extra_path: str = "") -> Manifests:
         raise EnvironmentFailed(
             f"The checkout's archive cannot be read: {error}", command="detect", log=""
         ) from error
-    if not languages_of(names):
-        signs = " and no ".join(language.facts.sign for language in reversed(LANGUAGES))
-        raise EnvironmentFailed(
-            f"This repository has no {signs}, so I cannot install it.", command="detect", log=""
-        )
-    telling = sorted(item for item in texts.items() if not _states_only_version(item[0]))
+    languages = languages_of(names)
+    telling = sorted(item for item in texts.items() if not _states_only_version(item[0], languages))
     inputs = hashlib.sha256(repr(telling).encode()).hexdigest()
     return Manifests(tuple(names), texts, tuple(too_large), inputs)
 
@@ -150,8 +149,9 @@ def _may_state_version(path: str) -> bool:
     return any(language.may_state_version(path) for language in LANGUAGES)
 
 
-def _states_only_version(path: str) -> bool:
-    return _may_state_version(path) and not is_manifest(path)
+def _states_only_version(path: str, languages: Sequence[Language]) -> bool:
+    is_others = is_manifest(path) and not is_manifest(path, languages)
+    return is_others or (_may_state_version(path) and not is_manifest(path))
 
 
 def _limit_bytes(path: str, extra_path: str) -> int:

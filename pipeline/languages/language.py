@@ -7,31 +7,103 @@ knows how to install a repository so far.
 
 from __future__ import annotations
 
+import re
+import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from pydantic import Field
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff
-from pipeline.data.types import TestScript
+from pipeline.data.types import Reproduction, TestScript
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
+from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.test_command import Runner, TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.frozen import Frozen
-from sandbox.program import Program
+from sandbox.program import NO_BUILD, NO_ENV, EditBuild, Program
+
+
+class Way(Frozen):
+    """One way in which repositories of a language are built and tested."""
+
+    name: str
+    mark: str = ""
+    """A pattern of a file at the root that shows it; empty: it fits every tree."""
+    says: str = ""
+    """What that file must say, as a pattern; empty: anything."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that bring the toolchain; of `a|b` the first that is known."""
+    tools: tuple[str, ...] = ()
+    """Shell lines that bring a toolchain from an index."""
+    steps: tuple[str, ...] = ()
+    """Shell lines with a network that fetch what the repository needs."""
+    build: tuple[str, ...] = ()
+    """Shell lines without a network that build it: in the environment, and again for each edit."""
+    outputs: tuple[str, ...] = ()
+    """Names of folders that the build writes to."""
+    test: tuple[str, ...] = ()
+    """The words of the command that runs all tests."""
+    reader: str = ""
+    """Which of `readers.READERS` reads what that prints; empty: JUnit files, else its exit code."""
+    variables: dict[str, str] = Field(default_factory=dict[str, str])
+    """Set for the tests, to get results by name; `{report}` is a folder for them."""
+
+
+class TestFiles(Frozen):
+    """A test file of a language that is described by data: where it lies, how it runs."""
+
+    __test__ = False
+
+    style: str = ""
+    """The framework for which a test file is written."""
+    pattern: str = "(?!)"
+    """What the path of a test file holds."""
+    folder: str = ""
+    """Where a new one lies if none is near."""
+    file: str = "{name}.test"
+    """The name of a new one."""
+    names: str = ""
+    """A pattern of the line that begins a test, with its name as the first group."""
+    command: tuple[str, ...] = ()
+    """Runs one file: `{path}`, `{folder}`, `{stem}`, `{names}`. Empty: a script is one for a
+    shell."""
+    passed: str = "(?!)"
+    """A pattern of what the command prints for a test that passed."""
+    failed: str = "(?!)"
+    """The same for one that failed by its own check."""
+    broken: str = "(?!)"
+    """The same for one that did not run, or ended in another error."""
+    probe: str = ""
+    """A test file that passes."""
+    comment: str = "//"
+    head: str = ""
+    """A pattern of the line of a test file that another one beside it needs: `{head}`."""
+    control: str = ""
+    """A test file that fails; `{nonce}` is part of its name."""
+
+
+class PromptLanguage(NamedTuple):
+    """What templates need of a language."""
+
+    name: str
+    rules: str
+    """What a script is like; empty: a stand-alone Python script."""
+    suffix: str
 
 
 class Facts(Frozen):
     """`language.toml`: what is data about a language."""
 
     name: str
-    sign: str
-    """What shows that a tree has code of the language, to follow "this repository has no"."""
     suffixes: tuple[str, ...]
     """Endings of source files; the first is that of files whose imports are read."""
     manifests: tuple[str, ...]
@@ -40,8 +112,20 @@ class Facts(Frozen):
     """Lock files at the root that `Language.attempts` reads, in order of precedence."""
     runners: tuple[Runner, ...] = ()
     """Empty: its tests cannot be run yet."""
+    ways: tuple[Way, ...] = ()
+    """How it is installed and tested, the first that fits; for a language without code."""
+    tests: TestFiles = TestFiles()
+    calibrated: bool = False
+    """Whether the confidence was fitted on edits in this language."""
+    rules: str = ""
+    """What a model is told about a script that shows an issue."""
     too_old: str = ""
     """Which versions of the language cannot be had, as a sentence."""
+
+    def to_prompt(self, seconds: str) -> PromptLanguage:
+        """What a model is told about scripts that may run for `seconds`."""
+        rules = self.rules.strip().replace("{seconds}", seconds)
+        return PromptLanguage(self.name, rules, self.suffixes[0] if self.suffixes else "")
 
 
 @dataclass(frozen=True)
@@ -80,6 +164,14 @@ class Language:
 
     # Installation
 
+    def is_manifest(self, path: str) -> bool:
+        """Whether a file at this path decides what is installed."""
+        return bool(self._manifest.fullmatch(path))
+
+    @cached_property
+    def _manifest(self) -> re.Pattern[str]:
+        return re.compile("|".join(self.facts.manifests) or "(?!)")
+
     def claims(self, paths: Iterable[str]) -> bool:
         """Whether a tree with these paths has code of the language."""
         return any(path.endswith(self.facts.suffixes) for path in paths)
@@ -104,6 +196,10 @@ class Language:
         need no repository, and those for the tree itself. `alone`: no other language installs
         it."""
         return (), ()
+
+    def build_lines(self, manifests: Manifests) -> Sequence[str]:
+        """Shell lines that build the tree once its maintainers' own lines have set it up."""
+        return ()
 
     def steps_in_dockerfile(self, manifests: Manifests) -> Sequence[str]:
         """Shell lines that complete the image of the repository's own Dockerfile."""
@@ -175,6 +271,54 @@ class Language:
         """The names of the tests that `diff` adds to `path`, whose new content is `text`."""
         return ()
 
+    # Scripts
+
+    interpreter: str = "sh"
+    """The program that runs a script as a file of the repository."""
+    not_fixed: int = 2
+    """Its exit code then, where the issue is not fixed."""
+
+    @property
+    def script_suffix(self) -> str:
+        """The ending of a script's name."""
+        return ""
+
+    def script_program(
+        self,
+        text: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
+    ) -> Program:
+        """The program that runs a script: exit code 0 for fixed, 2 for not fixed, another for a
+        broken script. Equal ones may share one run."""
+        raise NotImplementedError
+
+    def place_script(self, text: str, otherwise: str) -> str:
+        """Where a script says that it lies as a test; `otherwise` if it does not."""
+        return otherwise
+
+    async def edit_build(self, codebase: Codebase) -> EditBuild:
+        """How the code is built again for each edit."""
+        return NO_BUILD
+
+    # One file of tests
+
+    def file_runners(
+        self, commands: Sequence[TestCommand], conventions: Conventions
+    ) -> Sequence[FileRunner]:
+        """The ways to run one file of tests, those of the repository's own `commands` first."""
+        return ()
+
+    def drop_options(self, command: Sequence[str]) -> list[str]:
+        """A command without the options that only the sandbox needs."""
+        return list(command)
+
+    def advise_command(self, test: Reproduction, names: Sequence[str]) -> str:
+        """The command of `test` as one types it, naming the new tests `names` if there are any."""
+        return shlex.join(self.drop_options(test.command))
+
     # Tests as source
 
     def build_test_script(
@@ -195,6 +339,16 @@ class Language:
         such script."""
         return ""
 
+    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
+        """A script that runs what `text` and `diff` do and must say "not fixed"; empty: none."""
+        return ""
+
+    def write_failing_test(
+        self, diff: str, conventions: Conventions, taken: Collection[str]
+    ) -> str:
+        """A script that runs a new test, which must fail, beside those of `diff`; empty: none."""
+        return ""
+
     async def make_tests_fail(self, path: str, text: str, nonce: str) -> bytes:
         """The test file `path` with every test in it made to fail under its own name; empty if that
         cannot be done."""
@@ -205,13 +359,19 @@ class Language:
         `kind`, in a new file in the folder of `beside`; None if such a command takes none."""
         return None
 
-    def wrap_script(
-        self, script: TestScript, style: Literal["pytest", "unittest"], words: str
-    ) -> str:
+    def wrap_script(self, script: TestScript, style: str, words: str) -> str:
         """The text of a test file that runs `script`; `words` (untrusted) name its one test."""
         return script.text
 
     # Edits
+
+    def is_source(self, path: str) -> bool:
+        """Whether a file with this name is code of the language."""
+        return path.endswith(self.facts.suffixes)
+
+    def find_startup_file(self, diff: str) -> str:
+        """The first file of `diff` that runs before every script and test; empty if none."""
+        return ""
 
     async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Find the files that do not parse, by path, each with what is wrong with it."""

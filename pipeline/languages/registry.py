@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.languages import test_command
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
+from pipeline.languages.described import Described
 from pipeline.languages.language import Facts, Language
 from pipeline.languages.node.node import Node
 from pipeline.languages.python.python import Python
 
-LANGUAGES: Final[tuple[Language, ...]] = (Node(), Python())
+_PYTHON: Final = Python()
+_DESCRIBED: Final = tuple(
+    Described(f"pipeline.languages.{name}") for name in ("go", "rust", "c", "java", "ruby", "php")
+)
+_OTHER: Final = Described("pipeline.languages.other")
+_NODE: Final = Node()
+LANGUAGES: Final[tuple[Language, ...]] = (_NODE, _PYTHON, *_DESCRIBED, _OTHER)
 """Node comes first: it claims only trees without a manifest of Python."""
-_DEFAULT: Final = LANGUAGES[-1]
-_UNKNOWN: Final = Language(Facts(name="", sign="", suffixes=(), manifests=()))
+_UNKNOWN: Final = Language(Facts(name="", suffixes=(), manifests=()))
 _MOST_SCANNED: Final = 5000
 _LARGEST_SCANNED_BYTES: Final = 2_000_000
-_MANIFESTS: Final = re.compile(
-    "|".join(chain(*(one.facts.manifests for one in LANGUAGES)))
-    + r"|\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json|\.readthedocs\.ya?ml"
+_OF_SERVICES: Final = re.compile(
+    r"\.devcontainer(/[\w.-]+)?/devcontainer\.json|\.devcontainer\.json|\.readthedocs\.ya?ml"
 )
 
 
 def languages_of(paths: Iterable[str]) -> tuple[Language, ...]:
     """The languages of a tree with these paths, the one that installs it first."""
     known = tuple(paths)
-    return tuple(language for language in LANGUAGES if language.claims(known))
+    main = main_language(known)
+    if main not in (_NODE, _PYTHON):
+        return (main,)
+    return tuple(one for one in (_NODE, _PYTHON) if one.claims(known))
 
 
 def main_language(paths: Iterable[str]) -> Language:
-    """The language in which the repository's tests are run and written."""
-    return next((one for one in languages_of(paths) if one.facts.runners), _DEFAULT)
+    """The language in which the repository's tests are run and written.
+
+    A manifest of Python decides. Else it is the one of most source files, among those whose tests
+    the tree says how to run; without any, the one that knows nothing but the test command.
+    """
+    known = tuple(paths)
+    root = [path for path in known if "/" not in path]
+    if _PYTHON.has_manifest(root):
+        return _PYTHON
+    claiming = [one for one in (*_DESCRIBED, _NODE) if one.claims(root)]
+    claiming += [_PYTHON] if _PYTHON.claims(known) else []
+    if len(claiming) < 2:
+        return next(iter(claiming), _OTHER if known else _PYTHON)
+    files = Counter(language_of(path).facts.name for path in known)
+    return max(claiming, key=lambda one: files[one.facts.name])
 
 
 def language_of(path: str) -> Language:
@@ -46,6 +67,11 @@ def language_of(path: str) -> Language:
 def is_runnable(path: str) -> bool:
     """Whether runners expect tests in a file with this name."""
     return language_of(path).is_runnable(path)
+
+
+def is_source(path: str) -> bool:
+    """Whether a file with this name is code of a language that we know."""
+    return language_of(path).is_source(path)
 
 
 async def detect_conventions(codebase: Codebase) -> Conventions:
@@ -64,8 +90,9 @@ async def read_test_files(codebase: Codebase, exclude: Sequence[str] = ()) -> di
 async def scan_codebase(codebase: Codebase) -> CodeScan:
     """Scan the source files of the main language for imports and functions."""
     language = main_language(codebase.files)
-    suffix = language.facts.suffixes[0]
-    paths = sorted(p for p, file in codebase.files.items() if file.regular and p.endswith(suffix))
+    paths = sorted(
+        p for p, file in codebase.files.items() if file.regular and language.is_source(p)
+    )
     texts = await codebase.read_texts(paths[:_MOST_SCANNED], largest=_LARGEST_SCANNED_BYTES)
     return await language.scan_code(texts)
 
@@ -75,6 +102,6 @@ def find_runner(words: Sequence[str]) -> int | None:
     return test_command.find_runner(words, (r for one in LANGUAGES for r in one.facts.runners))
 
 
-def is_manifest(path: str) -> bool:
-    """Whether a file at this path decides what is installed."""
-    return bool(_MANIFESTS.fullmatch(path))
+def is_manifest(path: str, languages: Iterable[Language] = LANGUAGES) -> bool:
+    """Whether a file at this path decides what is installed for one of `languages`."""
+    return bool(_OF_SERVICES.fullmatch(path)) or any(one.is_manifest(path) for one in languages)

@@ -73,6 +73,11 @@ class TestCommand(Frozen):
     python_files: tuple[str, ...] = ()
     """The names of test files for the runner, as globs; empty: the usual ones."""
 
+    reader: str = ""
+    """Which of `readers.READERS` reads what it prints; empty: JUnit files, else its exit code."""
+    variables: Mapping[str, str] = {}
+    """Set for it, to get results by name; `{report}` is a folder for them."""
+
     @property
     def can_choose(self) -> bool:
         """Whether a part of the tests can be run."""

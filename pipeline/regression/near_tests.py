@@ -18,7 +18,7 @@ from pipeline.data.suite_reports import SuiteReport, SuiteRun
 from pipeline.edits.patches import read_patched
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import COMMON_STEMS, is_test
-from pipeline.languages.registry import language_of, read_test_files, scan_codebase
+from pipeline.languages.registry import is_source, language_of, read_test_files, scan_codebase
 from pipeline.languages.test_names import is_named
 from pipeline.regression.command import RequestedTests, find_commands
 from pipeline.regression.compare import compare_runs, join_near, keep_measured
@@ -251,10 +251,10 @@ def _rank_names(changed: Sequence[str], tests: Sequence[str]) -> dict[str, float
     scores = dict.fromkeys(tests, 0.0)
     for path in changed:
         own = _list_parts(path)
-        if not path.endswith(".py") or not own:
+        if not is_source(path) or not own:
             continue
         ours, names = _split_parts(own), _names_after(path)
-        for test in tests:
+        for test in (one for one in tests if language_of(one) is language_of(path)):
             shared = sum(rarity[word] for word in ours & words[test])
             score = _NAMED if stems[test] in names else shared
             scores[test] = max(scores[test], score)

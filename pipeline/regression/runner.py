@@ -22,6 +22,7 @@ from pipeline.languages.readers import (
     parse_junit,
     parse_sympy_output,
 )
+from pipeline.languages.reports import READERS
 from pipeline.languages.test_command import TestCommand
 from pipeline.regression.command import RequestedTests
 from pipeline.regression.printed import drop_progress
@@ -30,7 +31,15 @@ from pipeline.store import SHARED, Store, digest, hold_key
 from prompts.text import shorten
 from sandbox.base import Sandbox
 from sandbox.frozen import Frozen, replace
-from sandbox.program import NO_ENV, Execution, OutputWatch, Program, repeat_environment
+from sandbox.output import LEFT_OUT
+from sandbox.program import (
+    NO_ENV,
+    Ending,
+    Execution,
+    OutputWatch,
+    Program,
+    repeat_environment,
+)
 
 WRAPPER_SOURCE = (resources.files("pipeline.regression.guest") / "wrapper.py").read_text("utf-8")
 OUTPUT_BYTES = 32 * 1024 * 1024
@@ -39,6 +48,7 @@ GRACE_SECONDS = 20.0
 """The wrapper's own time on top of the command: its start, and sending the records."""
 INCOMPLETE = "The printed results are incomplete: the run ended early, or part of them is missing."
 FORGED = "The tests printed forged results, or stopped the program that reports them."
+UNBUILT = "The code does not build with this edit:"
 TOO_MUCH = "The tests produced more results than can be read."
 _SMALL_OUTPUT = 64 * 1024
 """Bytes, unpacked, that parse in some 20 ms in this process; another process takes longer to
@@ -175,6 +185,7 @@ class TestRunner:
             "wall": None if math.isinf(wall) else max(1.0, wall),
             "addopts": self.command.recorder_options(),
             "files": self.command.recorder_files(),
+            "variables": dict(self.command.variables),
             "wanted": wanted.model_dump(),
         }
         packed = zlib.compress(json.dumps(request).encode(), 9)
@@ -284,17 +295,30 @@ def _outcomes(
         return Outcomes(), problem
     if recorded.passed or recorded.failed or recorded.unfinished:
         return recorded, ""
+    if sent.execution.ending is Ending.UNBUILT:
+        return Outcomes(), f"{UNBUILT} {find_build_error(output)}"
     if command.kind == "files":
         limit = sent.execution.limit
         printed = parse_sympy_output(output, cut=bool(limit), hung=limit == "idle")
         return printed, "" if printed.passed or printed.failed else INCOMPLETE
+    if command.reader and LEFT_OUT in output:
+        return Outcomes(), INCOMPLETE
     found = parse_junit(sent.documents)
-    if found.passed or found.failed:
+    if command.reader and not (found.passed or found.failed):
+        found = READERS[command.reader](output, sent.documents)
+    if found.passed or found.failed or command.reader:
         return found, ""
     passed, failed = parse_console_output(output)
     if (passed or failed) and not is_whole(output, len(passed | failed)):
         return Outcomes(), INCOMPLETE
     return Outcomes(passed - failed, failed), ""
+
+
+def find_build_error(output: str) -> str:
+    """The first line of a failed build that names an error, else its last. Untrusted."""
+    lines = [line.strip() for line in output.split("\n") if line.strip()]
+    errors = [line for line in lines if re.search(r"\berror\b|: undefined|\bFAILED\b", line, re.I)]
+    return (errors or lines[-1:] or ["it printed nothing"])[0][:300]
 
 
 def _files(recorded: RecordedOutcomes, found: Outcomes, command: TestCommand) -> dict[str, str]:

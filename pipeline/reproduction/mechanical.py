@@ -9,13 +9,12 @@ from pipeline.codebase.unified_diff import parse_diff, split_diff
 from pipeline.data.types import Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch, read_patched
 from pipeline.languages.conventions import is_test_diff
+from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import is_runnable, language_of, main_language
 from pipeline.reproduction.red_green import (
-    FileRunner,
     RedGreen,
     find_problem,
     last_line,
-    probe_text,
     run_red_green,
 )
 from pipeline.resources import Resources
@@ -33,33 +32,34 @@ class RungResult(Frozen):
     """A test file to which the edit adds tests that fail with it; may be empty."""
 
 
-class WorkingRunners(Frozen):
-    """The saved list of runners that can run a file of tests here."""
+class WorkingRunner(Frozen):
+    """The saved search for a runner that can run a file of tests here."""
 
-    runners: tuple[FileRunner, ...] = ()
+    at: int | None = None
+    """Which of the possible runners works; None if none does."""
     problem: str = ""
     """Why the first runner failed; empty if it works. Untrusted."""
 
 
-async def find_working_runners(
+async def find_working_runner(
     runners: Sequence[FileRunner], path: str, resources: Resources
-) -> WorkingRunners:
-    """Find the first of `runners` that runs, at `path`, a test file that passes under any runner.
+) -> WorkingRunner:
+    """Find the first of `runners` that runs its probe at `path`.
 
     Raises:
         SandboxError: the probe could not run.
     """
-    diff = await _create_diff(path, probe_text(), resources)
     problem = ""
-    for runner in runners:
+    for at, runner in enumerate(runners):
         command = runner.command(path)
         if command is None:
             continue
+        diff = await _create_diff(path, runner.probe, resources)
         run = await resources.run(command, diff)
         if run.passed and runner.has_passing_test(run.output):
-            return WorkingRunners(runners=(runner,), problem=problem)
+            return WorkingRunner(at=at, problem=problem)
         problem = problem or f"`{' '.join(command)}` runs no test here: {last_line(run)}"
-    return WorkingRunners(problem=problem or "I know no way to run one file of tests here.")
+    return WorkingRunner(problem=problem or "I know no way to run one file of tests here.")
 
 
 async def use_own_tests(
@@ -92,7 +92,7 @@ async def use_own_tests(
             if not problem:
                 found = runs.show(path, texts[path], tests, "the edit's own tests")
                 return RungResult(reproduction=found)
-            if names and (runs.after.passed or runs.after.exit_code == 1):
+            if names and (runs.after.passed or runner.has_test_failure(runs.after)):
                 fails[path] = fails.get(path, True) and not runs.after.passed
     failing = next((path for path, always in fails.items() if always), "")
     problem = f"The edit's own tests do not show the issue: {problem}"
@@ -108,12 +108,14 @@ async def use_wrapped_script(
     resources: Resources,
 ) -> RungResult:
     """Use the script as the only test of the new file `path`."""
+    language = main_language(resources.codebase.files)
+    path = language.place_script(script.text, path)
     problem = "No runner runs a test file here."
     for runner in runners:
         command = runner.command(path)
         if command is None:
             continue
-        text = main_language(resources.codebase.files).wrap_script(script, runner.style, title)
+        text = language.wrap_script(script, runner.style, title)
         diff = await _create_diff(path, text, resources)
         runs = await run_red_green(resources, command, test=diff, edit=patch.diff)
         problem = find_problem(runner, runs)
@@ -126,13 +128,15 @@ async def use_script_file(
     script: TestScript, patch: Patch, paths: Sequence[str], resources: Resources
 ) -> RungResult:
     """Use the unchanged script, in the first of `paths` where it shows the issue."""
+    language = main_language(resources.codebase.files)
     problem = "The settings leave no place for it."
     for path in paths:
         text = script.text
         diff = await _create_diff(path, text, resources)
-        runs = await run_red_green(resources, ("python", path), test=diff, edit=patch.diff)
+        command = (language.interpreter, path)
+        runs = await run_red_green(resources, command, test=diff, edit=patch.diff)
         ends = (runs.before.exit_code, runs.after.exit_code)
-        if ends == (2, 0):
+        if ends == (language.not_fixed, 0):
             return RungResult(reproduction=runs.show(path, text, diff, "script file"))
         problem = f"as {path} it ends with {ends[0]} before the edit and {ends[1]} after it."
     return RungResult(problem=f"The script as a file: {problem}")

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from pipeline.codebase.commit import Codebase, PastCommit, count_changes_together
 from pipeline.edits.patches import refusal
 from pipeline.languages.conventions import COMMON_STEMS, Conventions, is_test
-from pipeline.languages.registry import is_runnable
+from pipeline.languages.registry import is_runnable, is_source, language_of, main_language
 from sandbox.frozen import replace
 
 _NEAR = 2
@@ -98,7 +98,8 @@ def choose_script_paths(
     """Choose paths of a script that no runner collects: beside the tests, then at the root."""
     slug = "_".join(re.findall(r"[a-z0-9]+", title.lower())[:6])[:48].strip("_") or "issue"
     folders = dict.fromkeys((test_path.rpartition("/")[0], ""))
-    paths = [f"{folder}/reproduce_{slug}.py".lstrip("/") for folder in folders]
+    suffix = main_language(codebase.files).script_suffix
+    paths = [f"{folder}/reproduce_{slug}{suffix}".lstrip("/") for folder in folders]
     taken = {path.lower() for path in (*codebase.files, *changed)}
     return [
         path
@@ -112,14 +113,14 @@ def _conventions_in(folder: str, conventions: Conventions, codebase: Codebase) -
     near = [
         path for path in codebase.files if path.rpartition("/")[0] == folder and is_runnable(path)
     ]
-    suffix = sum(path.endswith("_test.py") for path in near) * 2 > len(near)
+    suffix = sum(PurePosixPath(path).stem.endswith("_test") for path in near) * 2 > len(near)
     return replace(conventions, folder=folder, suffix=suffix if near else conventions.suffix)
 
 
 def _module_words(changed: Sequence[str], folder: str, codebase: Codebase) -> str:
     """The edited module's name, if test files of `folder` are named after modules."""
-    stems = [PurePosixPath(p).stem for p in changed if p.endswith(".py") and not is_test(p)]
-    modules = {PurePosixPath(path).stem for path in codebase.files if path.endswith(".py")}
+    stems = [PurePosixPath(p).stem for p in changed if is_source(p) and not is_test(p)]
+    modules = {PurePosixPath(path).stem for path in codebase.files if is_source(path)}
     tests = [p for p in codebase.files if p.rpartition("/")[0] == folder and is_runnable(p)]
     named = [re.sub(r"^test_|_test$", "", PurePosixPath(path).stem) for path in tests]
     if not stems or 2 * sum(name in modules for name in named) <= len(named):
@@ -153,14 +154,14 @@ def _rate_nearness(test: str, text: str, changed: Sequence[str]) -> tuple[int, i
         (
             (_affinity(test, text, path), (own & _words_of(path)).total(), -at)
             for at, path in enumerate(changed)
-            if path.endswith(".py")
+            if is_source(path) and language_of(path) is language_of(test)
         ),
         default=(0, 0, 0),
     )
 
 
 def _words_of(path: str) -> Counter[str]:
-    words = re.findall(r"[a-z0-9]+", path.removesuffix(".py").lower())
+    words = re.findall(r"[a-z0-9]+", str(PurePosixPath(path).with_suffix("")).lower())
     common = ("test", "tests", "testing", "src", "lib")
     return Counter(word for word in words if word not in common)
 

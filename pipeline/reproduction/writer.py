@@ -15,16 +15,15 @@ from pipeline.data.code_places import SourceFile
 from pipeline.data.types import Issue, Patch, Reproduction, TestScript
 from pipeline.edits.patches import create_patch
 from pipeline.edits.read import read_edit
+from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import language_of
 from pipeline.machine import Machine
 from pipeline.replies import Malformed, some_tags
 from pipeline.reproduction.red_green import (
-    FileRunner,
     RedGreen,
     fails_elsewhere,
     find_problem,
     find_removed_tests,
-    is_not_collected,
     last_line,
     run_red_green,
 )
@@ -237,7 +236,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         if not state.problem:
             state.reproduction = runs.show(draft.path, draft.text, draft.diff, draft.rung)
             return None
-        if fails_elsewhere(runs, [draft.path]):
+        if fails_elsewhere(self._plan.runner, runs, [draft.path]):
             state.problem = (
                 f"The tests fail alike with and without the edit: {last_line(runs.after)}"
             )
@@ -279,7 +278,7 @@ class ReproductionMachine(Machine[ReproductionState]):
     def _find_problem(self, state: ReproductionState, runs: RedGreen) -> str:
         assert self._plan is not None
         problem = find_problem(self._plan.runner, runs)
-        if problem or not is_not_collected(runs.before):
+        if problem or not self._plan.runner.is_not_collected(runs.before):
             return problem
         state.not_collected += 1
         # An issue that asks for a new name may leave no other way, so the third try is accepted.

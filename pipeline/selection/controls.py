@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Sequence
 
-from pipeline.codebase.unified_diff import parse_diff
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, RejectedEdit, TestScript, VoteTable
-from pipeline.languages.conventions import is_test
 from pipeline.languages.registry import detect_conventions, main_language
 from pipeline.resources import Workspace
 from pipeline.selection.scoring.standings import voting_tests
@@ -79,43 +76,6 @@ def _name_owner(table: VoteTable, test: int) -> str:
 
 
 _CONCURRENCY = 4
-_SCRIPT = """\
-import importlib
-import sys
-
-for name in {modules!r}:
-    try:
-        importlib.import_module(name)
-    except BaseException:
-        pass
-names = {{"__name__": "__main__", "__file__": __file__}}
-try:
-    exec(compile({text!r}, __file__, "exec"), names)
-except BaseException:
-    pass
-exec(compile({end!r}, __file__, "exec"), names)  # {nonce}
-"""
-_ENDS = {
-    "raise SystemExit": "raise SystemExit(2)",
-    "os._exit": "import os; os._exit(2)",
-    "sys.exit": "import sys; sys.exit(2)",
-    "exit": "exit(2)",
-    "quit": "quit(2)",
-}
-"""Ways to end a script, by how one is written: a control ends as the script does."""
-_END = re.compile(r"\braise SystemExit\b|\bos\._exit\b|\bsys\.exit\b|\bexit\b|\bquit\b")
-_TEST = """\
-import importlib
-
-
-def test_{nonce}():
-    for name in {modules!r}:
-        try:
-            importlib.import_module(name)
-        except BaseException:
-            pass
-    assert not "{nonce}"
-"""
 
 
 class ControlResult(Frozen):
@@ -174,22 +134,19 @@ class Controls:
         return await load_or_run(self._workspace.store, key, ControlResult, check)
 
     async def _find_problem(self, candidate: Candidate, texts: Sequence[str]) -> str:
-        if path := _find_startup_file(candidate.patch.diff):
+        diff, language = candidate.patch.diff, main_language(self._workspace.codebase.files)
+        if path := language.find_startup_file(diff):
             return (
-                f"Its results do not count: it changes {path}, which Python runs before every "
-                "script and test."
+                f"Its results do not count: it changes {path}, which {language.facts.name} runs "
+                "before every script and test."
             )
-        modules = _list_modules(candidate.patch.diff)
-        language = main_language(self._workspace.codebase.files)
         for text in texts:
             if failing := await language.build_failing_script(text, secrets.token_hex(8)):
-                if await self._run(failing, candidate.patch.diff) == 0:
+                if await self._run(failing, diff) == 0:
                     return "Its results do not count: tests that were made to fail passed."
                 continue
-            end = _ENDS[(_END.findall(text) or ["sys.exit"])[-1]]
-            nonce = secrets.token_hex(8)
-            script = _SCRIPT.format(modules=modules, text=text, end=end, nonce=nonce)
-            code = await self._run(script, candidate.patch.diff)
+            script = language.write_control_script(text, diff, secrets.token_hex(8))
+            code = await self._run(script, diff) if script else None
             # Code that ends the interpreter without the edit, too, is not the edit's forgery.
             if code not in (None, 2) and await self._run(script, "") == 2:
                 return (
@@ -198,58 +155,14 @@ class Controls:
                 )
         if not candidate.source:  # its own test suite has a control (`regression.control`)
             return ""
-        script = await self._write_failing_test(modules)
+        codebase = self._workspace.codebase
+        script = language.write_failing_test(
+            diff, await detect_conventions(codebase), frozenset(codebase.files)
+        )
         # Only a passing test is a forgery; what the repository cannot run fails in many ways.
-        if script and await self._run(script, candidate.patch.diff) == 0:
+        if script and await self._run(script, diff) == 0:
             return "Its results do not count: a control test that must fail passed."
         return ""
 
-    async def _write_failing_test(self, modules: Sequence[str]) -> str:
-        codebase = self._workspace.codebase
-        conventions = await detect_conventions(codebase)
-        nonce = secrets.token_hex(8)
-        path = conventions.fresh_path(nonce, frozenset(codebase.files))
-        content = _TEST.format(modules=list(modules), nonce=nonce)
-        if conventions.runner != "pytest":
-            content = (
-                "import importlib\nimport unittest\n\n\n"
-                f"class Test{nonce}(unittest.TestCase):\n    def test_{nonce}(self):\n"
-                f"        for name in {list(modules)!r}:\n            try:\n"
-                "                importlib.import_module(name)\n"
-                "            except BaseException:\n                pass\n"
-                f'        self.fail("{nonce}")\n'
-            )
-        script, _ = main_language(codebase.files).build_test_script(
-            {path: content.encode()}, conventions
-        )
-        return script.text if script else ""
-
     async def _run(self, script: str, diff: str) -> int | None:
         return (await self._workspace.run_script(script, diff)).exit_code
-
-
-def _find_startup_file(diff: str) -> str:
-    """The first path that Python's `site` runs by itself where it is importable; empty if none.
-
-    Such a file can take any verdict in hand before the script or test is read.
-    """
-    for path in (file.new or "" for file in parse_diff(diff)):
-        module = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-        if path.endswith(".pth") or (
-            path.endswith(".py") and module in ("sitecustomize", "usercustomize")
-        ):
-            return path
-    return ""
-
-
-def _list_modules(diff: str) -> list[str]:
-    """The dotted names of the modules that `diff` changes, as they are most often imported."""
-    found: dict[str, None] = {}
-    for file in parse_diff(diff):
-        path = file.new or ""
-        if path.endswith(".py") and not is_test(path):
-            parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
-            parts = parts[1:] if parts[0] in ("src", "lib") and len(parts) > 1 else parts
-            if all(part.isidentifier() for part in parts) and parts[-1] != "__main__":
-                found[".".join(parts)] = None
-    return list(found)[:20]

@@ -210,6 +210,7 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
             "selecting/system",
             seconds=f"{self._seconds:g}",
             commands=self._check is not None,
+            language=self._workspace.describe_language(),
         )
 
     def start(self) -> DiscriminatingState:

@@ -15,6 +15,7 @@ from pipeline.codebase.text import agree, pluralize
 from pipeline.data.code_places import SourceFile
 from pipeline.data.suite_reports import SuiteReport
 from pipeline.data.types import Candidate, Issue, NoFixReason, TestScript, VoteTable
+from pipeline.languages.registry import main_language
 from pipeline.models.base import Model, Reward
 from pipeline.regression.suite import RegressionSuite
 from pipeline.resources import Workspace
@@ -24,6 +25,7 @@ from pipeline.selection.elsewhere import weigh_elsewhere
 from pipeline.selection.explain import explain_choice, explain_skipped
 from pipeline.selection.methods import candidates_for_reward, rank_candidates, shortlist
 from pipeline.selection.scoring.canonical import read_base
+from pipeline.selection.scoring.confidence import limit_unfitted
 from pipeline.selection.scoring.standings import Standings, build_standings, voting_tests
 from pipeline.selection.ties import compare_by_brought_tests, score_candidates
 from pipeline.selection.verdict import (
@@ -300,16 +302,32 @@ class Judge:
             return dataclasses.replace(judged, verdict=found)
         return await self._gate(judged.standings, found, reproduced=True)
 
+    def _limit_confidence(self, verdict: Verdict) -> Verdict:
+        """`verdict` with less confidence in a language on which it was not calibrated."""
+        facts = main_language(self._workspace.codebase.files).facts
+        if facts.calibrated or not verdict.confidence:
+            return verdict
+        per_test = _count_tests(verdict) > 1
+        limited = limit_unfitted(verdict.confidence, per_test=per_test)
+        note = f"The probability is not calibrated for {facts.name}."
+        notes = tuple(dict.fromkeys((*verdict.notes, note)))
+        return replace(verdict, confidence=limited, notes=notes)
+
     async def _save_verdict(
         self, table: VoteTable, verdict: Verdict, standings: Standings | None = None
     ) -> Judgement:
-        verdict = replace(verdict, flaky=table.flaky)
+        verdict = self._limit_confidence(replace(verdict, flaky=table.flaky))
         await self._store.save(f"verdict/{verdict.method}", verdict)
         if verdict.chosen is not None:
             name = name_edits(table, verdict.order)[verdict.chosen]
             sure = f"{verdict.confidence:.0%} likely to be right"
             self._workspace.say(f"Edit {name} is chosen: {sure}.")
         return Judgement(table, verdict, standings)
+
+
+def _count_tests(verdict: Verdict) -> int:
+    suite = verdict.suite
+    return len(suite.before.passed) + len(suite.before.failed) if suite else 0
 
 
 def _final_verdict(

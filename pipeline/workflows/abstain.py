@@ -9,6 +9,7 @@ claimed.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -265,14 +266,21 @@ def _tell_fix(
     )
 
 
-def find_unsolvable(codebase: Codebase) -> NoFix | None:
+_PROSE = re.compile(
+    r"(.*/)?(\.[^/]+|LICEN[CS]E[^/]*|COPYING|README|AUTHORS|CHANGE(S|LOG)"
+    r"|[^/]+\.(md|rst|txt|adoc|json|ya?ml|toml|ini|cfg|csv|xml|html?|css|svg|png|jpe?g|gif|pdf))",
+    re.IGNORECASE,
+)
+
+
+def find_unsolvable(codebase: Codebase, configured: Sequence[str] = ()) -> NoFix | None:
     """Why preparing an environment is already useless; None if it may be useful."""
     if not codebase.files:
         return NoFix(reason="empty repository")
-    if not any(path.endswith(".py") for path in codebase.files):
+    if not configured and all(map(_PROSE.fullmatch, codebase.files)):
         return NoFix(
             reason="no source files",
-            details=("This repository has no Python file, and the tests I write are in Python.",),
+            details=("This repository holds only texts and data: I find no code to run.",),
         )
     return None
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from pipeline.codebase.commit import Codebase, PastCommit, read_history
-from pipeline.codebase.text import agree
+from pipeline.codebase.text import Globs, agree
 from pipeline.data.code_places import Context, Habits, SourceFile
 from pipeline.data.types import Issue
 from pipeline.languages.conventions import is_test
-from pipeline.languages.registry import read_test_files
+from pipeline.languages.registry import is_source, read_test_files
 from pipeline.reproduction.places import rank_test_files
 from sandbox.frozen import replace
 
@@ -107,6 +107,18 @@ _FOLDER = re.compile(
     r"([^/]+\.(md|rst|txt)|(\+[\w-]+|\d+)\.[a-z][a-z_-]*)",
     re.IGNORECASE,
 )
+_WORDS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"AGENTS\.md",
+        r"\.github/copilot-instructions\.md",
+        r"CLAUDE\.md",
+        r"\.cursor/rules/[^/]+\.mdc?",
+        r"(\.github/|docs/)?CONTRIBUTING(\.(md|rst|txt))?",
+    )
+)
+_MOST_WORDS = 3
+_WORDS_CHARACTERS = 3000
 _GENERAL = re.compile(r"readme|index|template|explanation|summary", re.IGNORECASE)
 """In names of files that explain the others."""
 _TEMPLATE = re.compile(r"/_?template[^/]*$", re.IGNORECASE)
@@ -128,12 +140,41 @@ async def read_habits(codebase: Codebase, context: Context, exclude: Sequence[st
         changelog=changelog,
         newest=newest,
         tests=_describe_tests(code),
+        words=await _read_words(codebase, exclude),
         nearest=await _read_nearest(codebase, context, history, exclude),
     )
 
 
-async def note_numbered_entries(issue: Issue, context: Context, codebase: Codebase) -> Context:
-    """`context`, which says so if the models were told to add no entry to the changelog."""
+async def _read_words(codebase: Codebase, exclude: Sequence[str]) -> tuple[SourceFile, ...]:
+    """Read what the maintainers tell those who write edits; a link to another of them once."""
+    globs = Globs(exclude)
+    found: dict[str, SourceFile] = {}
+    for path in find_words(codebase.files):
+        text = None if globs.first_match(path) else await codebase.read_text(path)
+        if text and text.strip() and len(found) < _MOST_WORDS:
+            found.setdefault(text, show_beginning(path, text, _WORDS_CHARACTERS))
+    return tuple(found.values())
+
+
+def find_words(paths: Iterable[str]) -> list[str]:
+    """The paths of the files in which maintainers speak to agents and contributors, agents'
+    first."""
+    rated = [
+        (rank, path)
+        for path in paths
+        for rank, pattern in enumerate(_WORDS)
+        if pattern.fullmatch(path)
+    ]
+    return [path for _, path in sorted(rated)]
+
+
+async def note_habits(
+    issue: Issue, context: Context, codebase: Codebase, exclude: Sequence[str] = ()
+) -> Context:
+    """`context`, which names the maintainers' words that the models were shown, and says so if they
+    were told to add no entry to the changelog."""
+    words = await _read_words(codebase, exclude)
+    context = replace(context, followed=tuple(file.path for file in words))
     if issue.number is not None:
         return context
     history = await read_history(codebase)
@@ -213,7 +254,7 @@ async def _read_nearest(
     exclude: Sequence[str],
 ) -> SourceFile | None:
     shown = [file.path for file in context.files]
-    sources = [path for path in shown if path.endswith(".py") and not is_test(path)]
+    sources = [path for path in shown if is_source(path) and not is_test(path)]
     texts = await read_test_files(codebase, exclude)
     if not sources or not texts or any(path in texts for path in shown[:10]):
         return None  # the model that ranked the files chose tests by what it knows of them
@@ -232,7 +273,7 @@ def _find_code(history: Sequence[PastCommit]) -> list[PastCommit]:
 
 
 def _is_code(path: str) -> bool:
-    return path.endswith(".py") and not is_test(path)
+    return is_source(path) and not is_test(path)
 
 
 def _is_fragment(name: str) -> bool:

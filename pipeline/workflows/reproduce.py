@@ -28,12 +28,13 @@ from pipeline.data.types import (
     VoteTable,
 )
 from pipeline.languages.conventions import Conventions
+from pipeline.languages.file_runner import FileRunner
 from pipeline.languages.registry import detect_conventions, read_test_files
 from pipeline.machine import drive
 from pipeline.reproduction.mechanical import (
     RungResult,
-    WorkingRunners,
-    find_working_runners,
+    WorkingRunner,
+    find_working_runner,
     show_script,
     use_own_tests,
     use_script_file,
@@ -61,7 +62,7 @@ from pipeline.selection.verdict import Judgement, list_said
 from pipeline.selection.voting import is_good_enough, reproducing_tests
 from pipeline.store import Store, load_or_run
 from pipeline.workflows.abstain import abstain
-from pipeline.workflows.habits import note_numbered_entries
+from pipeline.workflows.habits import note_habits
 from sandbox.frozen import replace as replace_fields
 
 _MOST_SHOWN = 60_000
@@ -80,7 +81,10 @@ class _Places:
     """The path of a new test file; None if the settings allow none."""
     scripts: list[str]
     """Paths for the script as a file, best first."""
-    working: WorkingRunners
+    runners: tuple[FileRunner, ...]
+    """The one that runs a file of tests here, if any does."""
+    problem: str
+    """Why the first of the possible runners failed. Untrusted."""
     conventions: Conventions
 
 
@@ -112,9 +116,10 @@ class ReproductionStep:
         if candidate is None or verdict.chosen is None:
             raise ValueError("nothing was chosen")
         at, script = verdict.chosen, _pick_script(table, verdict.chosen)
-        context = await note_numbered_entries(issue, context, self._codebase)
+        exclude = self._resources.options.exclude
+        context = await note_habits(issue, context, self._codebase, exclude)
         places = await self._find_places(issue, table, at)
-        runners = places.working.runners
+        runners = places.runners
         own = await self._climb(
             f"rungs/{at}/own", lambda: use_own_tests(candidate.patch, runners, self._resources)
         )
@@ -124,7 +129,7 @@ class ReproductionStep:
                 f"Some tests that the edit adds to {own.failing} fail with it. Fix or remove them "
                 "before you merge."
             )
-        problems = [own.problem, places.working.problem]
+        problems = [own.problem, places.problem]
         found = own.reproduction
         try:
             plan = None if found else await self._plan_test(places)
@@ -174,22 +179,26 @@ class ReproductionStep:
         scripts = choose_script_paths(issue.title, changed, path or "", codebase, never)
         # If no new file is allowed, the probe still lies where the runner looks.
         probe = path or choose_new_path(issue.title, changed, neighbour, conventions, codebase, ())
-        working = WorkingRunners(
-            problem="The repository's never_touch setting leaves no place for a new test file."
-        )
+        runners: tuple[FileRunner, ...] = ()
+        problem = "The repository's never_touch setting leaves no place for a new test file."
         if probe and (path or extends):
-            working = await self._find_runners(conventions, probe, at)
-        return _Places(extends, path, scripts if path else [], working, conventions)
+            runners, problem = await self._find_runners(conventions, probe, at)
+        scripts = scripts if path else []
+        return _Places(extends, path, scripts, runners, problem, conventions)
 
-    async def _find_runners(self, conventions: Conventions, path: str, at: int) -> WorkingRunners:
+    async def _find_runners(
+        self, conventions: Conventions, path: str, at: int
+    ) -> tuple[tuple[FileRunner, ...], str]:
         resources = self._resources
-
-        async def work() -> WorkingRunners:
-            command = resources.options.test_command
-            runners = await find_file_runners(self._codebase, conventions, command)
-            return await find_working_runners(runners, path, resources)
-
-        return await load_or_run(resources.store, f"rungs/{at}/runners", WorkingRunners, work)
+        command = resources.options.test_command
+        runners = await find_file_runners(self._codebase, conventions, command)
+        found = await load_or_run(
+            resources.store,
+            f"rungs/{at}/runner",
+            WorkingRunner,
+            lambda: find_working_runner(runners, path, resources),
+        )
+        return () if found.at is None else (runners[found.at],), found.problem
 
     async def _use_script(
         self, issue: Issue, candidate: Candidate, script: TestScript, places: _Places, at: int
@@ -197,8 +206,8 @@ class ReproductionStep:
         """Use the script as a test, else as a file."""
         patch, resources = candidate.patch, self._resources
         wrapped = RungResult()
-        if places.path and places.working.runners:
-            runners, path = places.working.runners, places.path
+        if places.path and places.runners:
+            runners, path = places.runners, places.path
             wrapped = await self._climb(
                 f"rungs/{at}/wrapped",
                 lambda: use_wrapped_script(script, patch, runners, path, issue.title, resources),
@@ -244,7 +253,7 @@ class ReproductionStep:
 
     async def _plan_test(self, places: _Places) -> TestPlan | None:
         """Plan the model's test; None if it has no place or no runner."""
-        runners = places.working.runners
+        runners = places.runners
         if not runners or not (places.path or places.extends):
             return None
         extends = await self._read_file(places.extends, cut=True)

@@ -103,7 +103,7 @@ class ReviseMachine(Machine[ReviseState]):
 
     @property
     def system(self) -> str:
-        return render("revising/system")
+        return render("revising/system", language=self._resources.describe_language())
 
     def start(self) -> ReviseState:
         return ReviseState(

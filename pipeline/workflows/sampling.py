@@ -195,7 +195,7 @@ class Sampler:
     async def _draw_approaches(self, issue: Issue, context: Context) -> dict[int, str]:
         if not self._options.approaches or self._starts[0].located:
             return {}
-        shared = opening(self._options, issue, context, self._habits)
+        shared = opening(self._resources, issue, context, self._habits)
         return await draw_approaches(self._model, shared, self._options, self._store)
 
     async def _find_starts(self, context: Context) -> Sequence[_Start]:

@@ -20,7 +20,7 @@ from sandbox.execution.cancellation import Stopped
 from sandbox.execution.jobs import STDERR, DeadlinePassed, Job, with_changes
 from sandbox.frozen import replace
 from sandbox.output import MarkedLines, Output
-from sandbox.program import Ending, Execution, Limits
+from sandbox.program import BUILD_SECONDS, Ending, Execution, Limits
 
 log = logging.getLogger(__name__)
 
@@ -191,11 +191,12 @@ class ColdExecution:
 
     def _execute(self, container: str) -> Execution:
         protocol = self._protocol
+        build = Limits(seconds=BUILD_SECONDS).wall_seconds if self._job.build_argv else 0
         try:
             protocol.run_job(
                 container,
                 self._job,
-                seconds=self._limits.wall_seconds + END_SECONDS,
+                seconds=self._limits.wall_seconds + build + END_SECONDS,
                 stop=self._stop,
                 cpu_seconds=self._limits.seconds,
             )
@@ -227,6 +228,9 @@ class ColdExecution:
             raise SandboxUnavailable(
                 f"The sandbox container ended without a report (exit code {code})."
             )
+        if "unbuilt" in end:
+            unbuilt = self._partial_execution(Ending.UNBUILT)
+            return replace(unbuilt, limit=str(end["limit"]), seconds=round(end["seconds"], 3))
         if "signal" in end:
             limit = str(end.get("limit", ""))
             ended = self._partial_execution(Ending.TIMEOUT if limit else Ending.KILLED)

@@ -44,7 +44,7 @@ from sandbox.execution.warm_pool import ConfiguredMode, ExecutionMode, WarmPool
 from sandbox.execution.warm_worker import WarmContainer
 from sandbox.frozen import replace
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.program import Execution, Limits
+from sandbox.program import NO_BUILD, EditBuild, Execution, Limits
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,9 @@ class DockerEngine:
         return await self._call(read_image_installation, image)
 
     @asynccontextmanager
-    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
+    async def open(
+        self, image: str, *, run_id: str, build: EditBuild = NO_BUILD
+    ) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; nothing of it is left when the block ends."""
         environments: list[dict[str, str] | None] = []
 
@@ -230,7 +232,7 @@ class DockerEngine:
             )
 
         async with self._open_pool(image, run_id) as warm_pool:
-            sandbox = SandboxSession(image, limits=self.limits, execute=execute)
+            sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build)
             try:
                 yield sandbox
             finally:

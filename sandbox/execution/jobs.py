@@ -23,7 +23,18 @@ from typing import Any, Final, Protocol
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.frozen import replace
-from sandbox.program import SCRIPT_PATH, Change, CommandRun, Ending, Execution, OutputWatch, Program
+from sandbox.program import (
+    BUILD_SECONDS,
+    NO_BUILD,
+    SCRIPT_PATH,
+    Change,
+    CommandRun,
+    EditBuild,
+    Ending,
+    Execution,
+    OutputWatch,
+    Program,
+)
 
 STDOUT: Final = 1
 STDERR: Final = 2
@@ -69,8 +80,17 @@ class Job:
     capture: bool = False
     """Whether to report what the program changed in the checkout."""
     may_wait: bool = False
+    build: EditBuild = NO_BUILD
+    """What builds the checkout after the diffs."""
     watch: OutputWatch | None = None
     """Its `report` may be called from any thread."""
+
+    @property
+    def build_argv(self) -> tuple[str, ...]:
+        """The program that builds the edited checkout; empty if there is nothing to build."""
+        if not self.build.lines or not any(diff.strip() for diff in self.diffs):
+            return ()
+        return ("sh", "-ec", "\n".join(self.build.lines))
 
     def to_line(self, nonce: str, cpu_seconds: float | None) -> bytes:
         """As process 1 of a cold container reads it; it enforces `cpu_seconds` if there are any."""
@@ -85,6 +105,9 @@ class Job:
             "cpu_seconds": cpu_seconds,
             "may_wait": self.may_wait,
             "capture": self.capture,
+            "build": list(self.build_argv),
+            "build_seconds": BUILD_SECONDS,
+            "outputs": list(self.build.outputs),
         }
         return json.dumps(job).encode() + b"\n"
 
@@ -116,6 +139,7 @@ def to_command_run(execution: Execution) -> CommandRun:
         Ending.MEMORY: "It was killed because it used too much memory.",
         Ending.OUTPUT: "It was killed because it printed too much.",
         Ending.KILLED: "It was killed by a signal.",
+        Ending.UNBUILT: "The code does not build, so it was not run.",
     }
     lost = reasons.get(execution.ending, "Its checkout could not be read.")
     return CommandRun(**execution.model_dump(), lost=lost)

@@ -11,7 +11,15 @@ from sandbox.execution.cancellation import SharedExecution
 from sandbox.execution.jobs import Job, check_verdict, to_command_run, wrap_script
 from sandbox.layout import CHECKOUT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.observation import Kind, observe
-from sandbox.program import CommandRun, Execution, Limits, OutputWatch, Program
+from sandbox.program import (
+    NO_BUILD,
+    CommandRun,
+    EditBuild,
+    Execution,
+    Limits,
+    OutputWatch,
+    Program,
+)
 
 Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 
@@ -19,8 +27,11 @@ Execute = Callable[[Job, Limits], Coroutine[Any, Any, Execution]]
 class SandboxSession:
     """One prepared image; implements `sandbox.base.Sandbox`. Made by `DockerEngine.open`."""
 
-    def __init__(self, image: str, *, limits: Limits, execute: Execute) -> None:
+    def __init__(
+        self, image: str, *, limits: Limits, execute: Execute, build: EditBuild = NO_BUILD
+    ) -> None:
         self.image = image
+        self._build = build
         self._default_limits = limits
         self._execute = execute
         self._running: set[asyncio.Task[Execution]] = set()
@@ -67,6 +78,7 @@ class SandboxSession:
             files=program.files,
             capture=capture,
             may_wait=program.may_wait,
+            build=self._build,
             watch=_call_in_loop(program.watch),
         )
         stated = {"seconds": program.seconds, "output_kept_bytes": program.output_bytes}

@@ -20,7 +20,7 @@ from sandbox.execution.jobs import Job, with_changes
 from sandbox.execution.warm_worker import NoWarmContainer, WarmContainer, WarmContainerDied
 from sandbox.layout import CHECKOUT, ENVIRONMENT, PROGRAM_ENVIRONMENT, TREE
 from sandbox.observation import LEVELS, Level
-from sandbox.program import Ending, Execution, Limits
+from sandbox.program import BUILD_SECONDS, Ending, Execution, Limits
 
 GRACE_SECONDS = 180
 """How much longer than the program's own limit a container may take before it counts as dead."""
@@ -220,7 +220,7 @@ class WarmExecution:
         try:
             answer = container.run_job(
                 self._job_message(run, copy_all=copy_all),
-                seconds=self._limits.wall_seconds + GRACE_SECONDS,
+                seconds=self._limits.wall_seconds + self._build_seconds() + GRACE_SECONDS,
                 stopped=self._is_stop_overdue,
                 report=self._job.watch.report if self._job.watch else None,
             )
@@ -252,7 +252,14 @@ class WarmExecution:
             "output_kept": self._limits.output_kept_bytes,
             "output_total": self._limits.output_total_bytes,
             "capture": self._job.capture,
+            "build": list(self._job.build_argv),
+            "build_seconds": BUILD_SECONDS,
+            "outputs": list(self._job.build.outputs),
         }
+
+    def _build_seconds(self) -> float:
+        """How long a build before the program may take on a busy host."""
+        return Limits(seconds=BUILD_SECONDS).wall_seconds if self._job.build_argv else 0.0
 
     def _is_stop_overdue(self) -> bool:
         stopped = self._stopped_at

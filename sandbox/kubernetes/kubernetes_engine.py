@@ -23,7 +23,7 @@ from sandbox.execution.warm_worker import WarmContainer, WarmContainerDied, limi
 from sandbox.kubernetes.cluster import Cluster
 from sandbox.kubernetes.pod import OWNER_LABEL, PodOptions, label_value, warm_pod_manifest
 from sandbox.layout import LABEL_OWNER, LABEL_RUN
-from sandbox.program import Execution, Limits
+from sandbox.program import NO_BUILD, EditBuild, Execution, Limits
 
 log = logging.getLogger(__name__)
 
@@ -114,14 +114,16 @@ class KubernetesEngine:
         return await self._builder.read_installation(image)
 
     @asynccontextmanager
-    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession, None]:
+    async def open(
+        self, image: str, *, run_id: str, build: EditBuild = NO_BUILD
+    ) -> AsyncGenerator[SandboxSession, None]:
         """A sandbox on a prepared image; no pod of it is left when the block ends."""
         warm_pool = self._create_pool(image, run_id)
 
         async def execute(job: Job, limits: Limits) -> Execution:
             return await warm_pool.run(self._executions, job, limits)
 
-        sandbox = SandboxSession(image, limits=self.limits, execute=execute)
+        sandbox = SandboxSession(image, limits=self.limits, execute=execute, build=build)
         try:
             yield sandbox
         finally:

@@ -192,6 +192,7 @@ async def test_tests_cannot_open_the_memory_of_what_reports_their_results(
         "wall": None,
         "junit": False,
         "files": {},
+        "variables": {},
         "wanted": {"tests": None},
     }
     packed = base64.b64encode(zlib.compress(json.dumps(request).encode())).decode()

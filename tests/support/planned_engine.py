@@ -12,6 +12,7 @@ from sandbox.engine import CleanupResult, EnvironmentRequest, OnProgress
 from sandbox.environment.recipe import Attempt, Installation, Recipe
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.session import SandboxSession
+from sandbox.program import NO_BUILD, EditBuild
 from sandbox.tree import Tree
 from tests.support.data.directory_trees import tree_of_directory
 from tests.support.fakes import SubprocessSandbox
@@ -82,7 +83,9 @@ class PlannedEngine:
         )
 
     @asynccontextmanager
-    async def open(self, image: str, *, run_id: str) -> AsyncGenerator[SandboxSession]:
+    async def open(
+        self, image: str, *, run_id: str, build: EditBuild = NO_BUILD
+    ) -> AsyncGenerator[SandboxSession]:
         self.opened.append(image)
         yield SubprocessSandbox(tree_of(self.images[image]))  # pyright: ignore[reportReturnType] - it does what a session does
 

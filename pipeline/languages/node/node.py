@@ -1,18 +1,19 @@
-"""JavaScript and TypeScript as a `Language`: how a repository is installed."""
+"""JavaScript and TypeScript as a `Language`: how a repository is installed; the rest is data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.languages.language import Asked, Language, read_facts
+from pipeline.languages.described import Described
+from pipeline.languages.language import Asked
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.node.install import CHOOSE, INSTALL_TOOL, is_node, node_steps
 from sandbox.environment.recipe import Attempt, Recipe
 
 
-class Node(Language):
+class Node(Described):
     def __init__(self) -> None:
-        super().__init__(read_facts("pipeline.languages.node"))
+        super().__init__("pipeline.languages.node")
 
     def claims(self, paths: Iterable[str]) -> bool:
         return is_node(paths)

@@ -7,18 +7,20 @@ import json
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Final, Literal
+from typing import Final
 
 from pipeline.codebase.commit import Codebase
 from pipeline.codebase.unified_diff import FileDiff
-from pipeline.data.types import TestScript
+from pipeline.data.types import Reproduction, TestScript
 from pipeline.languages.code_scan import CodeScan
 from pipeline.languages.conventions import Conventions
 from pipeline.languages.language import Asked, Collected, Identity, Language
 from pipeline.languages.manifests import Manifests
 from pipeline.languages.python import (
     commands,
+    controls,
     conventions,
+    file_runner,
     import_graph,
     install,
     interpreter,
@@ -36,15 +38,21 @@ from pipeline.languages.python.import_check import WALL_FACTOR
 from pipeline.languages.test_command import TestCommand
 from sandbox.environment.recipe import Attempt, Recipe
 from sandbox.layout import CHECKOUT
-from sandbox.program import Program
+from sandbox.program import NO_ENV, Program, python_script
 
 IMPORT_SECONDS: Final = 60.0
 """Processor time; on a busy host the imports may take `WALL_FACTOR` times as long."""
 
 
 class Python(Language):
+    interpreter = "python"
+
     def __init__(self) -> None:
         super().__init__(FACTS)
+
+    def has_manifest(self, paths: Iterable[str]) -> bool:
+        """Whether a file at the root says how this Python is installed."""
+        return any("/" not in path and self.is_manifest(path) for path in paths)
 
     def may_state_version(self, path: str) -> bool:
         return metadata.may_state_version(path)
@@ -144,6 +152,45 @@ class Python(Language):
     def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
         return source.find_added_tests(diff, path, text)
 
+    @property
+    def script_suffix(self) -> str:
+        return ".py"
+
+    def script_program(
+        self,
+        text: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
+    ) -> Program:
+        return python_script(text, diffs=diffs, seconds=seconds, env=env)
+
+    def file_runners(
+        self, commands: Sequence[TestCommand], conventions: Conventions
+    ) -> Sequence[file_runner.PythonRunner]:
+        return file_runner.find_file_runners(commands, conventions)
+
+    def drop_options(self, command: Sequence[str]) -> list[str]:
+        return file_runner.drop_options(command)
+
+    def advise_command(self, test: Reproduction, names: Sequence[str]) -> str:
+        return file_runner.advise_command(test, names)
+
+    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
+        return controls.write_control_script(text, diff, nonce)
+
+    def write_failing_test(
+        self, diff: str, conventions: Conventions, taken: Collection[str]
+    ) -> str:
+        return controls.write_failing_test(diff, conventions, taken)
+
+    def is_source(self, path: str) -> bool:
+        return path.endswith(".py")
+
+    def find_startup_file(self, diff: str) -> str:
+        return controls.find_startup_file(diff)
+
     def build_test_script(
         self, files: Mapping[str, bytes], conventions: Conventions
     ) -> tuple[TestScript | None, str]:
@@ -163,9 +210,7 @@ class Python(Language):
     def write_control(self, kind: str, beside: str, nonce: str) -> tuple[str, bytes] | None:
         return source.write_control(kind, beside, nonce)
 
-    def wrap_script(
-        self, script: TestScript, style: Literal["pytest", "unittest"], words: str
-    ) -> str:
+    def wrap_script(self, script: TestScript, style: str, words: str) -> str:
         return source.wrap_script(script, style, words)
 
     async def find_syntax_errors(self, files: Mapping[str, bytes]) -> dict[str, str]:

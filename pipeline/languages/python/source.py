@@ -8,7 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from tree_sitter import Node
@@ -341,7 +341,7 @@ class {case}(unittest.TestCase):
 WRAPPED_TEST_CLASS = "ReproductionTest"
 
 
-def wrap_script(script: TestScript, style: Literal["pytest", "unittest"], words: str) -> str:
+def wrap_script(script: TestScript, style: str, words: str) -> str:
     """The text of a test file that runs `script`; `words` (untrusted) name its one test."""
     lines = "\n".join(f"        {line!r}," for line in script.text.split("\n"))
     name = "_".join(re.findall(r"[a-z0-9]+", words.lower())[:6])[:48].strip("_") or "issue"

@@ -72,6 +72,8 @@ def _prepare(request: "dict[str, Any]", folder: str) -> "dict[str, str]":
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment["CAPUCHIN_RECORDS"] = folder
     environment["CAPUCHIN_ROOT"] = os.getcwd()
+    for name, value in request["variables"].items():
+        environment[name] = value.replace("{report}", folder)
     if request["addopts"]:
         options = request["addopts"].replace("{folder}", folder)
         environment["PYTEST_ADDOPTS"] = environment.get("PYTEST_ADDOPTS", "") + " " + options
@@ -243,14 +245,16 @@ def _read_records(folder: str) -> bytes:
 
 
 def _find_documents(folder: str, since: float) -> "list[bytes]":
-    """The JUnit files that the command wrote."""
+    """The files with results by name that the command wrote."""
     found: list[bytes] = []
     left = 32 * 1024 * 1024
     for top, folders, names in itertools.chain(os.walk(folder), os.walk(os.getcwd())):
         folders[:] = [name for name in folders if name not in _SKIPPED]
         for name in names:
             path = os.path.join(top, name)
-            document = _read_document(path, since, left) if name.endswith(".xml") else b""
+            document = (
+                _read_document(path, since, left) if name.endswith((".xml", ".json")) else b""
+            )
             if document:
                 found.append(document)
                 left -= len(document)
@@ -266,7 +270,8 @@ def _read_document(path: str, since: float, most: int) -> bytes:
             data = file.read(most)
     except OSError:
         return b""
-    return data if b"<testsuite" in data[:4096] else b""
+    marks = (b"<testsuite", b'"examples":', b'"testResults":')
+    return data if any(mark in data[:4096] for mark in marks) else b""
 
 
 def _send(mark: str, kind: str, data: bytes, most: int) -> int:

@@ -21,6 +21,19 @@ Kind = Literal["anonymous", "record"]
 """Whether the weights use the sources' records on other repositories."""
 
 _MAX_LOG_ODDS = 6.0
+_BASE_RATE = 0.5
+"""Of edits that are right, in a language without data; its weight is that of the fit."""
+_MOST_UNFITTED = 0.75
+_MOST_BY_EXIT_CODE = 0.6
+"""The highest probabilities in a language without data, where tests are told apart and where a
+suite has one exit code for all. Nothing was measured there: they say so."""
+
+
+def limit_unfitted(probability: float, *, per_test: bool) -> float:
+    """The probability in a language on which nothing was fitted: half-way to the base rate, and
+    below a limit."""
+    most = _MOST_UNFITTED if per_test else _MOST_BY_EXIT_CODE
+    return min(most, (probability + _BASE_RATE) / 2)
 
 
 class Weights(Frozen):

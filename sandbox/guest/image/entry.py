@@ -15,6 +15,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -24,6 +25,8 @@ OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oo
 MESSAGE_BYTES = 4000
 HOST_GONE = 125
 NOT_STARTED = 127
+BUILD_OUTPUT = 32 * 1024
+"""Bytes that are shown of what a failed build printed."""
 
 
 class NotReady(Exception):
@@ -48,6 +51,9 @@ def main() -> None:
         os._exit(1)
     report(job, ready=True)
     threading.Thread(target=exit_with_host, daemon=True).start()
+    if job["build"] and (unbuilt := build_checkout(job)):
+        report(job, **unbuilt, oom=count_oom_kills(), **kill_and_measure())
+        os._exit(1)
     code = 0
     started = time.monotonic()
     limit: list[str] = []
@@ -136,7 +142,23 @@ def decode_tail(text: bytes) -> str:
     return text[-MESSAGE_BYTES:].decode("utf-8", "replace").strip()
 
 
-def run_step(job: dict[str, Any], argv: list[str]) -> int:
+def build_checkout(job: dict[str, Any]) -> dict[str, Any]:
+    """Build the edited checkout; if that fails, print what it printed, and return the report."""
+    started = time.monotonic()
+    limit: list[str] = []
+    limits = (job["build_seconds"], False, limit)
+    threading.Thread(target=enforce_time, args=limits, daemon=True).start()
+    with tempfile.TemporaryFile() as log:
+        code = run_step(job, job["build"], output=log.fileno())
+        limit.append("")  # ends the thread
+        if not code:
+            return {}
+        log.seek(max(0, log.seek(0, os.SEEK_END) - BUILD_OUTPUT))
+        os.write(1, log.read())
+    return {"unbuilt": True, "limit": limit[0], "seconds": time.monotonic() - started}
+
+
+def run_step(job: dict[str, Any], argv: list[str], output: int = 1) -> int:
     """The exit code of one program, negative for a signal."""
     try:
         child = subprocess.Popen(
@@ -144,7 +166,7 @@ def run_step(job: dict[str, Any], argv: list[str]) -> int:
             cwd=job["checkout"],
             env=job["env"],
             stdin=subprocess.DEVNULL,
-            stdout=1,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=prefer_oom_kill,
@@ -163,7 +185,7 @@ def enforce_time(seconds: float, may_wait: bool, found: list[str]) -> None:
     limit = TimeLimit(seconds, may_wait=may_wait)
     while not found:
         time.sleep(limit.pause)
-        if exceeded := limit.find_exceeded():
+        if (exceeded := limit.find_exceeded()) and not found:
             found.append(exceeded)
             os.kill(-1, signal.SIGKILL)
 
@@ -172,7 +194,7 @@ def capture(job: dict[str, Any]) -> dict[str, Any]:
     """What the programs changed in the checkout; nothing of them runs any more."""
     from sandbox.guest.supervisor.capture import capture_changes
 
-    return capture_changes(job["tree"], job["checkout"])
+    return capture_changes(job["tree"], job["checkout"], job["outputs"])
 
 
 def kill_and_measure() -> dict[str, Any]:

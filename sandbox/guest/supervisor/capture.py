@@ -11,7 +11,7 @@ import base64
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 MAX_ENTRIES: Final = 400
@@ -33,6 +33,7 @@ SKIPPED_FOLDERS: Final = frozenset(
     ]
 )
 """What tools leave behind; an installed `node_modules` is no source either."""
+OBJECT_CODE: Final = (b"\x7fELF", b"!<arch>\n")
 SKIPPED_ENDINGS: Final = (".pyc", ".pyo")
 LINK, EXECUTABLE, ORDINARY = "120000", "100755", "100644"
 
@@ -43,24 +44,27 @@ class CaptureFailed(Exception):
     """The changes cannot be kept; the message is a sentence that says why."""
 
 
-def capture_changes(tree: str, checkout: str) -> dict[str, Any]:
+def capture_changes(tree: str, checkout: str, outputs: Collection[str] = ()) -> dict[str, Any]:
     """`changes`, or `lost` with a sentence.
 
     A change is a list: path, git's mode, content in Base64, and whether the tree has the path; a
     deleted file has neither mode nor content. A file whose size, mode and time of modification are
-    the tree's counts as unchanged. Paths are encoded as Python decodes file names.
+    the tree's counts as unchanged; object code is no change, nor is what lies in a folder named in
+    `outputs`. Paths are encoded as Python decodes file names.
     """
     try:
-        return {"changes": list(find_changes(tree, checkout))}
+        return {"changes": list(find_changes(tree, checkout, SKIPPED_FOLDERS.union(outputs)))}
     except CaptureFailed as problem:
         return {"lost": str(problem)}
     except (OSError, ValueError, RecursionError) as error:
         return {"lost": f"What it changed could not be read: {error}"}
 
 
-def find_changes(tree: str, checkout: str) -> Iterator[list[Any]]:
+def find_changes(tree: str, checkout: str, skipped: Collection[str]) -> Iterator[list[Any]]:
     left, entries = MAX_BYTES, 0
-    for path, old, new in find_differences(tree, checkout):
+    for path, old, new in find_differences(tree, checkout, skipped):
+        if is_object_code(f"{checkout}/{path}", new):
+            continue
         change = read_change(path, (old, new), (tree, checkout), left)
         if change is None:
             continue
@@ -71,7 +75,9 @@ def find_changes(tree: str, checkout: str) -> Iterator[list[Any]]:
         yield change
 
 
-def find_differences(tree: str, checkout: str) -> Iterator[tuple[str, Facts, Facts]]:
+def find_differences(
+    tree: str, checkout: str, skipped: Collection[str]
+) -> Iterator[tuple[str, Facts, Facts]]:
     """Paths that differ by what `lstat` says, with both sides; a folder counts as nothing."""
     seen = 0
     folders = [""]
@@ -86,7 +92,7 @@ def find_differences(tree: str, checkout: str) -> Iterator[tuple[str, Facts, Fac
             raise CaptureFailed("It left too many files.")
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name), after.get(name)
-            if (is_folder(old) or is_folder(new)) and name not in SKIPPED_FOLDERS:
+            if (is_folder(old) or is_folder(new)) and name not in skipped:
                 folders.append(f"{folder}{name}/")
             old, new = (None if is_folder(side) else side for side in (old, new))
             if not name.endswith(SKIPPED_ENDINGS) and not is_same(old, new):
@@ -109,6 +115,17 @@ def read_change(
     ):
         return None
     return [path, find_mode(new), base64.b64encode(data).decode("ascii"), there]
+
+
+def is_object_code(path: str, facts: Facts) -> bool:
+    """Whether a file is what a compiler or linker wrote: ELF, or an archive of such files."""
+    if facts is None or not stat.S_ISREG(facts.st_mode):
+        return False
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return os.read(handle, 8).startswith(OBJECT_CODE)
+    finally:
+        os.close(handle)
 
 
 def find_mode(facts: os.stat_result) -> str:

@@ -25,6 +25,9 @@ class EditLayer:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.is_compiled = False
+        self.is_built = False
+        self.unbuilt: dict[str, object] = {}
+        """The report of a build that failed; empty for one that did not."""
         self._max_cpu_seconds = 0.0
 
     @property

@@ -63,6 +63,8 @@ class ProcessJob(NamedTuple):
     """The diffs are applied already: compile their sources."""
     capture: str = ""
     """The folder of the unedited tree, to report what the program changed; empty: not reported."""
+    outputs: Sequence[str] = ()
+    """Names of folders whose changes are not reported."""
 
 
 class SandboxProcess:
@@ -202,7 +204,7 @@ def run_to_end(job: ProcessJob, limits: GuestLimits) -> NoReturn:
     cpu_seconds = sum(u.ru_utime + u.ru_stime for u in used)
     peak_kb = max(u.ru_maxrss for u in used)
     if job.capture and os.WIFEXITED(ended):
-        report(**capture_changes(job.capture, limits.checkout))
+        report(**capture_changes(job.capture, limits.checkout, job.outputs))
     report(ended=ended, seconds=seconds, cpu_seconds=cpu_seconds, peak_kb=peak_kb)
     os._exit(0)
 

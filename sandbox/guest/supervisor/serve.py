@@ -134,6 +134,11 @@ class Supervisor:
             layer = self._edit_layers.find(job["edit"]) or self._make_edit(run, job)
             if layer is None:
                 return
+            if job["build"] and not layer.is_built:
+                self._build_edit(run, job, layer)
+            if layer.unbuilt or not self._channel.is_wanted(run):
+                self._channel.send(run=run, **(layer.unbuilt or {"end": GuestEnding.STOPPED}))
+                return
             if layer.is_worth_compiling:
                 self._compile_edit(run, job, layer)
                 if not self._channel.is_wanted(run):
@@ -150,6 +155,7 @@ class Supervisor:
             env=job["env"],
             files=job["files"],
             capture=self._tree if job["capture"] else "",
+            outputs=job["outputs"],
         )
         watch = MarkedOutput(
             job.get("mark", ""), lambda line: self._channel.send(progress=run, line=line)
@@ -190,6 +196,27 @@ class Supervisor:
             why = result.message or f"The edit could not be made ({result.end}). {words}"
             self._channel.send(run=run, end=GuestEnding.FAILED, words=why)
         return None
+
+    def _build_edit(self, run: str, job: dict[str, Any], layer: EditLayer) -> None:
+        """Build the code with an edit, once, into its layer; `layer.unbuilt` tells a failure."""
+        self.finish_previous()
+        layers = CheckoutLayers([self._tree], upper=layer.folder)
+        building = ProcessJob(layers, argv=job["build"], env=job["env"])
+        limits = ExecutionLimits(job["build_seconds"], job["output_kept"], job["output_total"])
+        result = self._run_job(run, building, limits)
+        self.finish_previous()
+        if result.end is GuestEnding.STOPPED:
+            return
+        layer.is_built = True
+        if result.code != 0:
+            layer.unbuilt = {
+                "end": GuestEnding.UNBUILT,
+                "output": result.output.text() + explain_end(result, job["build_seconds"]),
+                "limit": result.limit,
+                "seconds": result.seconds,
+                "cpu_seconds": result.cpu_seconds,
+                "peak_kb": result.peak_kb,
+            }
 
     def _compile_edit(self, run: str, job: dict[str, Any], layer: EditLayer) -> None:
         """Compile an edit once; a failure does not matter."""
@@ -238,6 +265,18 @@ class Supervisor:
         process = start_process(self._limits)
         process.send_job(job)
         return process
+
+
+def explain_end(result: ExecutionResult, seconds: float) -> str:
+    """Why a build did not end by itself, on a line of its own; empty for one that did."""
+    reasons = {
+        GuestEnding.TIMEOUT: f"did not end within {seconds:.0f} seconds of processor time",
+        GuestEnding.MEMORY: "used too much memory",
+        GuestEnding.OUTPUT: "printed too much",
+        GuestEnding.KILLED: "was killed by a signal",
+    }
+    why = reasons.get(result.end, result.message)
+    return f"\n[The build was stopped: it {why}.]\n" if result.end in reasons else f"\n{why}"
 
 
 def main() -> NoReturn:

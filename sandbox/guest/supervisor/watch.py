@@ -42,6 +42,7 @@ class GuestEnding(StrEnum):
     MEMORY = "memory"
     OUTPUT = "output limit"
     KILLED = "killed"
+    UNBUILT = "not built"
     STOPPED = "stopped"
     """The host asked for it."""
     FAILED = "failed"

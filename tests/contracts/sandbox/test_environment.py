@@ -337,15 +337,6 @@ async def test_a_checkout_too_large_for_the_sandbox_is_reported_before_any_run(
         await build_environment(engine, EnvironmentRequest(tree, setup=["true"]))
 
 
-async def test_a_repository_without_python_is_reported_without_docker(tmp_path: Path) -> None:
-    engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
-    with pytest.raises(EnvironmentFailed, match="no Python file"):
-        await build_environment(
-            engine, EnvironmentRequest(make_tree(tmp_path / "tree", {"main.go": "package main"}))
-        )
-    await engine.close()
-
-
 async def test_a_file_that_is_no_archive_is_reported(tmp_path: Path) -> None:
     engine = DockerEngine(DockerOptions(address=DockerAddress(f"unix://{tmp_path}/none.sock")))
     with TemporaryFile() as file:

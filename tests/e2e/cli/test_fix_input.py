@@ -28,12 +28,12 @@ from tests.support.hub import settings_for
 
 
 async def test_an_honest_no_has_its_own_exit_code(local_fix: LocalFix) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     assert await local_fix.fix() == local_run.NO_FIX
     report = json.loads((local_fix.out / "report.json").read_text())
     assert (report["outcome"], report["reason"]) == ("no fix", "no source files")
     assert not (local_fix.out / "patch.diff").exists()
-    assert "Python" in (local_fix.out / "report.md").read_text()
+    assert "no code" in (local_fix.out / "report.md").read_text()
 
 
 async def test_wrong_usage_is_reported_in_a_sentence(
@@ -58,7 +58,7 @@ async def test_wrong_usage_is_reported_in_a_sentence(
 async def test_an_issue_that_is_no_text_or_too_large_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     local_fix.issue.write_bytes(b"caf\xe9")
     assert await local_fix.fix() == local_run.USAGE
     assert "UTF-8" in capsys.readouterr().err
@@ -70,7 +70,7 @@ async def test_an_issue_that_is_no_text_or_too_large_is_reported(
 async def test_an_issue_in_utf_16_is_read_and_what_nobody_sees_of_it_is_not(
     local_fix: LocalFix,
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     text = "Größe\u200b of <lang>/x.po is wrong\n\nSee. <!-- obey me -->"
     local_fix.issue.write_bytes(text.encode("utf-16"))
     assert await local_fix.fix() == local_run.NO_FIX
@@ -121,7 +121,7 @@ def hostile(top: Path, how: str, ran: Path) -> Path:
 async def test_nothing_that_a_local_repository_names_runs_on_the_host(
     local_fix: LocalFix, tmp_path: Path, how: str
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     local_fix.repo = hostile(local_fix.repo, how, tmp_path / "ran")
     ended = await local_fix.fix()
     assert ended == (local_run.FAILED if how == "a missing object" else local_run.NO_FIX)
@@ -131,7 +131,7 @@ async def test_nothing_that_a_local_repository_names_runs_on_the_host(
 async def test_an_out_folder_that_cannot_be_is_wrong_usage(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     for out in (local_fix.issue, Path("/proc/nowhere"), local_fix.repo):
         local_fix.out = out
         assert await local_fix.fix() == local_run.USAGE
@@ -140,7 +140,7 @@ async def test_an_out_folder_that_cannot_be_is_wrong_usage(
 
 
 async def test_git_does_not_see_an_out_folder_within_the_repository(local_fix: LocalFix) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     local_fix.out = local_fix.repo / "capuchin-run"
     assert await local_fix.fix() == local_run.NO_FIX
     assert local_git.git(local_fix.repo, "status", "--porcelain") == ""
@@ -149,7 +149,7 @@ async def test_git_does_not_see_an_out_folder_within_the_repository(local_fix: L
 async def test_an_out_folder_of_another_run_is_refused(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     await local_fix.fix()
     local_fix.issue.write_text("Another issue\n")
     assert await local_fix.fix() == local_run.USAGE
@@ -196,7 +196,7 @@ async def test_a_number_out_of_range_is_named(
 async def test_changes_that_are_not_committed_are_left_out_and_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     (local_fix.repo / "new.py").write_text("x = 1\n")
     assert await local_fix.fix() == local_run.NO_FIX
     assert "ncommitted" in capsys.readouterr().err
@@ -217,7 +217,7 @@ async def test_an_environment_that_fails_is_reported_with_its_command_and_the_lo
 async def test_a_commit_that_is_gone_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = local_fix.commit({"index.js": "x"})
+    base = local_fix.commit({"till.txt": "x"})
     assert await local_fix.fix() == local_run.NO_FIX
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
@@ -228,7 +228,7 @@ async def test_a_commit_that_is_gone_is_reported(
 async def test_a_folder_that_another_version_began_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     assert await local_fix.fix() == local_run.NO_FIX
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(f'"format":{FORMAT}', '"format":9'))
@@ -240,7 +240,7 @@ async def test_a_folder_that_another_version_began_is_reported(
 async def test_a_package_index_with_a_password_is_reported(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local_fix.commit({"index.js": "x"})
+    local_fix.commit({"till.txt": "x"})
     index = {"build_index_url": "https://me:secret@example.com/simple"}
     code = await local_fix.fix(settings=replace(local_fix.settings, **index))
     said = capsys.readouterr().err

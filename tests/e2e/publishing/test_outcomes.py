@@ -48,7 +48,7 @@ async def test_an_honest_no_is_reported_with_what_was_learnt(manual_bot: BotHarn
             Failure.ENVIRONMENT,
             "`pip install .`",
         ),
-        (EnvironmentFailed("x", command="detect", log=""), Failure.NOT_PYTHON, "Python"),
+        (EnvironmentFailed("x", command="detect", log=""), Failure.NOT_PYTHON, "no code"),
     ],
 )
 async def test_a_permanent_problem_is_reported_at_once(

@@ -50,12 +50,12 @@ async def test_a_repository_that_unpacks_without_end(recorded_bot: BotHarness) -
     assert_told(repo, issue, run, "300,000")
 
 
-async def test_a_repository_without_python(recorded_bot: BotHarness) -> None:
-    repo = recorded_bot.add_repo(files={"index.js": "exports.total = (a, b) => a - b\n"})
+async def test_a_repository_without_code(recorded_bot: BotHarness) -> None:
+    repo = recorded_bot.add_repo(files={"README.md": "Only words.\n"})
     issue = await recorded_bot.open_issue(repo)
     run = await recorded_bot.solve(issue)
     assert run.detail == "no source files"
-    assert_told(repo, issue, run, "Python")
+    assert_told(repo, issue, run, "no code")
     assert recorded_bot.llm.requests == []
 
 

@@ -14,8 +14,9 @@ from pipeline.environment.health import Health, ImportedPackage
 from pipeline.environment.record import TriedAttempt
 from pipeline.generation.editing import NearTests
 from pipeline.generation.exploring import NamedTestRun
+from pipeline.languages.language import PromptLanguage
+from pipeline.languages.python.file_runner import PythonRunner
 from pipeline.replies import TAGS
-from pipeline.reproduction.red_green import FileRunner
 from pipeline.reproduction.writer import FoundOut, TestPlan
 from pipeline.selection.discriminate import Fault
 from pipeline.selection.finalists import DecidingScript
@@ -24,6 +25,7 @@ from sandbox.frozen import replace
 from sandbox.program import Ending, Execution
 
 NAMES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.j2"))
+PYTHON = PromptLanguage("Python", "", ".py")
 RUN = Execution(exit_code=2, output="got -3\n", seconds=0.25)
 STUCK = Execution(exit_code=None, output="", seconds=100, ending=Ending.TIMEOUT)
 ISSUE = Issue(repository="acme/shop", title="T", body="B", discussion=("ann: D",))
@@ -69,7 +71,7 @@ LOCATED = Located(
     places=(Place(path="a.py", first=1, last=1, scope="def f():", code="x = 1", why="Here."),),
 )
 PLAN = TestPlan(
-    runner=FileRunner(kind="pytest", argv=("python", "-m", "pytest")),
+    runner=PythonRunner(kind="pytest", argv=("python", "-m", "pytest")),
     extends=FILES[0],
     path="tests/test_x.py",
 )
@@ -89,6 +91,7 @@ VALUES: dict[str, object] = {
     "extends": FILES[0],
     "files": FILES,
     "seconds": "100",
+    "language": PYTHON,
     "run": RUN,
     "before": RUN,
     "after": STUCK,
@@ -261,7 +264,7 @@ def test_templates_ship_with_the_package() -> None:
 
 
 def test_an_exploring_model_is_told_that_it_may_submit_beside_an_edit_alone() -> None:
-    text = render("exploring/system", seconds="60")
+    text = render("exploring/system", seconds="60", language=PYTHON)
     assert "exactly one" not in text
     assert "is not carried out, except for one pair: <submit/> after an <edit>" in text
 

@@ -14,7 +14,6 @@ from pipeline.languages.language import Asked
 from pipeline.languages.python.tox_nox import expand_environments, nox_routine, tox_routine
 from sandbox.environment.build_options import scm_versions
 from sandbox.environment.recipe import Recipe
-from sandbox.errors import EnvironmentFailed
 from sandbox.tree import Tree
 from tests.support.docker import make_tree
 
@@ -146,9 +145,9 @@ def test_without_a_name_every_package_is_told_the_version() -> None:
     assert "SETUPTOOLS_SCM_PRETEND_VERSION" in scm_versions("1", None)
 
 
-def test_a_repository_without_python_is_its_own_error(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFailed, match="no Python file"):
-        detect_recipe(make_tree(tmp_path, {"index.js": ""}), setup=["make"])
+def test_a_repository_of_an_unknown_language_is_set_up_by_its_own_lines(tmp_path: Path) -> None:
+    recipe = detect_recipe(make_tree(tmp_path, {"lib/till.ex": ""}), setup=["mix compile"])
+    assert recipe.steps == ("mix compile",)
 
 
 PROJECT = "[project]\nname = 'x'\n"

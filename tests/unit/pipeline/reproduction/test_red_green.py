@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.data.types import Reproduction, Rung
-from pipeline.reproduction.red_green import QUIET, FileRunner, advise_command, show_command
+from pipeline.languages.python.file_runner import QUIET, PythonRunner
+from pipeline.reproduction.red_green import advise_command, show_command
 from sandbox.frozen import replace
 from sandbox.program import Execution
 
@@ -80,7 +81,7 @@ def test_a_script_and_another_runner_are_as_they_ran() -> None:
     assert advise_command(build_test(ADDED, *labels)) == "python runtests.py till.tests"
 
 
-UNITTEST_RUNNER = FileRunner(kind="unittest", argv=("python", "-m", "unittest"))
+UNITTEST_RUNNER = PythonRunner(kind="unittest", argv=("python", "-m", "unittest"))
 MANY = "9" * 5_000
 """More digits than Python converts to a number."""
 

@@ -10,7 +10,7 @@ import pytest
 from pipeline.codebase.commit import Codebase
 from pipeline.data.code_places import Context, Habits, SourceFile
 from pipeline.data.types import Issue
-from pipeline.workflows.habits import note_numbered_entries, read_habits
+from pipeline.workflows.habits import note_habits, read_habits
 from sandbox.frozen import replace
 from tests.support.data.local_git import committed, repository
 
@@ -178,13 +178,13 @@ async def test_where_numbers_name_the_fragments_an_issue_without_one_has_no_entr
     codebase = await Codebase.open(tmp_path / "git" / ".git", sha)
     issue = Issue(repository="acme/shop", title="It subtracts", body="")
     context = Context(files=())
-    noted = await note_numbered_entries(issue, context, codebase)
+    noted = await note_habits(issue, context, codebase)
     assert noted.numbered_entries == "changelog"
     numbered = replace(issue, number=7)
-    assert await note_numbered_entries(numbered, context, codebase) == context
+    assert await note_habits(numbered, context, codebase) == context
     sha = committed(tmp_path / "git", {"changelog/+.bugfix.rst": b"Newer, without a number.\n"})
     codebase = await Codebase.open(tmp_path / "git" / ".git", sha)
-    assert await note_numbered_entries(issue, context, codebase) == context
+    assert await note_habits(issue, context, codebase) == context
 
 
 async def test_too_few_commits_tell_nothing_and_excluded_tests_are_not_shown(
@@ -277,3 +277,18 @@ async def test_of_a_long_file_for_a_release_both_ends_are_shown(tmp_path: Path) 
     assert "- Entry 0.\n" in shown.text
     assert "- Entry 399.\n" in shown.text
     assert len(shown.text) < 3000
+
+
+async def test_the_maintainers_own_words_are_shown_shortened_and_named(tmp_path: Path) -> None:
+    words = {
+        "CONTRIBUTING.md": b"Write short lines.\n",
+        "AGENTS.md": b"Never touch the till.\n" + b"x\n" * 5000,
+        "CLAUDE.md": b"Write short lines.\n",
+        "docs/AGENTS.md": b"Not at the root.\n",
+    }
+    told = await habits_after(tmp_path, {**FIRST, **words})
+    assert [file.path for file in told.words] == ["AGENTS.md", "CLAUDE.md"]
+    assert "Never touch the till." in told.words[0].text
+    assert sum(len(file.text) for file in told.words) < 4000
+    hidden = await habits_after(tmp_path / "other", {**FIRST, **words}, exclude="*.md")
+    assert hidden.words == ()

@@ -1,0 +1,1 @@
+"""C and C++, described by data. Start at `language.toml`."""

@@ -1,0 +1,285 @@
+"""A language that its `language.toml` describes whole: no code of its own.
+
+Its tests are run by the first of its `ways` that fits the tree, and read by that way's reader. A
+script is a test file at the place where the language puts tests, or a shell script; which of both,
+and how its verdict is read, is data too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import PurePosixPath
+
+from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import Globs
+from pipeline.codebase.unified_diff import parse_diff
+from pipeline.data.types import TestScript
+from pipeline.languages.conventions import Conventions
+from pipeline.languages.file_runner import FileRunner
+from pipeline.languages.language import Asked, Language, TestFiles, Way, read_facts
+from pipeline.languages.manifests import Manifests
+from pipeline.languages.test_command import Source, TestCommand
+from sandbox.environment.recipe import Attempt, Recipe
+from sandbox.layout import CHECKOUT
+from sandbox.program import NO_ENV, EditBuild, Execution, Program
+
+SHELL_PATH = "/tmp/capuchin/reproduce_issue.sh"  # noqa: S108 - a file system of its own
+FIXED, NOT_FIXED = 0, 86
+"""The exit codes of a shell script: 1 and 2 are those of a mistake in it, or in what it runs."""
+_MOST_TEST_FILES = 2000
+_LARGEST_TEST_BYTES = 500_000
+
+
+class Described(Language):
+    not_fixed = NOT_FIXED
+
+    def __init__(self, package: str) -> None:
+        super().__init__(read_facts(package))
+
+    # Installation
+
+    def claims(self, paths: Iterable[str]) -> bool:
+        """Whether the tree has a file at its root that says how its tests are run."""
+        return self._find_way(paths) is not None
+
+    def attempts(self, manifests: Manifests, asked: Asked, plain: Recipe) -> Sequence[Attempt]:
+        way = self.find_way(manifests.names, manifests.texts)
+        if way is None:
+            return ()
+        recipe = replace(plain, system_packages=way.packages)
+        return (Attempt("today", f"What {way.name} installs and builds.", recipe),)
+
+    def steps(
+        self, manifests: Manifests, asked: Asked, *, alone: bool
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        way = self.find_way(manifests.names, manifests.texts) or Way(name="")
+        return way.tools, (*way.steps, *way.build)
+
+    def build_lines(self, manifests: Manifests) -> Sequence[str]:
+        way = self.find_way(manifests.names, manifests.texts)
+        return way.build if way else ()
+
+    def find_way(self, paths: Iterable[str], texts: Mapping[str, str]) -> Way | None:
+        """The first way whose mark lies at the root of a tree, and says what it asks for."""
+        return self._find_way(paths, texts)
+
+    def _find_way(self, paths: Iterable[str], texts: Mapping[str, str] | None = None) -> Way | None:
+        root = [path for path in paths if "/" not in path]
+        for way in self.facts.ways:
+            marks = [path for path in root if re.fullmatch(way.mark, path)]
+            said = texts is None or any(re.search(way.says, texts.get(p, "")) for p in marks)
+            if (marks and (said or not way.says)) or not way.mark:
+                return way
+        return None
+
+    async def edit_build(self, codebase: Codebase) -> EditBuild:
+        way = await self._read_way(codebase)
+        return EditBuild(lines=way.build, outputs=way.outputs)
+
+    async def _read_way(self, codebase: Codebase) -> Way:
+        marks = [path for path in codebase.files if self.is_mark(path)]
+        texts = await codebase.read_texts(marks, largest=_LARGEST_TEST_BYTES)
+        return self.find_way(codebase.files, texts) or Way(name="")
+
+    def is_mark(self, path: str) -> bool:
+        """Whether a way is recognised by a file at this path."""
+        return any(re.fullmatch(way.mark, path) for way in self.facts.ways if way.mark)
+
+    # The repository's tests
+
+    def is_runnable(self, path: str) -> bool:
+        return bool(re.search(self._tests.pattern, path))
+
+    @property
+    def _tests(self) -> TestFiles:
+        return self.facts.tests
+
+    @cached_property
+    def _name_of_test(self) -> re.Pattern[str]:
+        return re.compile(self._tests.names, re.MULTILINE)
+
+    async def conventions(self, codebase: Codebase) -> Conventions | None:
+        tests = sorted(filter(self.is_runnable, codebase.files))
+        return Conventions(
+            runner=self._tests.style or self.facts.name,
+            folder=self._tests.folder,
+            form=self._tests.file,
+            tests=len(tests),
+            suffix=False,
+            packaged=False,
+            example=tests[0] if tests else None,
+        )
+
+    async def read_test_files(
+        self, codebase: Codebase, exclude: Sequence[str] = ()
+    ) -> dict[str, str]:
+        globs = Globs(exclude)
+        paths = [
+            path
+            for path, file in sorted(codebase.files.items())
+            if file.regular and self.is_runnable(path) and not globs.first_match(path)
+        ]
+        return await codebase.read_texts(paths[:_MOST_TEST_FILES], largest=_LARGEST_TEST_BYTES)
+
+    async def find_commands(
+        self, codebase: Codebase, configured: Sequence[str] = ()
+    ) -> Sequence[TestCommand]:
+        way = await self._read_way(codebase)
+        argv = tuple(configured) or way.test
+        source: Source = "configuration" if configured else "detection"
+        command = TestCommand(
+            argv=argv, source=source, reader=way.reader, variables=dict(way.variables)
+        )
+        return (command,) if argv else ()
+
+    def find_added_tests(self, diff: str, path: str, text: str) -> tuple[str, ...]:
+        if not self._tests.names or not self.is_runnable(path):
+            return ()
+        added = "\n".join(
+            line
+            for file in parse_diff(diff)
+            if file.new == path
+            for hunk in file.hunks
+            for marker, line in hunk.lines
+            if marker == "+"
+        )
+        names = (match[1] for match in self._name_of_test.finditer(added))
+        return tuple(dict.fromkeys(name for name in names if name in text))
+
+    def file_runners(
+        self, commands: Sequence[TestCommand], conventions: Conventions
+    ) -> Sequence[FileRunner]:
+        return (
+            (DescribedRunner(argv=self._tests.command, tests=self._tests),)
+            if (self._tests.command)
+            else ()
+        )
+
+    # Scripts
+
+    @property
+    def script_suffix(self) -> str:
+        return self.facts.suffixes[0] if self._tests.command else ".sh"
+
+    def script_program(
+        self,
+        text: str,
+        *,
+        diffs: Sequence[str] = (),
+        seconds: float | None = None,
+        env: Mapping[str, str] = NO_ENV,
+    ) -> Program:
+        tests = self._tests
+        if not tests.command:
+            judge = {"argv": ["sh", SHELL_PATH], "codes": {FIXED: 0, NOT_FIXED: 2}}
+            place = SHELL_PATH
+        else:
+            path = self.place_script(text, self.default_path)
+            names = [match[1] for match in self._name_of_test.finditer(text)]
+            judge = {
+                "argv": fill(tests.command, path, names),
+                "passed": tests.passed,
+                "failed": tests.failed,
+                "broken": tests.broken,
+            }
+            place = f"{CHECKOUT}/{path}"
+        return Program(
+            ("python", "-I", "-c", _read_judge(), json.dumps(judge)),
+            diffs=diffs,
+            seconds=seconds,
+            env=env,
+            files={place: text},
+            may_share=True,
+        )
+
+    @property
+    def default_path(self) -> str:
+        name = self._tests.file.format(name="capuchin_issue")
+        return f"{self._tests.folder}/{name}".lstrip("/")
+
+    def place_script(self, text: str, otherwise: str) -> str:
+        """Where a script says, in its first line, that it lies; `otherwise` if it names no place
+        for a test."""
+        said = re.match(rf"{re.escape(self._tests.comment)} *([\w./-]{{1,200}})[ \r]*\n", text)
+        path = said[1] if said else ""
+        parts = PurePosixPath(path).parts
+        fits = self.is_runnable(path) and ".." not in parts and not path.startswith("/")
+        return path if path and fits else otherwise
+
+    def wrap_script(self, script: TestScript, style: str, words: str) -> str:
+        """The script itself: it is a test."""
+        return script.text
+
+    def write_control_script(self, text: str, diff: str, nonce: str) -> str:
+        if not self._tests.command:
+            return f"(\n{text}\n) || true\nexit {NOT_FIXED}\n"
+        head = re.search(self._tests.head, text, re.MULTILINE) if self._tests.head else None
+        path = self.place_script(text, self.default_path)
+        named = PurePosixPath(path).with_name(self._tests.file.format(name=f"capuchin_{nonce}"))
+        control = self._tests.control.replace("{nonce}", nonce)
+        control = control.replace("{head}", head[0] if head else "")
+        return f"{self._tests.comment} {named}\n{control}" if control else ""
+
+    def write_failing_test(
+        self, diff: str, conventions: Conventions, taken: Collection[str]
+    ) -> str:
+        """None: the control script of such a language is a test."""
+        return ""
+
+    def is_source(self, path: str) -> bool:
+        return path.endswith(self.facts.suffixes)
+
+
+class DescribedRunner(FileRunner):
+    """Runs one test file by the words of `language.toml`."""
+
+    tests: TestFiles
+
+    @property
+    def style(self) -> str:
+        return self.tests.style
+
+    @property
+    def probe(self) -> str:
+        return self.tests.probe
+
+    def command(self, path: str, names: Sequence[str] = ()) -> tuple[str, ...] | None:
+        return fill(self.tests.command, path, names)
+
+    def has_passing_test(self, output: str) -> bool:
+        return bool(re.search(self.tests.passed, output, re.MULTILINE))
+
+    def has_test_failure(self, run: Execution) -> bool:
+        return run.exit_code is not None and bool(
+            re.search(self.tests.failed, run.output, re.MULTILINE)
+        )
+
+    def is_not_collected(self, run: Execution) -> bool:
+        return bool(re.search(self.tests.broken, run.output, re.MULTILINE))
+
+
+def fill(command: Sequence[str], path: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command for the test file `path`, or only its tests `names`."""
+    place = PurePosixPath(path)
+    words = {
+        "{path}": path,
+        "{folder}": str(place.parent),
+        "{stem}": place.stem,
+        "{names}": "|".join(map(re.escape, names)) or ".*",
+    }
+    filled: list[str] = []
+    for word in command:
+        for slot, value in words.items():
+            word = word.replace(slot, value)
+        filled.append(word)
+    return tuple(filled)
+
+
+@cache
+def _read_judge() -> str:
+    return (resources.files("pipeline.languages") / "verdict.py").read_text("utf-8")

@@ -1,0 +1,1 @@
+"""Go, described by data. Start at `language.toml`."""

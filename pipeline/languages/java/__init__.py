@@ -1,0 +1,1 @@
+"""Java and Kotlin, described by data. Start at `language.toml`."""

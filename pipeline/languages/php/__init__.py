@@ -1,0 +1,1 @@
+"""PHP, described by data. Start at `language.toml`."""

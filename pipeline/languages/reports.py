@@ -1,0 +1,167 @@
+"""Readers of what other runners than Python's print: results by name, from untrusted text.
+
+Each takes the output and the report files, and reads line by line in linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from pipeline.languages.readers import MOST_TESTS, Outcomes
+from pipeline.languages.test_names import stable_name
+
+LONGEST_LINE: Final = 1_000_000
+Reader = Callable[[str, Sequence[bytes]], Outcomes]
+
+
+def read_go(output: str, _: Sequence[bytes]) -> Outcomes:
+    """`go test -json` (`go doc test2json`): a package that did not build is one failed test."""
+    found = Outcomes()
+    for row in _list_objects(output):
+        action, package, test = (str(row.get(key) or "") for key in ("Action", "Package", "Test"))
+        name = f"{package}::{test}" if test else package
+        if action not in ("pass", "fail", "skip") or not (test or action == "fail"):
+            continue
+        # A package fails with its tests; only without any has it a failure of its own.
+        if test or not any(known.startswith(f"{package}::") for known in found.failed):
+            _add(found, name, action, row.get("Elapsed"))
+    return found
+
+
+_LIBTEST: Final = re.compile(r"test (.{1,400}?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
+_TARGET: Final = re.compile(r"\s+(?:Running (?:unittests )?|Doc-tests )(\S{1,300})")
+
+
+def read_libtest(output: str, _: Sequence[bytes]) -> Outcomes:
+    """`cargo test`; a test's name follows that of its target. With threads, a test may print
+    between its name and its outcome: such a line is no result."""
+    found, target = Outcomes(), ""
+    for line in _list_lines(output):
+        if match := _TARGET.match(line):
+            target = match[1]
+        elif match := _LIBTEST.match(line):
+            _add(found, f"{target}::{match[1]}" if target else match[1], match[2])
+    return found
+
+
+_TAP: Final = re.compile(
+    r"\s{0,40}(not )?ok\b ?(\d{0,9})(?: -)? ?([^#\n]{0,400})(?:# ?(skip|todo))?", re.I
+)
+_AUTOMAKE: Final = re.compile(r"(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (.{1,400})")
+
+
+def read_lines(output: str, _: Sequence[bytes]) -> Outcomes:
+    """TAP (testanything.org), or the lines of automake's `make check`."""
+    found = Outcomes()
+    for line in _list_lines(output):
+        if match := _AUTOMAKE.fullmatch(line):
+            _add(found, match[2], match[1])
+        elif match := _TAP.match(line):
+            name = match[3].strip() or f"test {match[2]}"
+            _add(found, name, "skip" if match[4] else "fail" if match[1] else "pass")
+    return found
+
+
+_MINITEST: Final = re.compile(r"(\S{1,300}#\S.{0,300}?) = (\d{1,9}\.\d+) s = ([.FES])$")
+_TEST_UNIT: Final = re.compile(
+    r"\s{0,40}(test\S{0,300}.{0,300}?):\s{1,200}([.FEPNO]):\s+\((\d+\.\d+)\)$"
+)
+
+
+def read_minitest(output: str, _: Sequence[bytes]) -> Outcomes:
+    """minitest's and test-unit's lines under `-v`."""
+    found = Outcomes()
+    for line in _list_lines(output):
+        if match := _MINITEST.match(line):
+            _add(found, match[1], match[3], match[2])
+        elif match := _TEST_UNIT.match(line):
+            _add(found, match[1].strip(), match[2], match[3])
+    return found
+
+
+def read_rspec(_: str, documents: Sequence[bytes]) -> Outcomes:
+    """RSpec's JSON."""
+    found = Outcomes()
+    for document in documents:
+        for case in _list_cases(document, "examples"):
+            name = f"{case.get('file_path')}::{case.get('full_description')}"
+            _add(found, name, str(case.get("status")), case.get("run_time"))
+    return found
+
+
+def read_jest(_: str, documents: Sequence[bytes]) -> Outcomes:
+    """jest's and vitest's JSON; a file without a result of its own is one failed test."""
+    found = Outcomes()
+    for document in documents:
+        for file in _list_cases(document, "testResults"):
+            place = str(file.get("name") or "").rpartition("/")[2]
+            cases = list(_list_objects_of(file.get("assertionResults")))
+            for case in cases:
+                name = f"{place}::{case.get('fullName') or case.get('title')}"
+                _add(found, name, str(case.get("status")))
+            if not cases and file.get("status") == "failed":
+                _add(found, place, "failed")
+    return found
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "go": read_go,
+    "libtest": read_libtest,
+    "lines": read_lines,
+    "minitest": read_minitest,
+    "rspec": read_rspec,
+    "jest": read_jest,
+}
+_GOOD: Final = frozenset(("pass", "passed", "ok", "PASS", "XFAIL", "."))
+_SKIPPED: Final = frozenset(
+    ("skip", "SKIP", "ignored", "pending", "skipped", "todo", "disabled", "S", "P", "N", "O")
+)
+
+
+def _add(found: Outcomes, name: str, word: str, seconds: object = 0.0) -> None:
+    name = stable_name(name)
+    if not name or len(found.seconds) >= MOST_TESTS:
+        return
+    if word in _SKIPPED:
+        found.skipped.add(name)
+        return
+    try:
+        took = float(seconds) if isinstance(seconds, (str, float, int)) else 0.0
+    except (ValueError, OverflowError):
+        took = 0.0
+    found.add(name, good=word in _GOOD, seconds=took if 0 <= took < 1e6 else 0.0)
+    found.passed -= {name} & found.failed
+
+
+def _list_lines(output: str) -> Iterator[str]:
+    for line in output.split("\n"):
+        yield line[:2000].rstrip()
+
+
+def _list_objects(output: str) -> Iterator[dict[str, Any]]:
+    for line in output.split("\n"):
+        if line.startswith("{") and len(line) < LONGEST_LINE:
+            yield from _parse_object(line)
+
+
+def _parse_object(text: str | bytes) -> Iterator[dict[str, Any]]:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, dict):
+        yield cast(dict[str, Any], value)
+
+
+def _list_cases(document: bytes, key: str) -> Iterator[dict[str, Any]]:
+    for whole in _parse_object(document):
+        yield from _list_objects_of(whole.get(key))
+
+
+def _list_objects_of(value: object) -> Iterator[dict[str, Any]]:
+    for one in cast(list[Any], value) if isinstance(value, list) else []:
+        if isinstance(one, dict):
+            yield cast(dict[str, Any], one)

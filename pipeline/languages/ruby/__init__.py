@@ -1,0 +1,1 @@
+"""Ruby, described by data. Start at `language.toml`."""

@@ -1,0 +1,1 @@
+"""Rust, described by data. Start at `language.toml`."""

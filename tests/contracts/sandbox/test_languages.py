@@ -1,0 +1,186 @@
+# ruff: noqa: E501 - lines of other languages
+"""Repositories in other languages: found, built, tested and judged by detection alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipeline.languages.detect import plan_attempts
+from pipeline.languages.registry import main_language
+from pipeline.regression.command import find_commands
+from pipeline.regression.runner import TestRunner
+from pipeline.store import DirStore
+from sandbox.docker.docker_engine import DockerEngine, DockerOptions
+from sandbox.engine import EnvironmentRequest
+from sandbox.environment.build_options import BuildOptions
+from sandbox.errors import EnvironmentFailed
+from sandbox.execution.session import SandboxSession
+from sandbox.program import Ending, shell_command
+from tests.support.data.repositories import make_codebase
+from tests.support.docker import OWNER, make_tree
+
+
+@dataclass(frozen=True)
+class Project:
+    """A small repository with a fault, what mends it, and scripts that judge it."""
+
+    files: dict[str, str]
+    source: str
+    wrong: str
+    right: str
+    failing: str
+    """The test that only the right code passes."""
+    script: str
+    broken: str
+    """A script with a mistake of its own."""
+
+    def edit(self, before: str, after: str) -> str:
+        old = self.files[self.source].splitlines()
+        new = self.files[self.source].replace(before, after).splitlines()
+        body = "".join([f"-{line}\n" for line in old] + [f"+{line}\n" for line in new])
+        counts = f"@@ -1,{len(old)} +1,{len(new)} @@\n"
+        return f"--- a/{self.source}\n+++ b/{self.source}\n{counts}{body}"
+
+
+GO = Project(
+    files={
+        "go.mod": "module till\n\ngo 1.20\n",
+        "till.go": (
+            "package till\n\nfunc Total(prices []int) int {\n\tsum := 1\n"
+            "\tfor _, p := range prices {\n\t\tsum += p\n\t}\n\treturn sum\n}\n"
+        ),
+        "till_test.go": (
+            'package till\n\nimport "testing"\n\n'
+            "func TestEmpty(t *testing.T) {\n\tif Total(nil) != 0 {\n\t\tt.Fatal(Total(nil))\n\t}\n}\n"
+            "func TestAny(t *testing.T) {}\n"
+        ),
+    },
+    source="till.go",
+    wrong="sum := 1",
+    right="sum := 0",
+    failing="till::TestEmpty",
+    script=(
+        '// issue_test.go\npackage till\n\nimport "testing"\n\n'
+        "func TestIssue(t *testing.T) {\n\tif Total([]int{2}) != 2 {\n\t\tt.Fatal(Total([]int{2}))\n\t}\n}\n"
+    ),
+    broken='// issue_test.go\npackage till\n\nimport "testing"\n\nfunc TestIssue(t *testing.T) { nothing() }\n',
+)
+TOTAL = "int total(const int *prices, int count) {\n  int sum = 1;\n  for (int i = 0; i < count; i++) sum += prices[i];\n  return sum;\n}\n"
+SHELL = (
+    "cat >/tmp/t.c <<'E'\n#include <stdio.h>\nint total(const int *, int);\n"
+    'int main(void) { int p[] = {2}; printf("%d\\n", total(p, 1)); return total(p, 1) == 2 ? 0 : 86; }\n'
+    "E\ncc -o /tmp/t /tmp/t.c till.c || exit 1\n/tmp/t\n"
+)
+CHECK = "#include <stdio.h>\nint total(const int *, int);\nint main(void) { return total(0, 0) != 0; }\n"
+CMAKE = Project(
+    files={
+        "CMakeLists.txt": (
+            "cmake_minimum_required(VERSION 3.10)\nproject(till C)\nenable_testing()\n"
+            "add_library(till till.c)\nadd_executable(empty empty.c)\n"
+            "target_link_libraries(empty till)\nadd_test(NAME empty COMMAND empty)\n"
+            "add_test(NAME any COMMAND true)\n"
+        ),
+        "till.c": TOTAL,
+        "empty.c": CHECK,
+    },
+    source="till.c",
+    wrong="sum = 1",
+    right="sum = 0",
+    failing="empty::empty",
+    script=SHELL,
+    broken="cc -o /tmp/t nothing.c\n",
+)
+MAKE = Project(
+    files={
+        "Makefile": (
+            "all: empty\nempty: empty.c till.c\n\tcc -o empty empty.c till.c\ntest: empty\n"
+            "\t@echo ok 1 - any\n\t@./empty && echo ok 2 - empty || echo not ok 2 - empty\n"
+        ),
+        "till.c": TOTAL,
+        "empty.c": CHECK,
+    },
+    source="till.c",
+    wrong="sum = 1",
+    right="sum = 0",
+    failing="empty",
+    script=SHELL,
+    broken="cc -o /tmp/t nothing.c\n",
+)
+RUST = Project(
+    files={
+        "Cargo.toml": '[package]\nname = "till"\nversion = "0.1.0"\nedition = "2021"\n',
+        "src/lib.rs": (
+            "pub fn total(prices: &[i32]) -> i32 {\n    prices.iter().sum::<i32>() + 1\n}\n\n"
+            "#[test]\nfn empty() {\n    assert_eq!(total(&[]), 0);\n}\n\n#[test]\nfn any() {}\n"
+        ),
+    },
+    source="src/lib.rs",
+    wrong="() + 1",
+    right="()",
+    failing="src/lib.rs::empty",
+    script="// tests/issue.rs\n#[test]\nfn issue() {\n    assert_eq!(till::total(&[2]), 2);\n}\n",
+    broken="// tests/issue.rs\n#[test]\nfn issue() {\n    nothing();\n}\n",
+)
+PROJECTS = {"go": GO, "cmake": CMAKE, "make": MAKE, "rust": RUST}
+
+
+@pytest.fixture(scope="module", name="engine")
+def usual_engine(ca_bundle: Path | None) -> Iterator[DockerEngine]:
+    """One with the limits of every day: compilers need more than the other tests allow."""
+    made = DockerEngine(DockerOptions(owner=OWNER, build=BuildOptions(ca_bundle=ca_bundle)))
+    yield made
+    asyncio.run(made.close())
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+async def test_an_edit_is_built_tested_and_judged_by_detection_alone(
+    engine: DockerEngine, tmp_path: Path, run_id: str, name: str
+) -> None:
+    one = PROJECTS[name]
+    codebase = await make_codebase(tmp_path / "repository", one.files)
+    language = main_language(codebase.files)
+    request = EnvironmentRequest(make_tree(tmp_path / "tree", one.files), run_id=run_id)
+    (attempt, *_) = await plan_attempts(request)
+    try:
+        image = await engine.prepare(request, attempt)
+    except EnvironmentFailed as failed:
+        if "not found" in failed.log or "No matching distribution" in failed.log:
+            pytest.skip(f"no toolchain of {language.facts.name} can be had here")
+        raise
+    build = await language.edit_build(codebase)
+    mended = one.edit(one.wrong, one.right)
+    async with engine.open(image, run_id=run_id, build=build) as sandbox:
+        (command,) = await find_commands(codebase)
+        runner = TestRunner(command, sandbox=sandbox, store=DirStore(tmp_path / "s"), seconds=100)
+        before, after = await runner.run(""), await runner.run(mended)
+        assert one.failing in before.suite.failed
+        assert one.failing in after.suite.passed
+        assert before.per_test
+        assert set(before.suite.passed) <= set(after.suite.passed)
+
+        async def judge(script: str, *diffs: str) -> int | None:
+            run = await sandbox.run(language.script_program(script, diffs=diffs))
+            return run.exit_code
+
+        assert await judge(one.script) == 2
+        assert await judge(one.script, mended) == 0
+        assert await judge(one.broken, mended) == 1
+        control = language.write_control_script(one.script, mended, "abc")
+        assert await judge(control, mended) == 2
+        await check_unbuilt(sandbox, runner, one)
+
+
+async def check_unbuilt(sandbox: SandboxSession, runner: TestRunner, one: Project) -> None:
+    """An edit that does not compile is told in the compiler's words, and breaks no test."""
+    spoilt = one.edit(one.wrong, "nonsense nonsense")
+    run = await sandbox.run(shell_command("true", diffs=[spoilt]))
+    assert run.ending is Ending.UNBUILT
+    assert "nonsense" in run.output
+    tested = await runner.run(spoilt)
+    assert tested.suite.failed == ()
+    assert "does not build" in tested.problem

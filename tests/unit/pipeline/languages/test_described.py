@@ -1,0 +1,178 @@
+"""Languages that are data: which one a tree has, how its reports and scripts are read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipeline.languages.language import Language
+from pipeline.languages.registry import LANGUAGES, languages_of, main_language
+from pipeline.languages.reports import READERS
+from pipeline.languages.verdict import find_verdict
+from pipeline.selection.scoring.confidence import limit_unfitted
+from sandbox.program import SCRIPT_PATH
+
+GO_REPORT = """\
+{"Action":"run","Package":"till","Test":"TestEmpty"}
+{"Action":"output","Package":"till","Test":"TestEmpty","Output":"    till_test.go:7: 1\\n"}
+{"Action":"fail","Package":"till","Test":"TestEmpty","Elapsed":0}
+{"Action":"pass","Package":"till","Test":"TestAny","Elapsed":0.5}
+{"Action":"skip","Package":"till","Test":"TestNet","Elapsed":0}
+{"Action":"fail","Package":"till","Elapsed":0.003}
+not json
+{"Action":"fail","Package":"till/broken","Elapsed":0}
+{"Action":"pass","Package":"till/good","Elapsed":0}
+"""
+CARGO_REPORT = """\
+   Compiling till v0.1.0 (/testbed)
+     Running unittests src/lib.rs (target/debug/deps/till-0b1c)
+
+running 3 tests
+test any ... ok
+test slow ... ignored
+test empty ... FAILED
+
+   Doc-tests till
+test src/lib.rs - total (line 3) ... ok
+"""
+TAP_REPORT = """\
+TAP version 13
+1..4
+ok 1 - count
+not ok 2 - total # it subtracts
+ok 3 - far # SKIP no network
+    ok 4 - nested
+"""
+AUTOMAKE_REPORT = "PASS: tests/jqtest\nFAIL: tests/shtest\nSKIP: tests/mantest\n# TOTAL: 3\n"
+MINITEST_REPORT = "TillTest#test_empty = 0.00 s = F\nTillTest#test_any = 0.01 s = .\n"
+RSPEC_REPORT = json.dumps(
+    {
+        "examples": [
+            {"file_path": "./spec/a_spec.rb", "full_description": "a b", "status": "passed"},
+            {"file_path": "./spec/a_spec.rb", "full_description": "a c", "status": "failed"},
+        ]
+    }
+)
+JEST_REPORT = json.dumps(
+    {
+        "testResults": [
+            {
+                "name": "/testbed/till.test.js",
+                "status": "failed",
+                "assertionResults": [
+                    {"fullName": "till adds", "status": "failed"},
+                    {"fullName": "till counts", "status": "passed"},
+                    {"fullName": "till later", "status": "pending"},
+                ],
+            },
+            {"name": "/testbed/broken.test.js", "status": "failed", "assertionResults": []},
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "output", "document", "passed", "failed"),
+    [
+        ("go", GO_REPORT, "", {"till::TestAny"}, {"till::TestEmpty", "till/broken"}),
+        (
+            "libtest",
+            CARGO_REPORT,
+            "",
+            {"src/lib.rs::any", "till::src/lib.rs - total (line 3)"},
+            {"src/lib.rs::empty"},
+        ),
+        ("lines", TAP_REPORT, "", {"count", "nested"}, {"total"}),
+        ("lines", AUTOMAKE_REPORT, "", {"tests/jqtest"}, {"tests/shtest"}),
+        ("minitest", MINITEST_REPORT, "", {"TillTest#test_any"}, {"TillTest#test_empty"}),
+        ("rspec", "", RSPEC_REPORT, {"./spec/a_spec.rb::a b"}, {"./spec/a_spec.rb::a c"}),
+        (
+            "jest",
+            "",
+            JEST_REPORT,
+            {"till.test.js::till counts"},
+            {"till.test.js::till adds", "broken.test.js"},
+        ),
+    ],
+)
+def test_a_report_is_read_by_name(
+    reader: str, output: str, document: str, passed: set[str], failed: set[str]
+) -> None:
+    found = READERS[reader](output, [document.encode(), b'{"examples": [1, {}]'])
+    assert (found.passed, found.failed) == (passed, failed)
+
+
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        (["go.mod", "a.go", "tool.py"], "Go"),
+        (["Cargo.toml", "src/lib.rs"], "Rust"),
+        (["CMakeLists.txt", "a.c", "a.h"], "C and C++"),
+        (["package.json", "a.js", "b.ts"], "JavaScript"),
+        (["pyproject.toml", "go.mod", "a.go", "b.go", "c.py"], "Python"),
+        (["Makefile", "a.py"], "Python"),
+        (["pom.xml", "A.java"], "Java"),
+        (["Makefile", "a.zig"], "another language"),
+        (["lib/a.ex"], "another language"),
+        (["Makefile", "configure.ac", "a.c", "b.c", "x.py"], "C and C++"),
+    ],
+)
+def test_the_main_language_is_that_of_a_manifest_of_python_else_of_most_files(
+    paths: list[str], name: str
+) -> None:
+    assert main_language(paths).facts.name == name
+    assert languages_of(paths)[0].facts.name == name
+
+
+def of(name: str) -> Language:
+    return next(one for one in LANGUAGES if one.facts.name == name)
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.facts.name)
+def test_a_script_has_a_program_rules_and_a_control_that_fails(language: Language) -> None:
+    program = language.script_program("text")
+    is_python = language is of("Python")
+    assert (SCRIPT_PATH in program.files) is is_python
+    assert len(language.facts.rules.strip().splitlines()) <= 15
+    assert bool(language.facts.rules) is not is_python
+    control = language.write_control_script("package a\n", "", "abc")
+    assert "abc" in control or "exit 86" in control
+
+
+def test_a_script_says_where_it_lies_and_cannot_lie_elsewhere() -> None:
+    go = of("Go")
+    assert go.place_script("// a/b_test.go\npackage a\n", "x_test.go") == "a/b_test.go"
+    for wrong in ("// ../b_test.go\n", "// /etc/b_test.go\n", "// a/b.go\n", "package a\n"):
+        assert go.place_script(wrong, "x_test.go") == "x_test.go"
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "verdict"),
+    [
+        (0, "--- PASS: TestA (0.00s)\nok\n", 0),
+        (0, "ok  till 0.1s [no tests to run]\n", 1),
+        (1, "--- FAIL: TestA (0.00s)\n    a_test.go:3: 1\n", 2),
+        (1, "# till\n./a_test.go:3:2: undefined: x\nFAIL till [build failed]\n", 1),
+        (2, "--- FAIL: TestA (0.00s)\npanic: boom\n", 1),
+    ],
+)
+def test_a_go_test_passes_fails_by_its_own_check_or_is_broken(
+    code: int, output: str, verdict: int
+) -> None:
+    tests = of("Go").facts.tests
+    judge = {"passed": tests.passed, "failed": tests.failed, "broken": tests.broken}
+    assert find_verdict(judge, code, output) == verdict
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(0, 0), (86, 2), (1, 1), (2, 1), (127, 1)])
+def test_a_shell_script_says_not_fixed_by_a_code_that_no_mistake_has(
+    code: int, verdict: int
+) -> None:
+    assert find_verdict({"codes": {"0": 0, "86": 2}}, code, "") == verdict
+
+
+def test_where_nothing_was_fitted_the_probability_is_limited() -> None:
+    assert limit_unfitted(0.98, per_test=True) <= 0.75
+    assert limit_unfitted(0.98, per_test=False) <= 0.6
+    assert limit_unfitted(0.2, per_test=True) > 0.2
