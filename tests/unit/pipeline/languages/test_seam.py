@@ -13,7 +13,6 @@ EXCEPTED = {
     "pipeline/codebase/grammars.py": "which grammar reads which suffix",
     "pipeline/codebase/text.py": "the encoding cookie is part of Python's files",
     "pipeline/context/files/filters.py": "Python's files are ranked first, as on the benchmark",
-    "pipeline/edits/suspicious.py": "names of tests in any language",
     "pipeline/environment/facts.py": "which distributions say most, by name",
     "pipeline/languages/conventions.py": "the form of Python's tests, beside the general one",
     "pipeline/languages/described.py": "its judge in the sandbox is a program of Python",
