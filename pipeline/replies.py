@@ -10,6 +10,8 @@ TAGS = (
     "script",
     "approve",
     "edit",
+    "same",
+    "fault",
     "bash",
     "tests",
     "submit",

@@ -96,6 +96,10 @@ class Candidate(Frozen):
     """The model that wrote it, as the service names it; empty if it is not known. Untrusted."""
     informed_by: tuple[int, ...] = ()
     """The samples whose edits its machine was shown before it wrote this one."""
+    fault: str = ""
+    """What its model found wrong with one of those; empty if nothing. Untrusted."""
+    fault_of: int = 0
+    """The sample of that edit."""
 
     @property
     def origin(self) -> tuple[str, ...]:

@@ -81,6 +81,12 @@ class Direction(Frozen):
     agree: bool = False
     """Whether the others all found a fix: then this sample must check them, not differ."""
 
+    def find_shown(self, number: str) -> TriedEdit | None:
+        """The edit that was shown under this number, from 1."""
+        text = number.strip()
+        at = int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
+        return self.others[at - 1] if 0 < at <= len(self.others) else None
+
     def find_repetition(self, diff: str) -> str:
         """A sentence if `diff` repeats one of the others' edits; else empty."""
         if self.agree or all(other.diff != diff for other in self.others):

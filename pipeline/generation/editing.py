@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -82,6 +83,10 @@ class EditingState(State):
     """The suggested approach; empty if there was none."""
     informed_by: tuple[int, ...] = ()
     """The samples whose edits were shown; empty for an independent sample."""
+    fault: str = ""
+    """What its model found wrong with an edit that it was shown; empty if nothing. Untrusted."""
+    fault_of: int = 0
+    """The sample that wrote that edit."""
     machine: str = "fixed"
 
     def candidate(self, sample: int) -> Candidate | None:
@@ -100,6 +105,8 @@ class EditingState(State):
             machine=self.machine,
             model=self.models[-1] if self.models else "",
             informed_by=self.informed_by,
+            fault=self.fault,
+            fault_of=self.fault_of,
         )
 
 
@@ -115,7 +122,8 @@ def opening(resources: Resources, issue: Issue, context: Context, habits: Habits
 
 
 class EditingMachine(Machine[EditingState]):
-    """Replies: `<edit>`, then `<edit>`, `<script>` or `<approve/>`.
+    """Replies: `<edit>`, then `<edit>`, `<script>` or `<approve/>`; `<same>` in place of an edit
+    that was shown, and `<fault>` beside any of these.
 
     An `<approve/>` beside a block counts if the edit turns the script's exit code from 2 to 0 and
     breaks no test of the repository: it saves one call.
@@ -159,6 +167,8 @@ class EditingMachine(Machine[EditingState]):
         )
 
     async def read(self, state: EditingState, reply: str) -> ReplyKind | Malformed:
+        if (same := self._read_informed(state, reply)) is not None:
+            return same
         pair = some_tags(reply, "edit", "script", "approve")
         if not isinstance(pair, Malformed) and "edit" in pair and pair.get("script", "").strip():
             state.approved_ahead = "approve" in pair and self._options.approve_ahead
@@ -181,6 +191,25 @@ class EditingMachine(Machine[EditingState]):
             case Tag(_, body):
                 return await self._take_edit(state, body) or ReplyKind.REVISED
         return ReplyKind.REVISED
+
+    def _read_informed(self, state: EditingState, reply: str) -> ReplyKind | Malformed | None:
+        """What a reply says of the edits that were shown; None if it does not end with one."""
+        direction = self._task.direction
+        said = some_tags(reply, "fault", "same", "edit") if direction.others else {}
+        if isinstance(said, Malformed):
+            return None
+        number, _, text = said.get("fault", "").strip().partition(":")
+        if (other := direction.find_shown(number)) and text.strip():
+            state.fault = textwrap.shorten(text, 300, placeholder=" …")
+            state.fault_of = other.sample
+        if "same" not in said or "edit" in said:
+            return None
+        other = direction.find_shown(said["same"])
+        if other is None:
+            most = len(self._task.direction.others)
+            return Malformed(f"There is no such edit: name one by its number, 1 to {most}.")
+        state.patches.append(Patch(diff=other.diff))
+        return ReplyKind.APPROVED
 
     async def _take_edit(self, state: EditingState, body: str) -> Malformed | None:
         edited = await read_edit(

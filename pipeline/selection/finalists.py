@@ -141,8 +141,14 @@ def _missing_sentences(
     for c, letter in enumerate(letters):
         if letter not in shown and letter not in why:
             why[letter] = f"{letter} {_why_missing(standings, c, pool, letters)}."
+    by_sample = dict(zip((c.sample for c in table.candidates), letters, strict=True))
+    faults = [
+        f"Who wrote another edit said of {name if name in shown else 'one not shown'}: {one.fault}"
+        for one in table.candidates
+        if one.fault and (name := by_sample.get(one.fault_of, ""))
+    ]
     rejected = [f"{one.name} does not apply: {one.why}" for one in table.rejected]
-    return [*(why[letter] for letter in sorted(why)), *rejected][:10]
+    return [*faults, *(why[letter] for letter in sorted(why)), *rejected][:10]
 
 
 def _why_missing(

@@ -192,7 +192,7 @@ class Judge:
             decided_by=decision.by,
             rounds=decision.rounds,
             further=decision.further,
-            notes=(*notes, *decision.notes),
+            notes=(*notes, *decision.notes, *_list_faults(table)),
             reasons=decision.reasons,
         )
         return await self._gate(standings, verdict, reproduced=reproduced)
@@ -350,6 +350,14 @@ def _final_verdict(
         recalibration=standings.recalibration,
         standings=standings.entries,
     )
+
+
+def _list_faults(table: VoteTable) -> list[str]:
+    return [
+        f"A sample that read other edits found in one of them: “{candidate.fault}”"
+        for candidate in table.candidates
+        if candidate.fault
+    ]
 
 
 def _tell_skipped(

@@ -104,8 +104,10 @@ def name_edits(table: VoteTable, order: Sequence[int] = ()) -> tuple[str, ...]:
 
 
 def list_said(judged: Judgement) -> list[str]:
-    """What models said for the chosen edit when it was chosen. Untrusted."""
-    return [reason.text for reason in judged.verdict.reasons]
+    """What models said for the chosen edit when it was chosen, and of edits that they were shown.
+    Untrusted."""
+    faults = (candidate.fault for candidate in judged.table.candidates if candidate.fault)
+    return [*(reason.text for reason in judged.verdict.reasons), *faults]
 
 
 class SelectionQuestion(Frozen):
