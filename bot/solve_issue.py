@@ -63,15 +63,10 @@ class SolveIssue(RunFinisher):
             return ended
         admission = await check_admission(repo, lease.run, lease.storage.quota, self.settings)
         ctx = IssueRun(
-            lease=lease,
-            repo=repo,
-            facts=admission.facts,
-            issue=admission.issue,
-            config=admission.config,
-            settings=self.settings,
-            mirrors=self.mirrors,
+            lease=lease, repo=repo, facts=admission.facts, issue=admission.issue,
+            config=admission.config, settings=self.settings, mirrors=self.mirrors,
             runner=self.runner,
-        )
+        )  # fmt: skip
         unpublished = await find_unpublished(ctx)
         await begin_run(ctx)
         if ctx.run.mode is Mode.USE:
