@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from platformdirs import user_state_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from bot.data.run import RunId
@@ -177,8 +178,9 @@ class RedisSettings(_Section):
 class DiskSettings(_Section):
     """What a worker keeps on its machine, and the archive of ended runs."""
 
-    data_dir: Path = Path(".capuchin")
-    """Folder for mirrors of repositories; everything in it can be rebuilt."""
+    data_dir: Path = Field(default_factory=lambda: user_state_path("capuchin"))
+    """Folder for mirrors of repositories; everything in it can be rebuilt. By default, `capuchin`
+    in your user's state folder (`~/.local/state`): never in a clone, which could bring one."""
     mirrors_mb: int = Field(default=20_000, ge=0)
     """Disk for mirrors on this machine; the least recently used are removed first. Those of active
     runs and of the last hour stay."""
@@ -308,6 +310,9 @@ class SandboxSettings(_Section):
     build_disk_mb: int = Field(default=12_000, ge=1)
     """Disk that one build may use, checked every few seconds. A single larger file stops the build
     at once, except in a Dockerfile."""
+    build_registries: str = "docker.io,ghcr.io,mcr.microsoft.com,public.ecr.aws,quay.io"
+    """Registries from which Dockerfiles of repositories may take images. Each is asked without a
+    login, from the worker."""
     build_network: str = "bridge"
     """Docker network through which builds reach public addresses."""
     build_private_hosts: str = ""

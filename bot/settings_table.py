@@ -41,6 +41,8 @@ def render_settings(names: Collection[str]) -> str:
             default = default.get_secret_value()
         if name == "generators":
             default = json.dumps([one.model_dump(exclude_unset=True) for one in MIXTURE])
+        if name == "data_dir":  # another for each user
+            default = ""
         shown = f"`{default}`" if default not in ("", None, {}) else ""
         rows.append(f"| `{variable_name(name)}` | {shown} | {_to_cell(field.description or '')} |")
     return "\n".join(rows)

@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from bot.admission.check import check_admission
 from bot.admission.issue_text import load_issue
 from bot.comments.replies import render_plan
+from bot.comments.unpublished import AWAITS_APPROVAL
 from bot.data.run import Mode, Run, RunStatus
-from bot.errors import RunFailed, RunRefused, TryLater, describe_cause, translate_errors
+from bot.errors import (
+    PublishRefused,
+    RunFailed,
+    RunRefused,
+    TryLater,
+    describe_cause,
+    translate_errors,
+)
 from bot.git.mirrors import Mirrors
 from bot.github.repository import Repository
 from bot.runner.models import solver_sees
@@ -88,5 +96,7 @@ class SolveIssue(RunFinisher):
             case NoFix() as no_fix:
                 return await report_no_fix(ctx, no_fix)
             case Selection() as chosen:
+                if ctx.config.publish == "approval":
+                    raise PublishRefused(AWAITS_APPROVAL)
                 fix = outcome.with_result(chosen)
                 return await open_pull(ctx, fix, issue)

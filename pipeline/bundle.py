@@ -147,6 +147,8 @@ def _read_header(path: Path, packed: IO[bytes]) -> tuple[str, int] | None:
         if not block.strip(b"\0"):
             return None
         info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if info.size < 0:
+            raise tarfile.HeaderError
         if info.isreg():
             return name or info.name, info.size
         if info.type != tarfile.XHDTYPE or name:

@@ -220,17 +220,21 @@ class DirStore:
         self.root = root
 
     async def load(self, key: str, kind: type[M]) -> M | None:
-        path = self._path(key)
-        try:
-            text = await asyncio.to_thread(path.read_bytes)
-        except FileNotFoundError:
-            return None
-        return decode_document(kind, text, key)
+        text = await asyncio.to_thread(self.read, key)
+        return None if text is None else decode_document(kind, text, key)
 
     async def save(self, key: str, value: BaseModel) -> None:
-        await asyncio.to_thread(self._write, self._path(key), encode_record(value, indent=1))
+        await asyncio.to_thread(self.write, key, encode_record(value, indent=1))
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def read(self, key: str) -> bytes | None:
+        """The bytes under `key`, if there are any that count."""
+        try:
+            return self._path(key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, key: str, data: bytes) -> None:
+        path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         scratch.write_bytes(data)

@@ -31,8 +31,8 @@ class EnvironmentRequest:
     python: str = ""
     """The Python version that the maintainers want, `3.N`."""
     scope: str = ""
-    """Images are shared only within one scope, such as a repository: the code of one repository
-    could otherwise tamper with the environment of another."""
+    """Images are shared only within one scope: the code of one repository could otherwise tamper
+    with the environment of another. No stranger may be able to choose it, as by a name."""
     run_id: str = ""
     """The run that the build's containers belong to."""
     as_of: date | None = None

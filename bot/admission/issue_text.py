@@ -123,12 +123,16 @@ def build_issue(
 ) -> Issue:
     """Each comment begins with its author's login; our own and empty ones are left out."""
     lines: list[str] = []
+    rendered = 0
     for comment in reversed(comments):
         if comment.author.lower() == own_login.lower():
             continue
+        rendered += len(comment.body or "")
         if text := visible_text(comment.body or ""):
             lines.insert(0, f"{comment.author}: {_truncate(text, 10_000)}")
         if len(lines) == MAX_COMMENTS or sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
+            break
+        if rendered > 10 * MAX_DISCUSSION_CHARACTERS:  # much of which nothing is seen
             break
     while sum(map(len, lines)) > MAX_DISCUSSION_CHARACTERS:
         lines.pop(0)

@@ -30,17 +30,19 @@ from bot.cli.local_run import (
     with_overrides,
     write_results,
 )
+from bot.cli.out_folder import open_store
 from bot.cli.run_input import (
     Start,
     WrongUsage,
     describe_commit,
+    fetch_local,
     find_repository,
     load_or_create_start,
     load_or_fetch_issue,
     read_issue,
 )
 from bot.comments.run_details import external_hosts
-from bot.git.mirrors import Checkout, Mirrors, Remote
+from bot.git.mirrors import Checkout, Mirrors
 from bot.runner.models import check_models
 from bot.runner.sandbox import FIX_OWNER
 from bot.settings import Settings
@@ -48,7 +50,7 @@ from bot.storage.workers import InFlightWork
 from pipeline.codebase.commit import Codebase
 from pipeline.data.options import Options, Strategy
 from pipeline.data.types import Issue
-from pipeline.store import DirStore, Store
+from pipeline.store import Store
 from pipeline.workflows.outcome import EFFECTIVE_KEY, OUTCOME_KEY, EffectiveSetup, SolveResult
 
 
@@ -123,14 +125,14 @@ async def _read_input(
         raise WrongUsage("Give either the URL of an issue, or --repo DIR and --issue FILE.")
     if args.url:
         issue, start, checkout, remote = await load_or_fetch_issue(args.url, settings, out, store)
-        describe = partial(Mirrors(out).describe, remote, issue.repository, checkout.base)
+        describe = partial(
+            Mirrors(settings.data_dir).describe, remote, issue.repository, checkout.base
+        )
         return FixInput(issue, start, checkout, describe)
     repo = await find_repository(args.repo)
     issue, digest = read_issue(args.issue)
     start = await load_or_create_start(repo, digest, out, store)
-    checkout = await Mirrors(out).checkout(
-        Remote(repo.as_uri()), "local/repository", "HEAD", base=start.base_commit
-    )
+    checkout = await fetch_local(repo, start.base_commit, settings)
     return FixInput(issue, start, checkout, partial(describe_commit, repo, checkout.base))
 
 
@@ -152,12 +154,18 @@ async def _fix(args: argparse.Namespace, settings: Settings | None) -> int:
     settings = settings or Settings.from_env()
     check_models(settings)
     out = await asyncio.to_thread(args.out.resolve)
-    is_new = not await asyncio.to_thread((out / "run").exists)
-    store = DirStore(out / "run")
+    store = await asyncio.to_thread(open_store, out, settings.data_dir)
+    is_new = not await asyncio.to_thread(store.root.exists)
     task = await _read_input(args, settings, out, store)
     codebase = await Codebase.open(task.checkout.git_dir, task.checkout.base)
     job = await build_job(
-        task.start, task.issue, codebase, options_from_args(args), task.describe, as_of=args.as_of
+        task.start,
+        store.scope_of(task.start),
+        task.issue,
+        codebase,
+        options_from_args(args),
+        task.describe,
+        as_of=args.as_of,
     )
     await _tell_ignored(args, store)
     repository, began = task.start.repository, time.monotonic()

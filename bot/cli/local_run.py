@@ -282,6 +282,7 @@ def build_run_files(
 
 async def build_job(
     start: Start,
+    scope: str,
     issue: Issue,
     codebase: Codebase,
     overrides: Mapping[str, object],
@@ -303,6 +304,7 @@ async def build_job(
         issue=issue,
         codebase=codebase,
         options=with_overrides(config.options(), overrides),
+        scope=scope,
         setup=config.setup,
         dockerfile=config.dockerfile,
         python=config.python,

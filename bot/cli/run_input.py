@@ -173,7 +173,7 @@ async def load_or_fetch_issue(
     ) or NoCredential()
     token = credential.get_token if isinstance(credential, InstallationCredential) else None
     remote = Remote.on_github(root, f"{owner}/{name}", token)
-    mirrors = Mirrors(out)
+    mirrors = Mirrors(settings.data_dir)
     start = await load_start(store, out, where, digest)
     issue = await store.load(REMOTE_ISSUE_KEY, Issue)
     if start is not None and issue is not None:
@@ -356,6 +356,17 @@ def find_commit(refs: Mapping[str, CommitSha], name: str) -> CommitSha | None:
         return CommitSha(name)
     places = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")  # gitrevisions(7)
     return next((refs[place + name] for place in places if place + name in refs), None)
+
+
+async def fetch_local(repo: Path, base: CommitSha, settings: Settings) -> Checkout:
+    """The commit `base` of a repository on this machine, in a mirror of our own.
+
+    Raises:
+        RepositoryGone, GitFailed: it is not there, or the repository is damaged.
+    """
+    place = hashlib.sha256(bytes(repo)).hexdigest()[:32]
+    mirrors = Mirrors(settings.data_dir)
+    return await mirrors.checkout(Remote(repo.as_uri()), f"{place}/local", "HEAD", base=base)
 
 
 async def describe_commit(repo: Path, commit: CommitSha) -> str:

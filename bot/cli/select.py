@@ -25,12 +25,14 @@ from bot.cli.local_run import (
     with_overrides,
     write_results,
 )
+from bot.cli.out_folder import open_store
 from bot.cli.report import Report, build_report, build_selection_report, render_report
 from bot.cli.run_input import (
     Start,
     WrongUsage,
     describe_commit,
     fetch_history,
+    fetch_local,
     find_commit,
     find_repository,
     list_refs,
@@ -39,7 +41,6 @@ from bot.cli.run_input import (
 )
 from bot.comments.candidates import render_verdict
 from bot.data.job import SelectionRequest, SelectOutcome
-from bot.git.mirrors import Mirrors, Remote
 from bot.runner.models import check_models, is_solver_set
 from bot.runner.sandbox import SELECT_OWNER
 from bot.safe_text import printable
@@ -51,7 +52,6 @@ from pipeline.data.options import Options
 from pipeline.data.types import CommitSha, Issue
 from pipeline.edits.external import LARGEST, ExternalEdit, diff_commits
 from pipeline.select import Choice, ExternalTest
-from pipeline.store import DirStore
 from sandbox.scratch import scratch_folder
 
 
@@ -144,16 +144,14 @@ async def _select(args: argparse.Namespace, out: Path, settings: Settings | None
     task, settings = await _read_input(args), settings or Settings.from_env()
     if is_solver_set(settings):
         check_models(settings, ("solver_model",))
-    store = DirStore(out / "run")
+    store = await asyncio.to_thread(open_store, out, settings.data_dir)
     start = await load_or_create_start(task.repo, task.digest, out, store)
-    remote = Remote(task.repo.as_uri())
-    checkout = await Mirrors(out).checkout(
-        remote, "local/repository", "HEAD", base=start.base_commit
-    )
+    checkout = await fetch_local(task.repo, start.base_commit, settings)
     codebase = await Codebase.open(checkout.git_dir, checkout.base)
     edits = [*task.patches, *await _read_branches(task, start.base_commit)]
     describe = partial(describe_commit, task.repo, start.base_commit)
-    job = await build_job(start, task.issue, codebase, options_from_args(args), describe)
+    scope, overrides = store.scope_of(start), options_from_args(args)
+    job = await build_job(start, scope, task.issue, codebase, overrides, describe)
     async with open_run(settings, SELECT_OWNER, job, store, out) as (runner, report_progress):
         chosen = await runner.select(
             job,

@@ -58,6 +58,7 @@ _PROBLEMS: Final[Mapping[PublishProblem, tuple[str, str]]] = {
         "Give the access back.",
     ),
 }
+AWAITS_APPROVAL: Final[PublishProblem] = "approval"
 _MOST_CHARACTERS: Final = 30_000
 
 
@@ -67,6 +68,11 @@ def publish_reason(detail: str, failed: str = HAVE_EDIT) -> str:
     `detail` is `PublishRefused.detail`; `failed` is what could not be done.
     """
     problem, _, words = detail.partition("\n")
+    if problem == AWAITS_APPROVAL:
+        return (
+            "I have an edit, and have pushed nothing: this repository's settings say "
+            "`publish: approval`. Read it below first. Once it is pushed, your CI runs it."
+        )
     why, advice = _PROBLEMS.get(cast(PublishProblem, problem), _PROBLEMS["rule"])
     said = f"GitHub says: “{prose(' '.join(words.split()), 600)}”" if words.strip() else ""
     reason = f"{failed}: {why}."
@@ -76,7 +82,7 @@ def publish_reason(detail: str, failed: str = HAVE_EDIT) -> str:
 def list_ways_on(name: str) -> str:
     """How people publish the edit once GitHub takes it; `name` is what commands begin with."""
     return (
-        f"Then add the label again, or write `/{name} retry` or `/{name} use A`: I will publish "
+        f"To publish it, add the label again, or write `/{name} retry` or `/{name} use A`: I take "
         f"this same edit, and ask no model for it. `/{name} retry anyway` starts from scratch."
     )
 

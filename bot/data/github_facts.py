@@ -49,6 +49,7 @@ class IssueFacts(Fact):
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     assignees: Annotated[tuple[Login, ...], _each_value("login")] = ()
+    closed_by: Login = Field(default=GHOST, validation_alias=AliasPath("closed_by", "login"))
     updated_at: datetime | None = None
 
     def has_label(self, label: str) -> bool:
@@ -198,6 +199,8 @@ class PullRequestFacts(Fact):
     head_sha: CommitSha = Field(validation_alias=AliasPath("head", "sha"))
     node_id: str = ""
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
+    comments: int = 0
+    """In the conversation; only where the pull request was read by itself."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

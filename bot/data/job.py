@@ -31,6 +31,8 @@ class Job:
     issue: Issue
     codebase: Codebase
     options: Options
+    scope: str
+    """Jobs share environment images only within it; no stranger may be able to choose it."""
     setup: tuple[str, ...] = ()
     dockerfile: str = ""
     python: str = ""

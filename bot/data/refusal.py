@@ -43,6 +43,7 @@ def end_status(refusal: Refusal) -> RunStatus:
 
 
 PublishProblem = Literal[
+    "approval",
     "workflows",
     "signatures",
     "secrets",
@@ -59,8 +60,9 @@ PublishProblem = Literal[
     "commits dropped",
     "gone",
 ]
-"""Why commits or their pull request could not be published. `rule`: another one, in GitHub's words.
-`commits dropped`: the base branch was reset by force to before our base."""
+"""Why commits or their pull request are not published. `approval`: nobody has asked for it yet.
+`rule`: another one, in GitHub's words. `commits dropped`: the base branch was reset by force to
+before our base."""
 
 SwapProblem = Literal[
     "run expired",

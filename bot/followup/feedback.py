@@ -16,6 +16,7 @@ from bot.data.run import Login
 from bot.errors import Forbidden, NotFound
 from bot.github.repository import Repository
 from bot.runs.context import RunContext
+from bot.settings import DEFAULT_NAME
 from bot.storage.checkpoints import RedisStore
 from bot.visible_text import visible_text
 from bot.webhooks.command_text import parse_command
@@ -138,10 +139,9 @@ class FeedbackReader:
         found: list[Remark] = []
         async for review in self._ctx.repo.pulls.list_reviews(self._ctx.pull.number):
             asks = review.state.upper() == "CHANGES_REQUESTED"
-            text = await asyncio.to_thread(visible_text, review.body or "")
-            remark = Remark(id=f"review-{review.id}", by=review.author, text=text)
-            if asks and await self._is_relevant(remark, review):
-                found.append(remark)
+            remark = Remark(id=f"review-{review.id}", by=review.author, text=review.body or "")
+            if asks and (shown := await self._show(remark, review)):
+                found.append(shown)
         return found
 
     async def _read_line_comments(self) -> list[Remark]:
@@ -150,33 +150,49 @@ class FeedbackReader:
             remark = Remark(
                 id=f"line-{comment.id}",
                 by=comment.author,
-                text=await asyncio.to_thread(visible_text, comment.body or ""),
+                text=comment.body or "",
                 path=comment.path,
                 line=comment.line,
                 comment=comment.id,
                 thread=comment.thread,
             )
-            if await self._is_relevant(remark, comment):
-                found.append(remark)
-        return found
+            if shown := await self._show(remark, comment):
+                found.append(shown)
+        return found[::-1]
 
     async def _read_commands(self) -> list[Remark]:
         """Commands to us; other comments in the conversation are between people."""
         found: list[Remark] = []
         names = BotNames.of(self._ctx.settings).with_slug(self._ctx.repo.identity.slug).called
-        async for comment in self._ctx.repo.issues.list_comments(self._ctx.pull.number):
-            text = await asyncio.to_thread(visible_text, comment.body or "")
-            command = parse_command(text, *names)
-            remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=text)
-            if command and command.verb == "fix" and await self._is_relevant(remark, None):
-                found.append(remark)
+        pull, called = self._ctx.pull, [name.casefold() for name in (DEFAULT_NAME, *names)]
+        comments = self._ctx.repo.issues.list_comments(pull.number, count=pull.comments)
+        async for comment in comments:
+            raw = comment.body or ""
+            if not any(name in raw.casefold() for name in called):
+                continue  # most talk is no command, and asking who may command costs a call
+            remark = Remark(id=f"comment-{comment.id}", by=comment.author, text=raw)
+            shown = await self._show(remark, None)
+            command = parse_command(shown.text, *names) if shown else None
+            if shown and command and command.verb == "fix":
+                found.append(shown)
         return found
 
-    async def _is_relevant(self, remark: Remark, of: ReviewFacts | LineCommentFacts | None) -> bool:
-        ctx = self._ctx
+    async def _show(
+        self, remark: Remark, of: ReviewFacts | LineCommentFacts | None
+    ) -> Remark | None:
+        """The remark as people see it, if it is new and by somebody who may push.
+
+        Anybody can write a text that takes a second to render, so trust comes first.
+        """
         bot = of is not None and of.author_type == "Bot"
-        if bot or not remark.text or remark.id in ctx.record.answered_ids:
-            return False
+        is_old = remark.id in self._ctx.record.answered_ids
+        if bot or is_old or not remark.text or not await self._may_push(remark):
+            return None
+        text = await asyncio.to_thread(visible_text, remark.text)
+        return replace(remark, text=text) if text else None
+
+    async def _may_push(self, remark: Remark) -> bool:
+        ctx = self._ctx
         if ctx.repo.issues.is_own(remark.by):
             return False
         name = remark.by.casefold()

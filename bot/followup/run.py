@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from bot.admission.check import load_repo_config
+from bot.admission.trust import is_trusted
 from bot.comments import followup
 from bot.data.github_facts import CheckRunFacts, CheckSuiteFacts, StatusFacts
 from bot.data.run import Run, RunStatus, Stop, StopReason, now
@@ -57,7 +58,7 @@ async def close_if_obsolete(ctx: PullRun) -> bool:
         await _delete_own_branch(ctx)
         await ctx.drop_record()
         return True
-    note = _closing_note(ctx)
+    note = await _closing_note(ctx)
     if not note:
         return False
     marker = followup.note_marker("closed", str(ctx.pull.number))
@@ -69,9 +70,17 @@ async def close_if_obsolete(ctx: PullRun) -> bool:
     return True
 
 
-def _closing_note(ctx: PullRun) -> str:
-    """The closing comment; empty while the pull request is needed."""
-    if ctx.issue is not None and ctx.issue.state != "open":
+async def _closing_note(ctx: PullRun) -> str:
+    """The closing comment; empty while the pull request is needed.
+
+    A reporter may close the issue, and does not thereby decide about a pull request.
+    """
+    issue, trust = ctx.issue, ctx.config.trust
+    if (
+        issue is not None
+        and issue.state != "open"
+        and await is_trusted(ctx.repo, issue.closed_by, trust)
+    ):
         return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
     days, touched = ctx.config.stale_days, ctx.pull.updated_at
     if days and touched is not None and now() - touched > timedelta(days=days):
@@ -244,7 +253,7 @@ class FollowUpRun:
         if not ctx.record.handed_over and not ctx.record.is_ours(ctx.pull.head_sha):
             ctx = await hand_over(ctx)
         tip = await ctx.fetch()
-        if ctx.config.follow_up:
+        if ctx.config.follow_up and ctx.config.publish == "branch":
             try:
                 ctx = await _revise(ctx, tip)
             except Superseded:

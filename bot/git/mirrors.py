@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from filelock import AsyncFileLock, FileLock, Timeout
@@ -216,6 +216,7 @@ class Mirrors:
         place = self.path_of(remote, full_name)
         async with _lock(place):
             _mark_used(place)
+            await asyncio.to_thread(_renew, place)
             try:
                 commit = await self._fetch(place, remote, branch, base)
             except (GitFailed, OSError):
@@ -234,6 +235,7 @@ class Mirrors:
             return ""
         async with _lock(place):
             _mark_used(place)
+            await asyncio.to_thread(_renew, place, _PROMISED)
             try:
                 async with asyncio.timeout(60):
                     if not await asyncio.to_thread(place.exists):
@@ -301,6 +303,41 @@ class Mirrors:
         return base
 
 
+_CONFIG: Final = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n"
+_PROMISED: Final = (
+    '[extensions]\n\tpartialClone = capuchin\n[remote "capuchin"]\n\tpromisor = true\n'
+)
+"""Objects may be missing."""
+_OWN_FILES: Final = {
+    *("FETCH_HEAD", "HEAD", "config", "info", "logs"),
+    *("objects", "packed-refs", "refs", "shallow"),
+}
+
+
+def _renew(place: Path, more: str = "") -> None:
+    """Write the mirror's configuration anew, which could name programs.
+
+    A mirror that leads elsewhere, by a link, another store of objects or a common folder, is
+    deleted.
+    """
+    if not os.path.lexists(place):
+        return
+    elsewhere = place.is_symlink() or any(
+        path.is_symlink() or path.name not in _OWN_FILES for path in place.iterdir()
+    )
+    borrowed = [place / "objects/info" / name for name in ("alternates", "http-alternates")]
+    if elsewhere or any(os.path.lexists(path) for path in borrowed):
+        _discard(place)
+        return
+    config = place / "config"
+    kept = config.read_text(errors="replace").lower() if config.is_file() else ""
+    if re.search(r"(?m)^\s{0,9}objectformat = sha256$", kept):
+        more += "[extensions]\n\tobjectFormat = sha256\n"
+    scratch = place.with_suffix(".config")
+    scratch.write_text(_CONFIG + more, encoding="ascii")
+    scratch.replace(config)
+
+
 async def _create(place: Path, commit: str) -> None:
     """An empty bare repository at `path_of`, whole or not at all."""
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".new-", dir=place.parent))
@@ -333,7 +370,7 @@ def _count_packs(place: Path) -> int:
 
 def _discard(place: Path) -> None:
     """Move the mirror aside before deleting it, so that a crash leaves no partial mirror."""
-    if not place.exists():
+    if not os.path.lexists(place):
         return
     trash = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
     place.rename(trash / "mirror")

@@ -29,6 +29,8 @@ LAST_EDIT_QUERY = (
 BODY_HTML_QUERY = "query($id: ID!) { node(id: $id) { ... on Issue { bodyHTML } } }"
 COMMENT_PAGES = 5
 """Limits reading to 500 comments of an issue."""
+MARKER_PAGES = 100
+"""The same where one of ours is looked for, whatever others wrote before it."""
 
 
 class Issues:
@@ -66,17 +68,20 @@ class Issues:
         return str(found["node"]["bodyHTML"])
 
     async def list_comments(
-        self, number: int, *, since: datetime | None = None, count: int = 0
+        self,
+        number: int,
+        *,
+        since: datetime | None = None,
+        count: int = 0,
+        pages: int = COMMENT_PAGES,
     ) -> AsyncIterator[CommentFacts]:
         """Comments, oldest first, without those last edited before `since`.
 
         `count` is the number of all comments: if it exceeds the limit, the latest are read.
         """
         query = {} if since is None else {"since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        first = max(1, -(-count // PER_PAGE) - COMMENT_PAGES + 1)
-        listed = self._api.paginate(
-            "issues", number, "comments", limit=COMMENT_PAGES, first=first, **query
-        )
+        first = max(1, -(-count // PER_PAGE) - pages + 1)
+        listed = self._api.paginate("issues", number, "comments", limit=pages, first=first, **query)
         async for item in listed:
             yield CommentFacts.model_validate(item)
 
@@ -84,7 +89,7 @@ class Issues:
         self, number: int, marker: str, *, since: datetime | None = None
     ) -> CommentFacts | None:
         """Our own comment that contains `marker`; comments of others that quote it do not count."""
-        async for comment in self.list_comments(number, since=since):
+        async for comment in self.list_comments(number, since=since, pages=MARKER_PAGES):
             if self.is_own(comment.author) and marker in (comment.body or ""):
                 return comment
         return None

@@ -17,6 +17,7 @@ from bot.data.github_facts import (
 from bot.data.run import Login
 from bot.errors import Forbidden, NotFound, Unprocessable
 from bot.github.http import PER_PAGE
+from bot.github.issues import MARKER_PAGES
 from bot.github.repository_api import Reactions, RepositoryApi, list_changed
 from pipeline.data.types import CommitSha
 from sandbox.frozen import replace
@@ -170,13 +171,16 @@ class Pulls:
         return [CommitFacts.model_validate(item) async for item in listed]
 
     async def list_reviews(self, number: int) -> AsyncIterator[ReviewFacts]:
-        """Reviews, oldest first."""
-        async for item in self._api.paginate("pulls", number, "reviews", limit=COMMENT_PAGES):
+        """Reviews, oldest first: GitHub lists them in no other order."""
+        async for item in self._api.paginate("pulls", number, "reviews", limit=MARKER_PAGES):
             yield ReviewFacts.model_validate(item)
 
     async def list_line_comments(self, number: int) -> AsyncIterator[LineCommentFacts]:
-        """Comments on lines, oldest first."""
-        async for item in self._api.paginate("pulls", number, "comments", limit=COMMENT_PAGES):
+        """The latest comments on lines, newest first."""
+        listed = self._api.paginate(
+            "pulls", number, "comments", limit=COMMENT_PAGES, sort="created", direction="desc"
+        )
+        async for item in listed:
             yield LineCommentFacts.model_validate(item)
 
     async def list_changed_comments(

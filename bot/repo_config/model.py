@@ -165,6 +165,10 @@ class RepoPolicy(BaseModel):
     """Limits on runs per day."""
     draft: bool | Literal["until_green"] = "until_green"
     """Open pull requests as drafts: true, false, or `until_green` (until the checks pass)."""
+    publish: Literal["branch", "approval"] = "branch"
+    """`branch`: push a finished edit and open its pull request, so that your CI runs it with its
+    secrets before anybody has read it. `approval`: show it on the issue, and push once somebody
+    whom `trust` names asks for it there; reviews are then answered by people alone."""
     labels: Labels = ()
     """Labels for the bot's pull requests; missing labels are created."""
     base_branch: str = Field(default="", max_length=200)

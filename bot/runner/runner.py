@@ -258,6 +258,7 @@ class PipelineRunner:
         task = EnvironmentTask(
             engine=self.engine,
             request=await _build_request(job),
+            repository=job.issue.repository,
             codebase=job.codebase,
             options=job.options,
             store=store,
@@ -321,7 +322,7 @@ async def _build_request(job: Job) -> EnvironmentRequest:
         setup=job.setup,
         dockerfile=job.dockerfile,
         python=job.python,
-        scope=job.issue.repository,
+        scope=job.scope,
         run_id=job.run_id,
         as_of=job.as_of or await job.codebase.read_date(),
         described=described,

@@ -72,6 +72,10 @@ def pod_options(settings: SandboxSettings) -> PodOptions:
     return PodOptions(runtime_class="" if chosen == AUTO else chosen)
 
 
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
 def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
     """The Docker engine, which also builds the images for Kubernetes.
 
@@ -86,9 +90,8 @@ def build_docker_engine(settings: SandboxSettings, owner: str) -> DockerEngine:
             python_mirror=settings.build_python_mirror or None,
             secrets={n: v.get_secret_value() for n, v in settings.build_secrets.items()},
             network=settings.build_network,
-            private_hosts=tuple(
-                filter(None, map(str.strip, settings.build_private_hosts.split(",")))
-            ),
+            registries=_split(settings.build_registries),
+            private_hosts=_split(settings.build_private_hosts),
             written_mb=settings.build_disk_mb,
         )
     except ValueError as error:

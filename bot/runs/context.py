@@ -100,6 +100,7 @@ class RunContext:
             issue=issue,
             codebase=codebase,
             options=config.options(),
+            scope=f"{self.settings.github_url} {self.run.repo.installation} {self.run.repo.id}",
             setup=config.setup,
             shared_budget=await DayBudget.open(self.lease, self.settings, config.budget.day),
             dockerfile=config.dockerfile,

@@ -13,6 +13,7 @@ from typing import Final
 from bot.admission.check import refuse
 from bot.comments import status as comments
 from bot.comments.refusals import render_refusal
+from bot.comments.unpublished import AWAITS_APPROVAL
 from bot.data.github_facts import PullRequestFacts
 from bot.data.refusal import OptOut, Refusal, Stranger, end_status
 from bot.data.run import Failure, QuotaLimit, Run, RunStatus, Stop, StopReason
@@ -59,7 +60,8 @@ class RunFinisher:
 
     async def fail(self, run: Run, lease: Lease) -> Run:
         """Report `run.failure` on the issue, if GitHub permits."""
-        run = replace(run, status=RunStatus.FAILED)
+        waits = run.detail.partition("\n")[0] == AWAITS_APPROVAL
+        run = replace(run, status=RunStatus.NEEDS_CONFIRMATION if waits else RunStatus.FAILED)
         edit = await _load_edit(run, lease)
 
         def render(run: Run) -> str:

@@ -181,8 +181,11 @@ class Intake:
                 case AccessChange():
                     return await self._change_access(request)
         except REDIS_ERRORS as error:
-            logger.warning("Delivery %s refused: Redis: %s", request.delivery, error)
-            return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
+            return self._refuse_for_redis(request.delivery, error)
+
+    def _refuse_for_redis(self, delivery: str, error: Exception) -> Response:
+        logger.warning("Delivery %s refused: Redis: %s", delivery[:40], error)
+        return _error_response(503, "The queue does not answer. Redeliver this webhook later.")
 
     async def _stop_run(self, request: StopRequest) -> Response:
         at = None if request.why is StopReason.UNLABELED else request.at
@@ -247,7 +250,12 @@ class Intake:
             names = await self._load_names()
             delivery = Delivery(request.headers.get("x-github-delivery", ""), names)
             wanted = read_request(event, delivery, bytes(body))
+            if wanted is not None:
+                first = await self.storage.requests.find_first_delivery(bytes(body), delivery.id)
+                wanted = read_request(event, Delivery(first, names), bytes(body))
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
+        except REDIS_ERRORS as error:
+            return self._refuse_for_redis(request.headers.get("x-github-delivery", ""), error)
         except BodyRefused as refusal:
             return _error_response(refusal.status, str(refusal))
         except InvalidSignature:

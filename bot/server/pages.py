@@ -3,6 +3,7 @@ if it is live."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 from collections.abc import Mapping
@@ -83,7 +84,7 @@ class Pages:
         """
         progress = await storage.progress.load(run.id)
         report = await load_report(storage, self._settings, run, progress)
-        return self._render(
+        return await self._render(
             "run.html",
             f"{run.repo.full_name}#{run.issue}",
             **self._live_values(run, progress, report),
@@ -101,14 +102,15 @@ class Pages:
         progress = await storage.progress.load(run.id)
         timeline = load_timeline(run, progress, await load_ledger(storage, run))
         found = self._templates.get_template("live.html")
-        return found.render(**self._live_values(run, progress, RunReport(timeline=timeline)))
+        values = self._live_values(run, progress, RunReport(timeline=timeline))
+        return await asyncio.to_thread(found.render, **values)
 
     async def render_runs(self, storage: Storage, query: Mapping[str, str]) -> str:
         """The list of the runs that match `query`. Raises redis-py's errors."""
         wanted = RunFilter.parse(query)
         found = await storage.run_queries.list_recent()
         listing = list_runs(found, wanted, most=MAX_LISTED)
-        return self._render(
+        return await self._render(
             "runs.html",
             "Runs",
             listing=listing,
@@ -139,9 +141,10 @@ class Pages:
         owner, name = quote(run.repo.owner, safe=""), quote(run.repo.name, safe="")
         return _safe_url(f"{self._github}/{owner}/{name}/issues/{run.issue}")
 
-    def _render(self, template: str, heading: str, **values: Any) -> str:
+    async def _render(self, template: str, heading: str, **values: Any) -> str:
+        """In a thread: a large page takes seconds, and webhooks do not wait for it."""
         found = self._templates.get_template(template)
-        return found.render(heading=heading, style=self._style, **values)
+        return await asyncio.to_thread(found.render, heading=heading, style=self._style, **values)
 
 
 def _render_inline(text: str) -> Markup:

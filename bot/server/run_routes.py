@@ -72,6 +72,8 @@ def _format(name: str, data: str) -> str:
 logger = logging.getLogger(__name__)
 
 _BUSY: Final = {"retry-after": "10"}
+_MOST_KEPT: Final = 20_000_000
+"""Characters of all pages that are kept."""
 
 
 class RunRoutes:
@@ -81,6 +83,9 @@ class RunRoutes:
         self._settings = settings
         self._storage = storage
         self._packing = asyncio.Lock()
+        self._rendering = asyncio.Semaphore(2)
+        self._kept: dict[tuple[str, bool], str] = {}
+        """Pages of ended runs, by their records; the latest asked for."""
         self._streams = 0
 
     def add_to(self, app: FastAPI) -> None:
@@ -136,12 +141,27 @@ class RunRoutes:
         if isinstance(found, Response):
             return found
         is_operator = may_see_all(self._settings, request)
-        key = request.query_params.get("key", "")
-        try:
-            page = await self._pages.render_run(self._storage, found, key, is_operator=is_operator)
-        except REDIS_ERRORS as error:
-            return _unavailable(error)
+        kept = (found.model_dump_json(), is_operator)
+        page = self._kept.pop(kept, "")
+        if not page:
+            if self._rendering.locked():  # leave room for webhooks
+                return PlainTextResponse("Other pages are being made. Try again.", 503, _BUSY)
+            key = request.query_params.get("key", "")
+            try:
+                async with self._rendering:
+                    page = await self._pages.render_run(
+                        self._storage, found, key, is_operator=is_operator
+                    )
+            except REDIS_ERRORS as error:
+                return _unavailable(error)
+        if found.status.final:
+            self._keep(kept, page)
         return HTMLResponse(page, headers=self._pages.run_headers)
+
+    def _keep(self, kept: tuple[str, bool], page: str) -> None:
+        self._kept[kept] = page
+        while sum(map(len, self._kept.values())) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
 
     async def stream_run(self, request: Request, run_id: RunId) -> Response:
         """What changes on the page of a run that works, as server-sent events."""

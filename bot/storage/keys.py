@@ -3,6 +3,7 @@
 | key | holds | kept |
 |---|---|---|
 | `delivery:{guid}` | the id of the run that this webhook asked for | 3 days |
+| `body:{sha256}` | the id under which a webhook of these bytes came first | 3 days |
 | `issue:{repo}#{n}` | the id of the issue's one active run | as long as it is active |
 | `issue:{repo}#{n}:latest-run` | the id of its latest run | 30 days |
 | `issue:{repo}#{n}:runs` | list of the ids of its last 50 runs, latest first | 30 days |
@@ -120,6 +121,9 @@ class Keys:
 
     def delivery(self, guid: str) -> str:
         return f"{self.prefix}delivery:{guid}"
+
+    def body(self, digest: str) -> str:
+        return f"{self.prefix}body:{digest}"
 
     def issue(self, repo: RepoRef, number: int) -> str:
         return f"{self.prefix}issue:{repo.id}#{number}"

@@ -6,6 +6,7 @@ so each effect of a request must find what an earlier try has done.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from datetime import datetime
 from typing import Final
@@ -61,6 +62,16 @@ class QueuedRequest(Frozen):
 
 class Requests(RedisRecords):
     """All requests under one Redis prefix. Every method raises redis-py's errors."""
+
+    async def find_first_delivery(self, body: bytes, delivery: str) -> str:
+        """The id under which a signed body came first, which is `delivery` if it is new.
+
+        The signature covers the body alone: whoever saw one could send it again under a new id.
+        """
+        key = self._keys.body(hashlib.sha256(body).hexdigest())
+        await self._redis.set(key, delivery, nx=True, ex=DELIVERY_SECONDS)
+        found = await self._redis.get(key)
+        return found.decode() if found else delivery
 
     async def put(self, request: QueuedKind) -> bool:
         """Keep a request until it is completed; False when it was put in before."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.codebase.commit import MOST_SETTINGS, SYMLINK, Codebase
 from pipeline.codebase.git import git
 from pipeline.codebase.text import decode_text
-from pipeline.edits.patches import create_patch, create_scratch_repository, refusal
+from pipeline.edits.patches import check_form, create_patch, create_scratch_repository, refusal
 from pipeline.edits.read import MAX_DIFF_CHARACTERS, MAX_FILE_BYTES, ParsedEdit, check_conflicts
 from pipeline.replies import Malformed
 from sandbox.program import Change
@@ -82,7 +82,7 @@ async def _find_ignored(paths: Sequence[str], codebase: Codebase) -> set[str]:
         for path, file in codebase.files.items()
         if path.rsplit("/", 1)[-1] == _IGNORE_FILE and file.regular and file.size <= MOST_SETTINGS
     ]
-    plain = [path for path in paths if refusal(path, {}) is None]
+    plain = [path for path in paths if check_form(path) is None]
     needed = [rule for rule in rules if _is_above(rule, plain)]
     if not plain or not needed:
         return set()

@@ -14,29 +14,25 @@ from typing import Final, NamedTuple
 
 from pipeline.codebase.commit import SUBMODULE, SYMLINK, Codebase, File
 from pipeline.codebase.git import git
+from pipeline.codebase.grammars import grammar_of
 from pipeline.codebase.text import Globs
 from pipeline.data.types import Patch
 from sandbox.scratch import scratch_folder
 
-_CI = """
-    .github .circleci .buildkite .gitlab-ci.yml .gitlab .travis.yml .drone.yml .cirrus.yml
-    .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile .woodpecker
-    .woodpecker.yml .semaphore .tekton .teamcity .azure-pipelines ci/jenkinsfile .buddy .jenkins
-    .harness .codefresh codefresh.yml .codeship codeship-steps.yml buildspec.yml cloudbuild.yaml
-    cloudbuild.yml .prow.yaml zuul.yaml .zuul.yaml .zuul.d
-"""
-_EDITORS = """
-    .vscode .idea .devcontainer .devcontainer.json .gitpod.yml .gitpod.dockerfile .envrc .lfsconfig
-    .fleet .zed .theia .cursor .replit .mise.toml mise.toml .tool-versions
-"""
-_BOTS = """
-    .mergify.yml .mergify renovate.json renovate.json5 .renovaterc .renovaterc.json
-    .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml .lefthook.yml .husky .kodiak.toml
-    .snyk .sourcery.yaml .coderabbit.yaml .travis
-"""
-_CONTROL_FILES = frozenset([*_CI.split(), *_EDITORS.split(), *_BOTS.split(), ".capuchin.yml"])
-"""At the root: instructions for CI services, editors, bots and Capuchin itself. A hostile issue
-could ask to change them."""
+_DOTTED = frozenset({".gitignore", ".changeset", ".changes"})
+"""What an edit may touch of all that begins with a dot: the rest steers CI, editors, agents, bots,
+package managers and git. A hostile issue could ask to change it."""
+_STEERING = re.compile(
+    r"(appveyor|azure-pipelines|bitbucket-pipelines|codefresh|codeship-steps|buildspec|cloudbuild"
+    r"|zuul|lefthook)\.ya?ml|jenkinsfile|mise\.toml|renovate\.json5?|codeowners"
+    r"|(agents|claude|gemini)\.md|(site|user)customize\.py|.*\.pth"
+)
+"""The same without a dot, wherever it lies."""
+_RUN_BY_TOOLS = {
+    *("conftest.py", "setup.py", "noxfile.py", "tasks.py", "dodo.py", "fabfile.py"),
+    *("gulpfile.js", "gruntfile.js", "build.rs"),
+}
+"""Source that tools run by its name."""
 
 
 # fmt: off
@@ -60,7 +56,10 @@ def refusal(
     allow_lock_files: bool = False,
 ) -> str | None:
     """Why `path` may not be edited, as a sentence for the model; None if it may be."""
-    if refused := _check_form(path) or _check_guarded(path) or _check_file(path, files):
+    for check in (check_form, _check_guarded):
+        if refused := check(path):
+            return refused
+    if refused := _check_file(path, files):
         return refused
     if not allow_lock_files and PurePosixPath(path).name.lower() in _LOCK_FILES:
         return f"{path} is a lock file, which a package manager writes: no edit may touch it."
@@ -69,7 +68,7 @@ def refusal(
     return None
 
 
-def _check_form(path: str) -> str | None:
+def check_form(path: str) -> str | None:
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in path):
         return f"The path {path!r} contains a control character."
     if not path or len(path.encode()) > 1024:
@@ -93,9 +92,27 @@ def _check_guarded(path: str) -> str | None:
         return f"No edit may touch {parts[-1]}."
     if parts[:2] == [".github", "workflows"]:
         return f"The path {path!r} is a workflow: no edit may touch .github/workflows."
-    if _CONTROL_FILES & {parts[0], "/".join(parts[:2])} or parts[-1] == "codeowners":
+    dotted = any(part.startswith(".") and part not in _DOTTED for part in parts)
+    if dotted or _STEERING.fullmatch(parts[-1]):
         return f"The path {path!r} steers what runs or who reviews: no edit may touch it."
     return None
+
+
+def check_new(path: str, files: Mapping[str, File]) -> str | None:
+    """Why a file may not be new there, as a sentence; None if it may be.
+
+    At the root, tools look for their settings: new there may only be documents, and source where
+    the repository has some.
+    """
+    if "/" in path or path in files:
+        return None
+    suffix = PurePosixPath(path).suffix
+    beside = {name.casefold() for name in files if "/" not in name and name.endswith(suffix)}
+    is_source = suffix and beside - _RUN_BY_TOOLS and grammar_of(path)
+    is_run = path.casefold() in _RUN_BY_TOOLS or ".config." in path
+    if suffix in (".md", ".rst") or (is_source and not is_run):
+        return None
+    return f"{path} would be new at the repository's root, where tools read settings: no edit may."
 
 
 def _check_file(path: str, files: Mapping[str, File]) -> str | None:

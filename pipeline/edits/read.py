@@ -15,7 +15,7 @@ from pipeline.codebase.text import Text, decode_text
 from pipeline.data.types import Patch
 from pipeline.edits.match import Ambiguous, Missing, Unchanged, find_nearest, replace_once
 from pipeline.edits.names import check_new_name, read_name
-from pipeline.edits.patches import NO_CHANGES, PatchedFile, create_patch, refusal
+from pipeline.edits.patches import NO_CHANGES, PatchedFile, check_new, create_patch, refusal
 from pipeline.replies import Malformed
 from prompts.text import shorten
 
@@ -441,6 +441,8 @@ def check_conflicts(
         there = lower.get(path.lower(), path)
         if there != path and path not in codebase.files:
             return Malformed(f"{path} differs from the existing {there} by case alone.")
+        if refused := check_new(path, codebase.files):
+            return Malformed(refused)
     return contents
 
 

@@ -124,6 +124,8 @@ class Environment:
 class EnvironmentTask:
     engine: Engine
     request: EnvironmentRequest
+    repository: str
+    """Its name, for models."""
     codebase: Codebase
     options: Options
     store: Store
@@ -363,7 +365,7 @@ class _Ladder:
             self._report(tried.line())
             return tried
 
-        question = await render_question(task.request.scope, task.codebase, record.tried)
+        question = await render_question(task.repository, task.codebase, record.tried)
         machine = EnvironmentMachine(
             task.model,
             attempts=task.options.attempts,

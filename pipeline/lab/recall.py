@@ -133,6 +133,11 @@ async def measure_case(
     return RecallCase(needed, {f.path: f.tokens for f in sources.files}, orders, read, seconds)
 
 
+def scope_of_clone(trees: Path, repo: str) -> str:
+    """What shares environments: commits of one clone on this machine."""
+    return f"{trees.resolve()} {repo}"
+
+
 async def open_base(trees: Path, repo: str, commit: str) -> Codebase:
     """The codebase before an instance's edit, from its clone in `trees`.
 

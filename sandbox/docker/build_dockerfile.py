@@ -7,24 +7,34 @@ memory, processors, processes and time. They see no secret.
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 import tempfile
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any, cast
 
 import docker
-from docker.errors import DockerException
+from docker.errors import DockerException, ImageNotFound
 
-from sandbox.docker.base_image import ImageBuildFailed, build_image, split_tag
+from sandbox.docker.base_image import ImageBuildFailed, build_image
 from sandbox.docker.build_network import BuildNetwork
 from sandbox.docker.build_steps import BuildDisk
 from sandbox.docker.cold_execution import remove_container
 from sandbox.docker.docker_client import translate_docker_errors
-from sandbox.environment.dockerfile import OWN_BASE, CheckedDockerfile, Instruction, refusal
+from sandbox.docker.images import PULLED, remove_image
+from sandbox.docker.registry import ImageManifest, NotFetched, Registry
+from sandbox.environment.build_options import BuildOptions
+from sandbox.environment.dockerfile import (
+    OWN_BASE,
+    CheckedDockerfile,
+    ImageName,
+    Instruction,
+    refusal,
+)
 from sandbox.errors import EnvironmentFailed
 from sandbox.execution.cancellation import Stopped
 from sandbox.program import Limits
@@ -44,7 +54,7 @@ class DockerfileBuild:
         *,
         base: str,
         limits: Limits,
-        written_mb: int,
+        options: BuildOptions,
         labels: Mapping[str, str],
         stop: threading.Event,
     ) -> None:
@@ -53,7 +63,9 @@ class DockerfileBuild:
         self._checked = checked
         self._base = base
         self._limits = limits
-        self._written_mb = written_mb
+        self._options = options
+        self._written_mb = options.written_mb
+        self._pulled: list[str] = []
         self._labels = labels
         self._stop = stop
         self._log: deque[str] = deque(maxlen=200)
@@ -68,9 +80,14 @@ class DockerfileBuild:
             EnvironmentFailed: an instruction failed, or executions cannot run in the image.
             SandboxUnavailable, Stopped: as `EnvironmentBuild.run`.
         """
-        # With a login of this host, a repository could read the images that the login protects.
-        self._client.reload_config(dockercfg_path=os.devnull)
-        found = {name: self._pull_image(name) for name in self._checked.images}
+        try:
+            self._run(root, image, network)
+        finally:
+            for name in self._pulled:  # what is built on it keeps its layers
+                remove_image(self._client, name)
+
+    def _run(self, root: str, image: str, network: BuildNetwork) -> None:
+        found = {name: self._fetch_image(name) for name in self._checked.images}
         context = build_context(self._tree, self._checked.render(found, self._labels))
         worker = threading.Thread(target=self._build, args=(context, root, network), daemon=True)
         worker.start()
@@ -108,23 +125,53 @@ class DockerfileBuild:
                 log=error.log,
             ) from error
 
-    def _pull_image(self, name: str) -> str:
-        """The id of an image, pulled from its registry without any login of this host."""
+    def _fetch_image(self, name: str) -> str:
+        """The id of an image, fetched from its registry without any login."""
         if name == OWN_BASE:
             return self._base
-        repository, tag = (name, None) if "@" in name else split_tag(name)
+        registry = Registry(
+            ImageName.parse(name),
+            ca_bundle=self._options.ca_bundle,
+            proxy=self._options.parent_proxy(),
+            check=self._check_stopped,
+        )
+        tag = f"{PULLED}:{uuid.uuid4().hex}"
         try:
-            self._client.pull(repository, tag=tag, auth_config={})
-            facts = cast(dict[str, Any], self._client.inspect_image(name))
-        except (DockerException, OSError) as error:
+            with closing(registry):
+                architecture = cast(dict[str, str], self._client.version())["Arch"]
+                manifest = registry.read_manifest(architecture)
+                self._check_settings(name, manifest)
+                self._pulled.append(tag)
+                self._load(registry, manifest, tag)
+            return str(cast(dict[str, Any], self._client.inspect_image(tag))["Id"])
+        except NotFetched as error:
             raise EnvironmentFailed(
-                f"The image {name}, which the Dockerfile is built on, could not be pulled.",
+                f"The image {name}, which the Dockerfile is built on, could not be fetched: "
+                f"{error}",
                 command=f"FROM {name}",
-                log=str(error)[-2000:],
-            ) from error
-        if (facts["Config"] or {}).get("OnBuild"):
+                log="",
+            ) from None
+
+    def _load(self, registry: Registry, manifest: ImageManifest, tag: str) -> None:
+        try:
+            self._client.tag(manifest.image_id, PULLED, tag.partition(":")[2])
+        except ImageNotFound:
+            archive = registry.fetch(manifest, tag, most=self._written_mb * 1_000_000)
+            with archive.open() as data:
+                lines = [*cast(Iterator[dict[str, Any]], self._client.load_image(data))]
+            if any("error" in line for line in lines):
+                raise NotFetched("Docker does not take it.") from None
+
+    def _check_settings(self, name: str, manifest: ImageManifest) -> None:
+        settings = manifest.settings
+        if settings.get("OnBuild"):
             raise refusal(Instruction("FROM", name), "its image has ONBUILD triggers.")
-        return str(facts["Id"])
+        if "capuchin" in repr(settings.get("Labels")).lower():
+            raise refusal(Instruction("FROM", name), "its image has labels that name capuchin.")
+
+    def _check_stopped(self) -> None:
+        if self._stop.is_set():
+            raise Stopped
 
     def _build(self, context: Archive, root: str, network: BuildNetwork) -> None:
         memory = self._limits.memory_mb * 1024 * 1024

@@ -114,15 +114,17 @@ class EnvironmentBuild:
         self._on_progress = on_progress
         self._stop = threading.Event()
         self._limits = replace(BUILD_LIMITS, cpus=min(BUILD_LIMITS.cpus, options.cpus))
-        known = repr((LAYOUT, base, recipe.digest, options.key()))
+        known = repr((LAYOUT, self._maker, base, recipe.digest, options.key()))
         self._checked = (
-            check_dockerfile(recipe.dockerfile) if recipe.dockerfile is not None else None
+            check_dockerfile(recipe.dockerfile, options.registries)
+            if recipe.dockerfile is not None
+            else None
         )
         if self._checked:
             known += tree.digest  # a COPY can take any file
         self._known = known
         self._search = (SEARCH_SECRETS,) if options.secrets else ()
-        packages = repr((LAYOUT, base, recipe.system_packages))
+        packages = repr((LAYOUT, self._maker, base, recipe.system_packages))
         self._name_images(image_name("tools", packages) if recipe.system_packages else "")
 
     def _name_images(self, packages: str) -> None:
@@ -132,7 +134,9 @@ class EnvironmentBuild:
             known += "without system packages"
         self._packages = packages
         root = packages or self._base
-        self._tools = list(tool_images(root, self._recipe.tools, self._options.key_of_tools()))
+        self._tools = list(
+            tool_images(root, self._recipe.tools, self._maker, self._options.key_of_tools())
+        )
         self._dockerfile_images = (image_name("dockerfile", known), image_name("rooted", known))
         self.dependencies = image_name("dependencies", known)
         self.image = image_name("tree", known + self._recipe.version + self._tree.digest)
@@ -190,7 +194,7 @@ class EnvironmentBuild:
                 self._checked,
                 base=self._base,
                 limits=self._limits,
-                written_mb=self._options.written_mb,
+                options=self._options,
                 labels=labels,
                 stop=self._stop,
             )

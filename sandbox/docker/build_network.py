@@ -31,7 +31,7 @@ from sandbox.guest.network.index_cache import FOLDER
 
 READY_SECONDS: Final = 120
 """How long the two containers may take to start, on a busy host."""
-INDEX_VOLUME: Final = "capuchin-index-1"
+INDEX_VOLUME: Final = "capuchin-index-2"
 """Holds what `index_cache.py` keeps, for all builds on this daemon; only that program sees it."""
 BLOCK_PROGRAM: Final = "/opt/capuchin/block_metadata.py"
 
@@ -113,6 +113,7 @@ def open_build_network(
             "permitted": options.list_permitted(),
             "index": url if cached else "",
             "ca": ca,
+            "quota": options.written_mb * 1_000_000,
             "parent": options.parent_proxy(),
         }
         serving, attached = start(asked, options.network, program="egress.serve", cached=cached)

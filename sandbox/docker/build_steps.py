@@ -154,7 +154,7 @@ def build_problem(end: Mapping[str, Any] | None, state: Mapping[str, Any]) -> st
     )
 
 
-def tool_images(base: str, lines: Iterable[str], key: str) -> Iterator[tuple[str, str]]:
+def tool_images(base: str, lines: Iterable[str], *key: str) -> Iterator[tuple[str, str]]:
     """Each line with the image that it makes from the previous one."""
     known = repr((LAYOUT, base, key))
     for line in lines:

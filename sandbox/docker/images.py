@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import docker
 from docker.errors import APIError, ImageNotFound
@@ -32,6 +32,9 @@ from sandbox.layout import (
 )
 
 log = logging.getLogger(__name__)
+
+PULLED: Final = "capuchin/pulled"
+"""Images of registries, which go when the build that fetched them has ended."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def collect_base_images(
     *,
     keep: str,
     unused_seconds: float,
-    repositories: Sequence[str] = ("capuchin/base", "capuchin/rootfs"),
+    repositories: Sequence[str] = ("capuchin/base", "capuchin/rootfs", PULLED),
 ) -> int:
     """Remove base images of other versions that have not been used for so long; how many.
 

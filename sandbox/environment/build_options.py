@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from sandbox.environment.dockerfile import DOCKER_HUB
 from sandbox.environment.recipe import Recipe
 from sandbox.guest.installer.plan import NO_VERSION, scm_versions
 from sandbox.guest.network.destinations import Destinations
@@ -69,6 +70,8 @@ class BuildOptions:
     network: str = "bridge"
     private_hosts: Sequence[str] = ()
     """Private hosts and networks that builds may reach, as `Destinations` takes them."""
+    registries: Sequence[str] = (DOCKER_HUB,)
+    """From which Dockerfiles may take images, `host` or `host:port`."""
     scope: str = ""
     """Only trees of one scope share images. The engine sets it for each build."""
     cpus: float = 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.errors import EnvironmentFailed
 
@@ -19,6 +19,29 @@ OWN_BASE: Final = "capuchin/base"
 CONTINUED: Final = re.compile(r"\\[ \t]*$")
 MOST_CHARACTERS: Final = 1000
 """Of a FROM, and of an argument's value that is put into one."""
+
+
+DOCKER_HUB: Final = "docker.io"
+
+
+class ImageName(NamedTuple):
+    """The parts of an image's name, as Docker reads it."""
+
+    registry: str
+    repository: str
+    reference: str
+    """A tag, or a digest."""
+
+    @classmethod
+    def parse(cls, name: str) -> ImageName:
+        head, _, rest = name.partition("/")
+        if not rest or not (re.search(r"[.:]", head) or head == "localhost"):
+            head, rest = DOCKER_HUB, name
+        rest, _, digest = rest.partition("@")
+        repository, _, tag = rest.partition(":")
+        if head == DOCKER_HUB and "/" not in repository:
+            repository = f"library/{repository}"
+        return cls(head, repository, digest or tag or "latest")
 
 
 @dataclass(frozen=True)
@@ -55,8 +78,8 @@ class CheckedDockerfile:
         return "\n".join(lines) + "\n"
 
 
-def check_dockerfile(text: str) -> CheckedDockerfile:
-    """Check a Dockerfile.
+def check_dockerfile(text: str, registries: Collection[str]) -> CheckedDockerfile:
+    """Check a Dockerfile, whose images may come from `registries`.
 
     Raises:
         EnvironmentFailed: an instruction is refused; names the line and the reason.
@@ -68,7 +91,7 @@ def check_dockerfile(text: str) -> CheckedDockerfile:
     stages: list[str] = []
     images: list[str] = []
     for instruction in instructions:
-        why = instruction_problem(instruction, stages, images)
+        why = instruction_problem(instruction, stages, images, registries)
         if why:
             raise refusal(instruction, why)
     return CheckedDockerfile(tuple(instructions), tuple(dict.fromkeys(images)))
@@ -120,12 +143,12 @@ def expand_arguments(instructions: list[Instruction]) -> Iterator[Instruction]:
 
 
 def instruction_problem(
-    instruction: Instruction, stages: list[str], images: list[str]
+    instruction: Instruction, stages: list[str], images: list[str], registries: Collection[str]
 ) -> str | None:
     """Why an instruction is refused, or None. Adds the names in FROM to `stages` and `images`."""
     name, rest = instruction.name, instruction.rest
     if name == "FROM":
-        return from_problem(rest, stages, images)
+        return from_problem(rest, stages, images, registries)
     if name == "RUN":
         if rest.startswith("--"):
             return "options of RUN, such as --mount, --network or --security, are not allowed."
@@ -133,37 +156,52 @@ def instruction_problem(
     if name in {"COPY", "ADD"}:
         return copy_problem(name, rest, stages)
     if name == "LABEL":
-        return "labels that name capuchin are not allowed." if "capuchin" in rest.lower() else None
+        return label_problem(rest)
     allowed = "ARG CMD ENTRYPOINT ENV EXPOSE HEALTHCHECK MAINTAINER SHELL STOPSIGNAL USER WORKDIR"
     if name not in allowed.split():
         return f"{name[:40]} is not allowed."
     return None
 
 
-def from_problem(rest: str, stages: list[str], images: list[str]) -> str | None:
+def label_problem(rest: str) -> str | None:
+    plain = unescape(rest)
+    names = (word.partition("=")[0] for word in plain.split() if "=" in word)
+    if "capuchin" in plain.lower() or any("$" in name for name in names) or plain[:1] == "$":
+        return "labels that name capuchin, or whose name is a variable, are not allowed."
+    return None
+
+
+def unescape(text: str) -> str:
+    """What Docker makes of a line at most: without quotes and backslashes."""
+    return re.sub(r"[\\\"']", "", text)
+
+
+def from_problem(
+    rest: str, stages: list[str], images: list[str], registries: Collection[str]
+) -> str | None:
     words = rest.split()
     if not words or words[0].startswith("--"):
         return "FROM must name an image, without options."
     image = words[0]
     if image not in stages and image != "scratch":
-        if image != OWN_BASE and not is_public(image):
-            return f"FROM must name {OWN_BASE} or an image of a public registry."
+        if image != OWN_BASE and not (
+            is_image(image) and ImageName.parse(image).registry in registries
+        ):
+            known = ", ".join(sorted(registries))
+            return f"FROM must name {OWN_BASE} or an image of a registry that I may use: {known}."
         images.append(image)
     stages.append(words[2] if len(words) == 3 and words[1].upper() == "AS" else "")
     return None
 
 
-def is_public(image: str) -> bool:
-    """Whether it names an image of a public registry, as opposed to one of this host."""
-    head, _, rest = image.partition("/")
-    domain = r"(?:[a-z0-9-]+\.)+[a-z]{2,}"
-    if rest and re.search(r"[.:]|^localhost$", head) and not re.fullmatch(domain, head):
-        return False
+def is_image(image: str) -> bool:
+    """Whether it names an image of a registry, as opposed to one of this host."""
+    head = image.partition("/")[0]
     is_id = re.fullmatch(r"[0-9a-f]{4,64}", image)
     if head == "capuchin" or head.startswith("sha256:") or is_id:
         return False
     path = r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
-    return re.fullmatch(rf"(?:{domain}/)?{path}", image) is not None
+    return re.fullmatch(rf"(?:[a-z0-9.-]+(?::\d{{1,5}})?/)?{path}", image) is not None
 
 
 def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
@@ -178,6 +216,6 @@ def copy_problem(name: str, rest: str, stages: list[str]) -> str | None:
             return "COPY --from may only name an earlier stage of the same file."
     if "<<" in rest:
         return "here-documents are not allowed."
-    if name == "ADD" and re.search(r"(?i)\w://|git@|\$", rest):
+    if name == "ADD" and re.search(r"(?i)\w://|git@|\$|\\u", unescape(rest) + rest):
         return "ADD may only take files of the repository; fetch others in a RUN line."
     return None

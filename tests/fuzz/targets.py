@@ -204,7 +204,7 @@ def _memory() -> str | None:
 
 def parse_dockerfile(data: bytes) -> None:
     with contextlib.suppress(EnvironmentFailed):
-        checked = check_dockerfile(data.decode("utf-8", "replace"))
+        checked = check_dockerfile(data.decode("utf-8", "replace"), ["docker.io"])
         checked.render({}, {"label": "value"})
 
 

@@ -40,7 +40,7 @@ from pipeline.lab.grading import (
     choose_edits,
     draw_edits,
 )
-from pipeline.lab.recall import CannotMeasure, open_base
+from pipeline.lab.recall import CannotMeasure, open_base, scope_of_clone
 from pipeline.lab.render import table
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Workspace
@@ -88,6 +88,7 @@ class Workplaces:
             issue=Issue(repository=row.repo, title="", body=row.problem_statement),
             codebase=codebase,
             options=options,
+            scope=scope_of_clone(self._trees, row.repo),
         )
         report = partial(print_event, of=row.instance_id)
         try:

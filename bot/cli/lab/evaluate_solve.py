@@ -39,7 +39,7 @@ from pipeline.lab.dataset import BadData, list_changed_files, read_references, r
 from pipeline.lab.grading import GradedInstance, Grader, InstanceGrade
 from pipeline.lab.lab_report import render_markdown, to_json, write_report
 from pipeline.lab.predictions import Evaluation
-from pipeline.lab.recall import Recall, open_base, render_svg
+from pipeline.lab.recall import Recall, open_base, render_svg, scope_of_clone
 from pipeline.lab.runs import evaluate_runs
 from pipeline.lab.solving import (
     CostLine,
@@ -289,6 +289,7 @@ class _Solving:
             codebase=codebase,
             # An instance's commit says how it installs, not how it is solved.
             options=self.task.build_options(),
+            scope=scope_of_clone(self.task.trees, row.repo),
             setup=config.setup,
             dockerfile=config.dockerfile,
             python=config.python,

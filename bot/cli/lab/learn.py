@@ -72,7 +72,7 @@ from pipeline.lab.learning.records import (
     read_data,
     write_data,
 )
-from pipeline.lab.recall import CannotMeasure, open_base
+from pipeline.lab.recall import CannotMeasure, open_base, scope_of_clone
 from pipeline.run_errors import OtherFormat
 from pipeline.store import DirStore, ScopedStore
 from sandbox.errors import EnvironmentFailed, SandboxError
@@ -230,7 +230,11 @@ async def _execute_issue(
         return attempts
     options = Options()
     job = Job(
-        run_id=RunId(f"learn-{issue.id}"), issue=issue.issue, codebase=codebase, options=options
+        run_id=RunId(f"learn-{issue.id}"),
+        issue=issue.issue,
+        codebase=codebase,
+        options=options,
+        scope=scope_of_clone(trees, issue.repository),
     )
     own = ScopedStore(store, issue.id)
     try:

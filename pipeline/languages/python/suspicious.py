@@ -19,6 +19,11 @@ _PYTEST_SETTING: Final = re.compile(
 _WORDS: Final = re.compile(
     r"os\._exit|\batexit\b|CAPUCHIN_|capuchin_inside|\bsys\.(?:meta_path|path_hooks|set(?:trace|profile))\b"
 )
+_FRAMES: Final = re.compile(
+    r"\bsys\._(?:getframe\w*|current_frames)|\binspect\.(?:currentframe|stack|trace|getouterframes)"
+    r"|\btraceback\.(?:walk|extract)_stack|\bgc\.get_(?:objects|referrers)"
+    r"|\b(?:f_back|f_locals|tb_frame|co_consts)\b"
+)
 _REPLACED: Final = re.compile(
     r"^\s*((?:sys|builtins|os|unittest|pytest|_pytest)(?:\.\w+){1,4})(?:\s*:[^=]{1,60})?\s*=(?!=)"
     r"|\bsetattr\(\s*((?:sys|builtins|os|unittest|pytest|_pytest)\b)"
@@ -56,6 +61,8 @@ def find_suspicious(file: FileDiff) -> Iterator[str]:
 def _look_at_line(path: str, name: str, line: str, before: str) -> Iterator[str]:
     if word := _WORDS.search(line):
         yield f"adds `{word[0]}` to `{path}`, which can forge results."
+    if word := _FRAMES.search(line):
+        yield f"adds `{word[0]}` to `{path}`, with which code can read what its caller expects."
     if name in _SHARED_FILES and _PYTEST_SETTING.search(line):
         yield f"changes in `{path}` how tests run."
     if match := _REPLACED.search(line):

@@ -49,7 +49,10 @@ PARTS = re.compile(
 )
 
 
-PRIVATE = "{} is private: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
+PORTS = (80, 443)
+"""Of public addresses: the rest needs an entry."""
+PRIVATE = "{} is private, or that port: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
+UNKNOWN = "{} is unknown here: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
 
 
 class Refused(OSError):
@@ -99,11 +102,21 @@ class Destinations:
                 return connection
         raise last
 
-    def check(self, host: str, port: int) -> None:
-        """Raise `Refused` for a host that is known to be private, and only for that."""
-        with contextlib.suppress(socket.gaierror):
-            if not self.find(host, port):
-                raise Refused(PRIVATE.format(host[:200]))
+    def check(self, host: str, port: int) -> str:
+        """What another proxy may be asked for: the address that was checked.
+
+        The proxy would resolve a name again, perhaps to something else: it gets names only that the
+        operator named. Raises `Refused`.
+        """
+        if self._is_named(host.lower().rstrip("."), port):
+            return host
+        found = None
+        with contextlib.suppress(OSError):
+            found = self.find(host, port)
+        if not found:
+            why = PRIVATE if found == [] else UNKNOWN
+            raise Refused(why.format(host[:200]))
+        return str(found[0][1][0])
 
     def find(self, host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
         """The addresses of `host` that may be reached, with their families. Raises `OSError`."""
@@ -128,7 +141,7 @@ class Destinations:
         address = unwrap(address)
         if any(address in network and only in {None, port} for network, only in self._networks):
             return True
-        return not any(address in network for network in CLOSED)
+        return port in PORTS and not any(address in network for network in CLOSED)
 
 
 def unwrap(address: Address) -> Address:

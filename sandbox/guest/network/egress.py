@@ -34,7 +34,13 @@ def serve() -> None:
             _, numbers, _, _ = socket.recv_fds(holder, 100, 2)
     index, proxy = (socket.socket(fileno=number) for number in numbers)
     if asked.get("index"):
-        IndexServer(asked["index"], asked["ca"], destinations=destinations, listener=index)
+        IndexServer(
+            asked["index"],
+            asked["ca"],
+            destinations=destinations,
+            listener=index,
+            quota=asked["quota"],
+        )
     else:
         index.close()
     proxy.setblocking(False)

@@ -36,16 +36,23 @@ CHUNK = 256 * 1024
 class IndexCache:
     """Pages and files of one index in one folder, which several of these may share."""
 
-    def __init__(self, index: str, folder: Path, upstream: Upstream) -> None:
+    def __init__(self, index: str, folder: Path, upstream: Upstream, quota: int) -> None:
+        """`quota`: the bytes that this build may have kept."""
         self._index = index.rstrip("/")
         self._folder = folder
         self._upstream = upstream
         self._rewriting = threading.Semaphore(2)
         """A parsed page needs many times its size in memory."""
         folder.mkdir(parents=True, exist_ok=True)
+        self._left = quota
+        self._counting = threading.Lock()
+        self.shrink()
+        self.secret = self._load_secret()
 
     def read_page(self, name: str) -> tuple[int, str, bytes]:
         """Status, content type and body of a package's page. Raises `OSError`."""
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", name):
+            raise ValueError(name)
         url = f"{self._index}/{name}/"
         kept = self._path("page", url)
         known, etag, kind, body = read_kept_page(kept)
@@ -69,7 +76,7 @@ class IndexCache:
             answer.finish()
         with self._rewriting:
             try:
-                body = rewrite_page(raw, kind, url)
+                body = rewrite_page(raw, kind, url, self.secret)
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise OSError(f"{url} cannot be read") from error
         self._keep(kept, f"{etag}\n{kind}\n".encode() + body)
@@ -96,27 +103,56 @@ class IndexCache:
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as out:
             digest = hashlib.sha256()
 
+            fits = True
+
             def write(data: bytes) -> None:
+                nonlocal fits
                 digest.update(data)
-                out.write(data)
+                fits = fits and self._take(len(data))
+                if fits:
+                    out.write(data)
 
             try:
                 yield write
                 out.flush()
-                if not sha256 or digest.hexdigest() == sha256:
+                if fits and (not sha256 or digest.hexdigest() == sha256):
                     Path(out.name).replace(self._path_of_file(url, sha256))
             finally:
                 Path(out.name).unlink(missing_ok=True)
 
+    def _take(self, size: int) -> bool:
+        """Whether so much more may be kept for this build; makes room for it."""
+        with self._counting:
+            self._left -= size
+            self._total += size
+            if self._total > MAX_BYTES:
+                self.shrink(MAX_BYTES * 9 // 10)
+            return self._left >= 0
+
+    def _load_secret(self) -> bytes:
+        """What all builds on this volume seal addresses with; pages are kept with them."""
+        path = self._folder / "secret"
+        if not path.exists():
+            with tempfile.NamedTemporaryFile(dir=self._folder) as file:
+                file.write(os.urandom(32))
+                file.flush()
+                with contextlib.suppress(FileExistsError):  # another build was faster
+                    os.link(file.name, path)
+        return path.read_bytes()
+
     def shrink(self, most: int = MAX_BYTES) -> None:
         """Remove what was used longest ago until the rest fits."""
-        found = [(entry.stat(), entry.path) for entry in os.scandir(self._folder)]
-        total = sum(facts.st_size for facts, _ in found)
+        found: list[tuple[os.stat_result, str]] = []
+        for entry in os.scandir(self._folder):
+            with contextlib.suppress(FileNotFoundError):  # another build removed it
+                if entry.name != "secret":
+                    found.append((entry.stat(), entry.path))
+        self._total = sum(facts.st_size for facts, _ in found)
         for facts, path in sorted(found, key=lambda one: one[0].st_mtime):
-            if total <= most:
+            if self._total <= most:
                 return
             Path(path).unlink(missing_ok=True)
-            total -= facts.st_size
+            self._total -= facts.st_size
 
     def _path_of_file(self, url: str, sha256: str) -> Path:
         return self._folder / f"file-{sha256}" if sha256 else self._path("metadata", url)
@@ -125,6 +161,8 @@ class IndexCache:
         return self._folder / f"{kind}-{hashlib.sha256(url.encode()).hexdigest()}"
 
     def _keep(self, path: Path, data: bytes) -> None:
+        if not self._take(len(data)):
+            return
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as out:
             out.write(data)
         Path(out.name).replace(path)
@@ -178,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
                 name = self.path[len("/simple/") :].strip("/").split("?")[0]
                 self.send_whole(*self.cache.read_page(name))
             else:
-                self.send_file(*read_address(self.path.split("?")[0]))
+                self.send_file(*read_address(self.path.split("?")[0], self.cache.secret))
         except ValueError:
             self.send_whole(404, "text/plain", b"")
         except ConnectionError:
@@ -282,11 +320,11 @@ class IndexServer(ThreadingHTTPServer):
         *,
         destinations: Destinations,
         listener: socket.socket,
+        quota: int,
         folder: str = FOLDER,
     ) -> None:
         self._upstream = Upstream(destinations, ca)
-        cache = IndexCache(index, Path(folder), self._upstream)
-        cache.shrink()
+        cache = IndexCache(index, Path(folder), self._upstream, quota)
         handler = type("BoundHandler", (Handler,), {"cache": cache})
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
         self.socket.close()

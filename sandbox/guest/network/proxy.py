@@ -8,22 +8,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import re
 import socket
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from sandbox.guest.network.destinations import Destinations, Refused
 
 CONNECT_SECONDS = 30
 CHUNK = 64 * 1024
+HOST = re.compile(r"[A-Za-z0-9._-]{1,300}|[0-9a-fA-F:.]{2,60}")
 
 
 class Proxy:
     """Answers `CONNECT` and plain HTTP requests (RFC 9110, 9.3.6; RFC 9112, 3.2.2).
 
     `parent` is the operator's own proxy, through which all goes: `http://user:password@host:port`.
-    It resolves the names that are unknown here.
+    It is asked for the addresses that were checked here, and for the names that the operator named.
     """
 
     def __init__(self, destinations: Destinations, parent: str = "") -> None:
@@ -52,41 +55,40 @@ class Proxy:
             return await refuse(writer, 503, "this build holds too many connections")
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
-            host, port, request = read_request(
-                head, self._login() if self._parent.hostname else None
-            )
+            request = Request.read(head)
         except (ValueError, asyncio.LimitOverrunError):
             return await refuse(writer, 400, "this proxy understands CONNECT and http addresses")
         loop = asyncio.get_running_loop()
         try:
-            connection = await loop.run_in_executor(
-                self._resolving, lambda: self._connect(host, port)
+            connection, first = await loop.run_in_executor(
+                self._resolving, lambda: self._connect(request)
             )
         except Refused as error:
             return await refuse(writer, 403, str(error))
         except OSError as error:
-            return await refuse(writer, 502, f"{host[:200]} does not answer: {error}")
+            return await refuse(writer, 502, f"{request.host[:200]} does not answer: {error}")
         connection.setblocking(False)
         theirs, to_them = await asyncio.open_connection(sock=connection, limit=CHUNK)
         try:
-            to_them.write(request)
-            if not request:
+            to_them.write(first)
+            if not first:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await relay_both(relay(reader, to_them), relay(theirs, writer))
         finally:
             to_them.close()
 
-    def _connect(self, host: str, port: int) -> socket.socket:
-        if not self._parent.hostname:
-            return self._destinations.connect(host, port, seconds=CONNECT_SECONDS)
-        self._destinations.check(host, port)
-        parent, its_port = self._parent.hostname, self._parent.port or 80
-        return self._destinations.connect(parent, its_port, seconds=CONNECT_SECONDS)
+    def _connect(self, request: Request) -> tuple[socket.socket, bytes]:
+        """A connection, and what to send there first."""
+        parent, seconds = self._parent, CONNECT_SECONDS
+        if not parent.hostname:
+            found = self._destinations.connect(request.host, request.port, seconds=seconds)
+            return found, request.to_host()
+        address = self._destinations.check(request.host, request.port)
+        found = self._destinations.connect(parent.hostname, parent.port or 80, seconds=seconds)
+        return found, request.to_parent(address, self._login())
 
-    def _login(self) -> str | None:
-        """The header for the parent proxy, which may be empty; None without one."""
-        if not self._parent.hostname:
-            return None
+    def _login(self) -> str:
+        """The header for the parent proxy, which may be empty."""
         if not self._parent.username:
             return ""
         login = f"{unquote(self._parent.username)}:{unquote(self._parent.password or '')}"
@@ -124,26 +126,50 @@ async def refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
     await writer.drain()
 
 
-def read_request(head: bytes, login: str | None = None) -> tuple[str, int, bytes]:
-    """Host, port, and what to send there first: nothing for a tunnel.
+class Request(NamedTuple):
+    """What a build asks of its proxy; nothing of its words for the destination is passed on."""
 
-    With `login`, what to send to a parent proxy, which also makes the tunnel.
-    Raises `ValueError` for anything but `CONNECT host:port` and a method on an `http://` address.
-    """
-    first, _, rest = head.decode("latin-1").partition("\r\n")
-    method, target, version = first.split(" ")
-    tunnel = method == "CONNECT"
-    parts = urlsplit(f"//{target}" if tunnel else target)
-    if not parts.hostname or (not parts.port if tunnel else parts.scheme != "http"):
-        raise ValueError(target)
-    if tunnel and login is None:
-        return parts.hostname, parts.port or 0, b""
-    ours = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "host"}
-    lines = rest.split("\r\n")
-    kept = [line for line in lines if line and line.split(":")[0].strip().lower() not in ours]
-    host = parts.netloc.rpartition("@")[2]
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    asked = target if tunnel else path if login is None else f"http://{host}{path}"
-    own = [f"Host: {host}", *([login] if login else []), *([] if tunnel else ["Connection: close"])]
-    lines = [f"{method} {asked} {version}", *own, *kept, "", ""]
-    return parts.hostname, parts.port or 80, "\r\n".join(lines).encode("latin-1")
+    host: str
+    port: int
+    tunnel: bool
+    method: str
+    path: str
+    version: str
+    headers: tuple[str, ...]
+
+    @classmethod
+    def read(cls, head: bytes) -> Request:
+        """Raises `ValueError` for anything but `CONNECT host:port` and a method on an `http://`
+        address."""
+        first, _, rest = head.decode("latin-1").partition("\r\n")
+        method, target, version = first.split(" ")
+        tunnel = method == "CONNECT"
+        parts = urlsplit(f"//{target}" if tunnel else target)
+        host = parts.hostname or ""
+        if not HOST.fullmatch(host) or (not parts.port if tunnel else parts.scheme != "http"):
+            raise ValueError(target)
+        ours = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "host"}
+        kept = (line for line in rest.split("\r\n") if line)
+        headers = tuple(one for one in kept if one.split(":")[0].strip().lower() not in ours)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return cls(host, parts.port or 80, tunnel, method, path, version, headers)
+
+    def to_host(self) -> bytes:
+        """What the destination gets first: nothing through a tunnel."""
+        return b"" if self.tunnel else self._render(self.path, "Connection: close")
+
+    def to_parent(self, address: str, login: str) -> bytes:
+        """What the operator's own proxy gets first, which is to connect to `address`."""
+        place, own = name_place(address, self.port), filter(None, [login])
+        if self.tunnel:
+            return self._render(place, *own, host=place)
+        return self._render(f"http://{place}{self.path}", *own, "Connection: close")
+
+    def _render(self, target: str, *own: str, host: str = "") -> bytes:
+        host = host or name_place(self.host, self.port).removesuffix(":80")
+        lines = [f"{self.method} {target} {self.version}", f"Host: {host}", *own, *self.headers]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def name_place(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

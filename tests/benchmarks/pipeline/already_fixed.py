@@ -202,6 +202,7 @@ async def _measure_instance(
         issue=Issue(repository=row.repo, title="", body=row.problem_statement),
         codebase=base,
         options=Options(),
+        scope=str(git_dir),
     )
     since = (await diff_commits(git_dir, row.base_commit, top, "")).diff.decode()
     store = DirStore(folder / "store")

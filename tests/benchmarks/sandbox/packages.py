@@ -115,6 +115,7 @@ async def _measure(repository: str, clone: Path, held: Engine, *, again: bool) -
             Issue(repository=repository, title="", body=""),
             codebase,
             Options(),
+            str(clone),
         )
         runner = PipelineRunner(Settings.from_env(), held)
 

@@ -28,6 +28,7 @@ from tests.support.docker import (
     gateway_of,
     make_tree,
 )
+from tests.support.registry import LocalRegistry
 
 __all__ = ["any_engine"]
 
@@ -285,6 +286,56 @@ async def test_a_mirror_of_packages_that_does_not_answer_is_asked_again_by_the_n
         assert asked == number
     async with engine.open(image, run_id=run_id) as sandbox:
         assert (await sandbox.run(Program(["python", "-c", "import shop"]))).exit_code == 0
+
+
+async def build_on(
+    image: str, folder: Path, run_id: str, *, registries: tuple[str, ...], **options: Any
+) -> str:
+    """What an image built on `image` holds of the file `/word` in it."""
+    build = BuildOptions(registries=registries, **options)
+    engine = DockerEngine(DockerOptions(owner=OWNER, build=build))
+    dockerfile = f"FROM {image} AS first\nFROM capuchin/base\nCOPY --from=first /word /srv/word\n"
+    tree = make_tree(folder, {"a.py": "", "Dockerfile": dockerfile})
+    request = EnvironmentRequest(tree, dockerfile="Dockerfile", setup=["true"], scope=run_id)
+    try:
+        built = await build_environment(engine, request)
+        async with engine.open(built, run_id=run_id) as sandbox:
+            return (await sandbox.run(Program(["cat", "/srv/word"]))).output
+    finally:
+        await engine.close()
+
+
+async def test_an_image_comes_from_the_registries_that_the_operator_names_and_does_not_stay(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient
+) -> None:
+    with LocalRegistry().serve() as registry:
+        image = registry.add("acme/word", {"word": run_id.encode()})
+        with pytest.raises(EnvironmentFailed, match=r"docker\.io"):
+            await build_on(image, tmp_path, run_id, registries=("docker.io",), ca_bundle=ca_bundle)
+        assert registry.asked == []
+        named = ("docker.io", registry.host)
+        said = await build_on(image, tmp_path, run_id, registries=named, ca_bundle=ca_bundle)
+    assert said == run_id
+    assert daemon.images("capuchin/pulled") == []
+
+
+@pytest.mark.parametrize("how", ["unpacks", "is away", "has our labels", "has triggers"])
+async def test_an_image_that_cannot_be_had_is_told_in_our_own_words_and_leaves_nothing(
+    ca_bundle: Path | None, tmp_path: Path, run_id: str, daemon: docker.APIClient, how: str
+) -> None:
+    with LocalRegistry().serve() as registry:
+        word = b"\0" * 60_000_000 if how == "unpacks" else run_id.encode()
+        labels = {"capuchin.run": "theirs"} if how == "has our labels" else {}
+        triggers = ["RUN true"] if how == "has triggers" else None
+        settings = {"Labels": labels, "OnBuild": triggers}
+        image = registry.add("acme/word", {"word": word}, settings=settings)
+        registry.status = 500 if how == "is away" else 200
+        given = {"ca_bundle": ca_bundle, "written_mb": 50}
+        with pytest.raises(EnvironmentFailed) as failed:
+            await build_on(image, tmp_path, run_id, registries=(registry.host,), **given)
+    assert failed.value.command == f"FROM {image}"
+    assert "words" not in failed.value.log + str(failed.value)
+    assert daemon.images("capuchin/pulled") == []
 
 
 async def test_a_build_that_fills_the_disk_is_ended_and_reported(

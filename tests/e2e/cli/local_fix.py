@@ -15,9 +15,11 @@ from pathlib import Path
 import zstandard
 
 from bot.cli import fix as cli_fix
+from bot.cli.out_folder import SealedStore, load_secret
 from bot.settings import Settings
 from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
+from sandbox.frozen import replace
 from tests.e2e import shop
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
@@ -45,6 +47,7 @@ class LocalFix:
     def continue_run(self, run: EndedRun) -> None:
         """Go on from a copy of what `run` left, with its repository and its issue."""
         self.repo, self.issue = run.repo, run.issue
+        self.settings = replace(self.settings, data_dir=run.data)
         shutil.copytree(run.out, self.out, symlinks=True)
 
     async def fix(self, *more: str, settings: Settings | None = None) -> int:
@@ -67,6 +70,8 @@ class EndedRun:
     issue: Path
     out: Path
     """Read only; `LocalFix.continue_run` goes on from a copy."""
+    data: Path
+    """The user's state, whose secret is on what `out` holds."""
 
 
 class SharedRun:
@@ -95,8 +100,17 @@ class SharedRun:
                 code = await self._make(local)
         assert llm.unexpected == []
         status = local_git.git(local.repo, "status", "--porcelain")
-        kept = (local.repo, local.issue, local.out)
+        kept = (local.repo, local.issue, local.out, local.settings.data_dir)
         return EndedRun(code, out.getvalue(), err.getvalue(), base, status, *kept)
+
+
+def seal(out: Path, settings: Settings) -> None:
+    """Let this user's runs go on from what a test put into `out`."""
+    store = SealedStore(out, load_secret(settings.data_dir))
+    (out / ".capuchin").unlink(missing_ok=True)
+    for path in (out / "run").rglob("*.json"):
+        key = path.relative_to(store.root).as_posix().removesuffix(".json")
+        store.write(key, path.read_bytes())
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -21,7 +21,7 @@ from pipeline.data.options import ONLY_FIXED
 from pipeline.store import FORMAT
 from sandbox.frozen import replace
 from tests.e2e import shop
-from tests.e2e.cli.local_fix import LocalFix, unpack_bundle
+from tests.e2e.cli.local_fix import LocalFix, seal, unpack_bundle
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 from tests.support.hub import settings_for
@@ -128,6 +128,60 @@ async def test_nothing_that_a_local_repository_names_runs_on_the_host(
     assert not (tmp_path / "ran").exists()
 
 
+def finished(folder: Path) -> None:
+    """A folder that poses as a stranger's ended run, with a mirror that names a program."""
+    hostile_mirror(folder / "mirrors/local/local/repository.git", folder.parent / "ran")
+    (folder / "run").mkdir()
+    (folder / "run/start.json").write_text('{"format":4,"record":{}}')
+    (folder / ".capuchin").write_text(f"{'0' * 32} {'0' * 64}\n{'0' * 64}\n")
+
+
+@pytest.mark.parametrize("how", ["a finished run", "a folder of links", "a link in our own folder"])
+async def test_an_out_folder_that_a_repository_brings_is_neither_read_nor_written(
+    local_fix: LocalFix, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    local_fix.commit({"index.js": "x"})
+    local_fix.out = local_fix.repo / "capuchin-run"
+    theirs = tmp_path / "theirs"
+    theirs.write_text("mine")
+    if how == "a finished run":
+        finished(local_fix.out)
+    elif how == "a folder of links":
+        local_fix.out.mkdir()
+        (local_fix.out / "report.json").symlink_to(theirs)
+    else:
+        assert await local_fix.fix() == local_run.NO_FIX
+        (local_fix.out / "report.md").unlink()
+        (local_fix.out / "report.md").symlink_to(theirs)
+    assert await local_fix.fix() == local_run.USAGE
+    assert "--out" in capsys.readouterr().err
+    assert theirs.read_text() == "mine"
+    assert not (local_fix.repo / "ran").exists()
+    assert how == "a link in our own folder" or not (local_fix.out / "run.tar.zst").exists()
+
+
+async def test_a_document_that_was_put_into_our_own_folder_is_not_believed(
+    local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Git overwrites what it ignores: a pull can bring documents into a folder of ours."""
+    local_fix.commit({"index.js": "x"})
+    assert await local_fix.fix() == local_run.NO_FIX
+    start = local_fix.out / "run/start.json"
+    base = json.loads(start.read_text())["record"]["base_commit"]
+    start.write_text(start.read_text().replace(base, "1" * 40))
+    capsys.readouterr()
+    assert await local_fix.fix() == local_run.NO_FIX
+    assert "Continuing" not in capsys.readouterr().err
+    assert json.loads(start.read_text())["record"]["base_commit"] == base
+
+
+def hostile_mirror(place: Path, ran: Path) -> None:
+    place.mkdir(parents=True)
+    local_git.git(place, "init", "-q", "--bare")
+    local_git.git(place, "config", "core.alternateRefsCommand", f"touch {ran}; :")
+    (place / "objects/info/alternates").write_text(f"{place}/objects\n")
+
+
 async def test_an_out_folder_that_cannot_be_is_wrong_usage(
     local_fix: LocalFix, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +275,7 @@ async def test_a_commit_that_is_gone_is_reported(
     assert await local_fix.fix() == local_run.NO_FIX
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(base, "1" * 40))
+    seal(local_fix.out, local_fix.settings)
     assert await local_fix.fix() == local_run.FAILED
     assert str(local_fix.repo) in capsys.readouterr().err
 
@@ -232,6 +287,7 @@ async def test_a_folder_that_another_version_began_is_reported(
     assert await local_fix.fix() == local_run.NO_FIX
     start = local_fix.out / "run" / "start.json"
     start.write_text(start.read_text().replace(f'"format":{FORMAT}', '"format":9'))
+    seal(local_fix.out, local_fix.settings)
     assert await local_fix.fix() == local_run.USAGE
     said = capsys.readouterr().err
     assert all(word in said for word in ("format 9", f"format {FORMAT}", "--out"))

@@ -22,6 +22,7 @@ from capuchin_demo.recorded.server import RecordedServer
 from pipeline.data.options import ONLY_FIXED
 from sandbox.frozen import replace
 from tests.e2e import shop
+from tests.e2e.cli.local_fix import seal
 from tests.support.certificates import host_certificates
 from tests.support.data import local_git
 
@@ -142,7 +143,9 @@ class Desk:
         self.issue.write_text(f"{shop.TITLE}\n\n{shop.BODY}\n")
         local_git.repository(self.repo, {name: t.encode() for name, t in shop.FILES.items()})
         certificates = host_certificates()
-        self.alone = Settings(build_ca_bundle=Path(certificates) if certificates else None)
+        self.alone = Settings(
+            build_ca_bundle=Path(certificates) if certificates else None, data_dir=folder / "data"
+        )
         self.asking = replace(
             self.alone,
             solver_model="anthropic:recorded-claude-sonnet-4-6",
@@ -170,6 +173,7 @@ class Desk:
         found = (asked.out or self.folder / "none") / "run/environment"
         if asked.out and self._environment.exists() and not found.parent.exists():
             shutil.copytree(self._environment, found)
+            seal(asked.out, self.alone)
         code = await cli_select.run_command(asked, settings or self.alone)
         if found.exists() and not self._environment.exists():
             shutil.copytree(found, self._environment)
@@ -180,6 +184,7 @@ class Desk:
         for kept in RUNS:
             if (done / "run" / kept).exists():
                 shutil.copytree(done / "run" / kept, out / "run" / kept)
+        seal(out, self.alone)
 
     async def replay(self, *more: str) -> int:
         args = parsed(cli_replay, ["replay", str(self.out / "run.tar.zst"), *more])
@@ -413,3 +418,25 @@ async def test_the_test_that_an_edit_brings_does_not_choose_it(desk: Desk, prope
     assert await desk.select(*edits, settings=desk.asking) == local_run.FIXED
     assert desk.report()["title"] == "honest"
     assert "1 written by me" in (desk.out / "report.md").read_text()
+
+
+async def test_a_folder_that_poses_as_another_repository_leaves_nothing_in_its_environment(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """Both name the same remote, and install by the same line."""
+    site = "__import__('site').getsitepackages()[0]"
+    plant = (
+        f"open({site} + '/x.pth', 'w').write('import planted'); open({site} + '/planted.py', 'w')"
+    )
+    check = SCRIPT.replace("== 3", "== 3 and 'planted' not in sys.modules")
+    desk.branch("right", {"shop/till.py": RIGHT})
+    edit = desk.diff("right.diff", "right")
+    words = ("--patch", edit, "--test", desk.file("check.py", check))
+    install = {".github/capuchin.yml": "setup: [sh install.sh, pip install pytest]\n"}
+    for name, step in (("theirs", f'python -c "{plant}"'), ("ours", "true")):
+        desk.repo = tmp_path / name
+        files = {**shop.FILES, **install, "install.sh": step}
+        local_git.repository(desk.repo, {path: text.encode() for path, text in files.items()})
+        local_git.git(desk.repo, "remote", "add", "origin", "https://github.com/acme/shop")
+        expected = local_run.FIXED if name == "ours" else local_run.NO_FIX
+        assert await desk.select(*words) == expected

@@ -170,6 +170,16 @@ async def test_when_the_issue_is_closed_otherwise_ours_is_closed_with_thanks(
     assert len(bot.comments_of(pull)) == 1
 
 
+async def test_a_reporter_who_closes_the_issue_closes_no_pull_request_of_ours(
+    bot: BotHarness,
+) -> None:
+    repo, pull = await open_pull(bot)
+    await bot.hub.close_issue(repo.issues[1], repo.issues[1].author.login)
+    await bot.settle()
+    assert pull.state == "open"
+    assert pull.head_ref in repo.list_branches()
+
+
 async def test_what_a_person_pushed_is_not_deleted_with_it(bot: BotHarness) -> None:
     repo, pull = await open_pull(bot)
     await bot.hub.commit(repo, pull.head_ref, {"x.py": "x = 2\n"}, "Mine", "alice")

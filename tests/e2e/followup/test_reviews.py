@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from bot.followup import feedback
 from capuchin_demo.hub.check_actions import report_check, report_status
+from capuchin_demo.hub.state import Comment
 from pipeline.data.types import Patch
 from pipeline.models.base import ModelRefused
 from pipeline.workflows.revise import Revision
@@ -75,6 +77,29 @@ async def test_what_people_without_write_access_say_reaches_no_model(bot: BotHar
     assert bot.runner.tasks == []
     await bot.receive_review(pull, "alice", lines=[("shop.py", 2, "<!-- evil -->Why?")])
     assert [task.feedback for task in bot.runner.tasks] == [("alice on shop.py, line 2: Why?",)]
+
+
+async def test_however_much_strangers_write_none_of_it_is_rendered_and_a_command_is_heard(
+    bot: BotHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, pull = await open_pull(bot)
+    rendered: list[str] = []
+
+    def render(text: str) -> str:
+        rendered.append(text)
+        return text
+
+    monkeypatch.setattr(feedback, "visible_text", render)
+    mallory = bot.hub.add_user("mallory")
+    for number in range(1010):
+        text = "/capuchin fix **" if number % 100 else "* a\n" * 9
+        pull.comments.append(Comment(bot.hub.next_id(), pull, mallory, text))
+    await bot.hub.review(pull, "mallory", "**Do x.", "CHANGES_REQUESTED", REVIEW_LINE)
+    await bot.say(pull, "/capuchin fix Say why.")
+    (task,) = bot.runner.tasks
+    assert "Say why." in task.feedback[0]
+    assert rendered == ["/capuchin fix Say why."]
+    assert len([one for one in bot.comments_of(pull) if "capuchin" in one]) >= 1
 
 
 async def test_failing_checks_of_the_repository_are_shown_with_the_review(

@@ -115,7 +115,9 @@ async def test_the_next_attempt_is_made_where_the_first_cannot_be_imported(
     engine = TwoWays(DockerOptions(build=BuildOptions(ca_bundle=ca_bundle)))
     store = DirStore(tmp_path / "run")
     request = EnvironmentRequest(await codebase.build_tree(), scope="tests/two-ways")
-    task = EnvironmentTask(engine, request, codebase, Options(), store, plan=engine.plan)
+    task = EnvironmentTask(
+        engine, request, "acme/shop", codebase, Options(), store, plan=engine.plan
+    )
     async with open_environment(task) as environment:
         ran = await environment.sandbox.run(Program(("python", "-c", "import shop")))
         assert ran.passed

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import jsonschema_rs
@@ -15,6 +17,7 @@ from pydantic import SecretStr
 from bot.data.progress import Progress
 from bot.data.run import Failure, Login, RepoRef, Run, RunId, RunStatus, now
 from bot.server.app import create_app
+from bot.server.pages import Pages
 from bot.settings import Settings
 from bot.storage.lease import Lease
 from bot.storage.storage import Storage
@@ -305,3 +308,32 @@ async def test_the_list_is_narrowed_by_repository_state_person_and_day(
     page = (await client.get("/runs", headers=OPERATOR)).text
     assert "0 of 1" in page
     assert page.count('role="img"') == 3
+
+
+async def test_a_visitor_with_one_link_makes_two_pages_at_a_time_and_an_ended_one_once(
+    client: httpx.AsyncClient,
+    storage: Storage,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, lease = await begun(storage)
+    rendered, go_on = 0, asyncio.Event()
+    real = Pages.render_run
+
+    async def render(*args: Any, **kwargs: Any) -> str:
+        nonlocal rendered
+        rendered += 1
+        await go_on.wait()
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr(Pages, "render_run", render)
+    link = address(settings, run)
+    under_way = [asyncio.create_task(client.get(link)) for _ in range(2)]
+    while rendered < 2:
+        await asyncio.sleep(0.01)
+    assert (await client.get(link)).status_code == 503
+    go_on.set()
+    assert [(await each).status_code for each in under_way] == [200, 200]
+    await lease.finish(replace(run, status=RunStatus.FAILED, failure=Failure.INTERNAL))
+    pages = [(await client.get(link)).text for _ in range(3)]
+    assert (rendered, len(set(pages))) == (3, 1)

@@ -213,3 +213,13 @@ async def test_a_webhook_of_another_github_is_distinguished(
     assert answer.status_code == status
     if status == 400:
         assert "CAPUCHIN_GITHUB_URL" in answer.json()["error"]
+
+
+async def test_a_signed_body_under_another_id_is_the_same_delivery(
+    client: httpx.AsyncClient,
+) -> None:
+    """The signature covers the body alone: who saw a delivery can send it again."""
+    first = await deliver(client, labeled(), delivery="guid-1")
+    again = await deliver(client, labeled(), delivery="guid-2")
+    told = {"run": first.json()["run"], "status": "repeated"}
+    assert (again.status_code, again.json()) == (200, told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bot.runner.sandbox import pod_options
@@ -60,3 +62,10 @@ def test_every_machine_and_every_password_of_an_address_is_known() -> None:
 def test_a_wrong_address_is_refused_with_what_to_write(url: str, said: str) -> None:
     with pytest.raises(SettingsError, match="CAPUCHIN_REDIS_URL: .*" + said):
         Storage.open(url, "capuchin:", timeout=1)
+
+
+def test_nothing_is_kept_in_the_folder_that_a_command_is_started_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert Settings().data_dir == tmp_path / "capuchin"

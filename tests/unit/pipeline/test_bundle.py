@@ -118,6 +118,16 @@ def test_a_manifest_that_does_not_fit_is_reported(
         read_bundle(packed(tmp_path / "b", [member("manifest.json", manifest)]))
 
 
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
+def test_a_negative_size_is_a_sentence(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("manifest.json")
+    header.type, header.size = kind, -512
+    path = tmp_path / "b"
+    path.write_bytes(zstandard.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
+    with pytest.raises(BadBundle, match="is not a whole bundle"):
+        read_bundle(path)
+
+
 async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

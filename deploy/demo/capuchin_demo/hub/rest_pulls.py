@@ -169,6 +169,8 @@ async def list_reviews(call: RestCall) -> RestResponse:
 async def list_comments(call: RestCall) -> RestResponse:
     pull = find_pull(call)
     every = [comment for review in pull.reviews for comment in review.comments]
+    if call.query.get("direction") == "desc":
+        every.reverse()
     return paginate(call, [issue_json.review_comment(pull, one) for one in every])
 
 

@@ -161,3 +161,28 @@ async def test_the_least_used_mirror_goes_first_and_one_in_use_stays(
     assert [name for name, place in places.items() if place.exists()] == ["acme/new", "acme/active"]
     await mirrors.checkout(remote, "acme/older", "main")
     assert places["acme/older"].exists()
+
+
+@pytest.mark.parametrize("how", ["its settings", "other objects", "a common folder", "a link"])
+async def test_a_mirror_that_somebody_put_there_runs_and_lends_nothing(
+    mirrors: Mirrors, remote: Remote, tmp_path: Path, how: str
+) -> None:
+    place, ran = mirrors.path_of(remote, NAME), tmp_path / "ran"
+    theirs = tmp_path / "theirs.git" if how == "a link" else place
+    theirs.mkdir(parents=True)
+    local_git.git(theirs, "init", "--quiet", "--bare")
+    local_git.git(theirs, "config", "core.alternateRefsCommand", f"touch {ran}; :")
+    local_git.git(theirs, "config", "remote.x.url", "x")
+    if how == "other objects":
+        (theirs / "objects/info/alternates").write_text(f"{tmp_path}/origin/.git/objects\n")
+    elif how == "a common folder":
+        (theirs / "commondir").write_text(f"{tmp_path}/origin/.git\n")
+    elif how == "a link":
+        place.parent.mkdir(parents=True)
+        place.symlink_to(theirs)
+    checkout = await mirrors.checkout(remote, NAME, "main")
+    assert await git(checkout.git_dir, "show", f"{checkout.base}:shop.py") == SHOP
+    assert not ran.exists()
+    assert "remote" not in (place / "config").read_text()
+    assert not (place / "objects/info/alternates").exists()
+    assert not place.is_symlink()

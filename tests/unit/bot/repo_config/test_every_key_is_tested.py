@@ -31,6 +31,8 @@ ACTS: Final[Mapping[str, str]] = {
     "quota.person": WHO + "test_a_quota_is_kept_and_explained_politely",
     "quota.repository": WHO + "test_a_quota_is_kept_and_explained_politely",
     "draft": CARE + "test_a_draft_stays_what_the_repository_says",
+    "publish": "e2e/publishing/test_approval.py::"
+    "test_an_edit_waits_for_a_trusted_persons_word_and_is_then_published",
     "labels": CONVENTIONS + "test_labels_of_the_configuration_are_put_on",
     "base_branch": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",
     "branch_prefix": CONVENTIONS + "test_base_and_names_of_branches_are_the_repositorys",

@@ -262,6 +262,15 @@ PATHS = {
     ".envrc": "steers what runs",
     ".GitLab-CI.yml": "steers what runs",
     "docs/CODEOWNERS": "who reviews",
+    **dict.fromkeys(
+        (".mcp.json", ".claude/settings.json", ".npmrc", "pkg/.npmrc", ".readthedocs.yaml"),
+        "steers what runs",
+    ),
+    **dict.fromkeys(("AGENTS.md", "src/x.pth", "lib/sitecustomize.py"), "steers what runs"),
+    **dict.fromkeys(
+        ("conftest.py", "setup.py", "tox.ini", "Makefile", "package.json", "jest.config.js"),
+        "new at the repository's root",
+    ),
     "pkg/.gitattributes": "gitattributes",
     "link": "symbolic link",
     "link/x": "symbolic link",
@@ -291,3 +300,11 @@ async def test_a_hostile_path_is_refused(path: str, tmp_path: Path) -> None:
         codebase, block(path, "", "x\n"), never_touch=("secret/", "**/*.pem", "*.lock", "./docs/")
     )
     assert PATHS[path] in hint
+
+
+async def test_a_new_document_and_a_new_module_beside_others_are_welcome(tmp_path: Path) -> None:
+    commit = await make_repository(tmp_path / "r.git", {"a.py": "a\n", "setup.py": "s\n"})
+    codebase = await Codebase.open(tmp_path / "r.git", commit)
+    for path in ("b.py", "NEWS.md", ".changeset/fix.md", "tests/conftest.py"):
+        assert isinstance(await read_edit(block(path, "", "x\n"), codebase), ParsedEdit)
+    assert isinstance(await read_edit(block("setup.py", "s\n", "t\n"), codebase), ParsedEdit)

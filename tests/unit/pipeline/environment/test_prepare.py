@@ -76,7 +76,8 @@ class Case:
         task = EnvironmentTask(
             engine=self.engine,
             plan=self.engine.plan,
-            request=EnvironmentRequest(tree_of(GOOD), scope="acme/shop", run_id="r"),
+            request=EnvironmentRequest(tree_of(GOOD), run_id="r"),
+            repository="acme/shop",
             codebase=codebase,
             options=Options(),
             store=self.run,

@@ -164,7 +164,7 @@ def whole_files() -> Iterator[Case]:
         "new.py",
         "a/b/c/new.py",
         "pkg/sub package/new.py",
-        ".hidden",
+        ".changes/hidden",
         "new_folder/Makefile",
     ):
         yield Case(f"create {path}", block(path, "", "x = 1\n"), {path: b"x = 1\n"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import socket
 import threading
 import urllib.request
@@ -23,6 +24,9 @@ from sandbox.guest.network.upstream import Upstream
 
 WHEEL = b"a wheel" * 1000
 SHA = hashlib.sha256(WHEEL).hexdigest()
+BIG = b"big" * 100_000
+BIG_SHA = hashlib.sha256(BIG).hexdigest()
+QUOTA = 100_000
 
 
 class Index(BaseHTTPRequestHandler):
@@ -42,6 +46,10 @@ class Index(BaseHTTPRequestHandler):
             kind = "application/vnd.pypi.simple.v1+json"
         elif self.path == "/simple/old/":
             body, kind = b'<a href="/f/shop-1.whl#sha256=00">shop-1.whl</a>', "text/html"
+        elif self.path == "/simple/big/":
+            body, kind = f'<a href="/f/big-1.whl#sha256={BIG_SHA}">big</a>'.encode(), "text/html"
+        elif self.path == "/f/big-1.whl":
+            body, kind = BIG, "application/octet-stream"
         elif self.path == "/f/shop-1.whl":
             body, kind = WHEEL, "application/octet-stream"
         else:
@@ -77,6 +85,7 @@ def cache(upstream: str, tmp_path: Path) -> Iterator[str]:
         destinations=Destinations([upstream.removeprefix("http://")]),
         listener=listener,
         folder=str(tmp_path),
+        quota=QUOTA,
     )
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
     server.close()
@@ -104,7 +113,7 @@ def test_a_build_cannot_have_other_content_kept_under_a_hash(
     cache: str, upstream: str, tmp_path: Path
 ) -> None:
     """A build may ask for its own file under the hash of another."""
-    forged = local_address(f"{upstream}/simple/old/", SHA)
+    forged = local_address(f"{upstream}/simple/old/", SHA, (tmp_path / "secret").read_bytes())
     get(cache.removesuffix("/simple") + forged)
     assert not (tmp_path / f"file-{SHA}").exists()
     assert get(file_address(cache)) == WHEEL
@@ -112,21 +121,48 @@ def test_a_build_cannot_have_other_content_kept_under_a_hash(
 
 
 def test_metadata_are_kept_under_their_own_address() -> None:
-    path = local_address("https://e.org/a-1.whl", SHA)
-    assert read_address(path) == ("https://e.org/a-1.whl", SHA)
-    assert read_address(path + ".metadata") == ("https://e.org/a-1.whl.metadata", "")
-    for wrong in ("/files/x", "/etc/passwd", "/files/AAAA/a"):
+    path, secret = local_address("https://e.org/a-1.whl", SHA, b"secret"), b"secret"
+    assert read_address(path, secret) == ("https://e.org/a-1.whl", SHA)
+    assert read_address(path + ".metadata", secret) == ("https://e.org/a-1.whl.metadata", "")
+    for wrong in (
+        "/files/x",
+        "/etc/passwd",
+        "/files/AAAA/a",
+        local_address("https://e.org/", SHA, b""),
+    ):
         with pytest.raises(ValueError):  # noqa: PT011 - of any kind
-            read_address(wrong)
+            read_address(wrong, secret)
 
 
-def test_a_build_cannot_send_the_cache_to_a_private_address(cache: str) -> None:
-    """The address of a file is in the path, where a build can write another."""
+def test_a_build_has_nothing_fetched_that_no_page_of_the_index_named(
+    cache: str, upstream: str
+) -> None:
+    with pytest.raises(HTTPError, match="404"):
+        get(cache.removesuffix("/simple") + local_address(f"{upstream}/f/big-1.whl", BIG_SHA, b""))
+    for name in ("..%2f..%2ff", "shop%3fx", "a" * 300):
+        with pytest.raises(HTTPError, match="404"):
+            get(f"{cache}/{name}/")
+    assert Index.asked == []
+
+
+def test_a_build_has_no_more_kept_than_its_quota(cache: str, tmp_path: Path) -> None:
+    address = re.search(r'href="(/files/[^"#]+)', get(f"{cache}/big/").decode())
+    assert address
+    for _ in range(2):
+        assert get(cache.removesuffix("/simple") + address[1]) == BIG
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < QUOTA
+
+
+def test_a_build_cannot_send_the_cache_to_a_private_address(cache: str, tmp_path: Path) -> None:
+    """Not even to one that a page names."""
     with socket.create_server(("127.0.0.1", 0)) as private:
         private.settimeout(0.1)
         address = f"http://127.0.0.1:{private.getsockname()[1]}/secret"
         with pytest.raises(HTTPError, match="502") as failed:
-            get(cache.removesuffix("/simple") + local_address(address, ""))
+            get(
+                cache.removesuffix("/simple")
+                + local_address(address, "", (tmp_path / "secret").read_bytes())
+            )
         assert b"is private" in failed.value.read()
         with pytest.raises(TimeoutError):
             private.accept()
@@ -141,5 +177,5 @@ def test_an_old_page_and_a_missing_one(cache: str) -> None:
 def test_the_oldest_goes_when_it_is_full(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).write_bytes(b"x" * 100)
-    IndexCache("http://e.org", tmp_path, Upstream(Destinations())).shrink(250)
-    assert len(list(tmp_path.iterdir())) == 2
+    IndexCache("http://e.org", tmp_path, Upstream(Destinations()), 0).shrink(250)
+    assert len([path for path in tmp_path.iterdir() if path.name != "secret"]) == 2

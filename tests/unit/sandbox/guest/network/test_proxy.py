@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from sandbox.guest.network.destinations import Destinations
 from sandbox.guest.network.holder import listen
-from sandbox.guest.network.proxy import Proxy, read_request
+from sandbox.guest.network.proxy import Proxy, Request
 
 
 @pytest.fixture
@@ -77,12 +79,13 @@ async def test_the_rest_is_refused_with_the_reason(head: str, status: str) -> No
 
 
 def test_a_header_cannot_forge_the_host() -> None:
-    _, _, request = read_request(b"GET http://u:p@a.org:81/x HTTP/1.1\r\nHOST : b\r\n\r\n")
-    assert request == b"GET /x HTTP/1.1\r\nHost: a.org:81\r\nConnection: close\r\n\r\n"
+    request = Request.read(b"GET http://u:p@a.org:81/x HTTP/1.1\r\nHOST : b\r\n\r\n")
+    assert request.to_host() == b"GET /x HTTP/1.1\r\nHost: a.org:81\r\nConnection: close\r\n\r\n"
 
 
 async def test_all_goes_through_the_operators_own_proxy(echo: int) -> None:
-    parent, permitted = f"http://me:p%40ss@localhost:{echo}", f"localhost:{echo}"
+    parent = f"http://me:p%40ss@localhost:{echo}"
+    permitted = (f"localhost:{echo}", ".invalid")
     login = "Proxy-Authorization: Basic bWU6cEBzcw=="
     for head, first in (
         ("CONNECT nowhere.invalid:443 HTTP/1.1\nA: b\n\n", "CONNECT nowhere.invalid:443 HTTP/1.1"),
@@ -91,9 +94,37 @@ async def test_all_goes_through_the_operators_own_proxy(echo: int) -> None:
             "GET http://nowhere.invalid/x HTTP/1.1",
         ),
     ):
-        lines = (await ask(head, permitted, parent=parent)).decode().split("\r\n")
+        lines = (await ask(head, *permitted, parent=parent)).decode().split("\r\n")
         assert lines[0] == first
         assert login in lines
         assert "A: b" in lines
-    refused = await ask("CONNECT 10.0.0.1:443 HTTP/1.1\n\n", permitted, parent=parent)
+    refused = await ask("CONNECT 10.0.0.1:443 HTTP/1.1\n\n", *permitted, parent=parent)
     assert b"403 10.0.0.1 is private" in refused
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ("nowhere.example:443", "HTTP/1.1 403 nowhere.example is unknown"),
+        ("8.8.8.8:22", "HTTP/1.1 403 8.8.8.8 is private, or that port"),
+        ("u:p@8.8.8.8:443", "CONNECT 8.8.8.8:443 HTTP/1.1"),
+        ("rebinds.example:443", "CONNECT 8.8.4.4:443 HTTP/1.1"),
+        ("[2606:4700::1]:443", "CONNECT [2606:4700::1]:443 HTTP/1.1"),
+    ],
+)
+async def test_the_operators_proxy_gets_checked_addresses_and_no_name_of_a_build(
+    echo: int, monkeypatch: pytest.MonkeyPatch, target: str, answer: str
+) -> None:
+    known = socket.getaddrinfo
+
+    def resolve(host: str, port: int, *args: Any, **kwargs: Any) -> Any:
+        if host.endswith(".example") and not host.startswith("rebinds"):
+            raise socket.gaierror
+        return known({"rebinds.example": "8.8.4.4"}.get(host, host), port, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    head = f"CONNECT {target} HTTP/1.1\nHost: x\n\n"
+    said = (await ask(head, f"localhost:{echo}", parent=f"http://localhost:{echo}")).decode()
+    assert said.startswith(answer)
+    assert "rebinds" not in said
+    assert "Host: x" not in said
