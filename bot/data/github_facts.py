@@ -49,7 +49,7 @@ class IssueFacts(Fact):
     locked: bool = False
     labels: Annotated[tuple[str, ...], _each_value("name")] = ()
     assignees: Annotated[tuple[Login, ...], _each_value("login")] = ()
-    closed_by: Login = Field(default=GHOST, validation_alias=AliasPath("closed_by", "login"))
+    closer: Login = Field(default=GHOST, validation_alias=AliasPath("closed_by", "login"))
     updated_at: datetime | None = None
 
     def has_label(self, label: str) -> bool:

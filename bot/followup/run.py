@@ -79,7 +79,7 @@ async def _closing_note(ctx: PullRun) -> str:
     if (
         issue is not None
         and issue.state != "open"
-        and await is_trusted(ctx.repo, issue.closed_by, trust)
+        and await is_trusted(ctx.repo, issue.closer, trust)
     ):
         return followup.issue_closed_note(ctx.record.issue, ctx.pull.number)
     days, touched = ctx.config.stale_days, ctx.pull.updated_at
