@@ -66,7 +66,7 @@ class Requests(RedisRecords):
     async def find_first_delivery(self, body: bytes, delivery: str) -> str:
         """The id under which a signed body came first, which is `delivery` if it is new.
 
-        The signature covers the body alone: whoever saw one could send it again under a new id.
+        The signature covers the body alone: anybody who saw one could send it again under a new id.
         """
         key = self._keys.body(hashlib.sha256(body).hexdigest())
         await self._redis.set(key, delivery, nx=True, ex=DELIVERY_SECONDS)

@@ -51,7 +51,8 @@ PARTS = re.compile(
 
 PORTS = (80, 443)
 """Of public addresses: the rest needs an entry."""
-PRIVATE = "{} is private, or that port: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
+PRIVATE = "{} is private: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
+CLOSED_PORT = "{} is open at 80 and 443 only: CAPUCHIN_BUILD_PRIVATE_HOSTS can name another port"
 UNKNOWN = "{} is unknown here: builds reach it if CAPUCHIN_BUILD_PRIVATE_HOSTS names it"
 
 
@@ -88,7 +89,7 @@ class Destinations:
             Refused: no address of it may be reached.
             OSError: it has no address, or none answers.
         """
-        last: OSError = Refused(PRIVATE.format(host[:200]))
+        last: OSError = refuse_address(host, port)
         for family, address in self.find(host, port):
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
@@ -114,8 +115,9 @@ class Destinations:
         with contextlib.suppress(OSError):
             found = self.find(host, port)
         if not found:
-            why = PRIVATE if found == [] else UNKNOWN
-            raise Refused(why.format(host[:200]))
+            raise (
+                Refused(UNKNOWN.format(host[:200])) if found is None else refuse_address(host, port)
+            )
         return str(found[0][1][0])
 
     def find(self, host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
@@ -141,7 +143,13 @@ class Destinations:
         address = unwrap(address)
         if any(address in network and only in {None, port} for network, only in self._networks):
             return True
-        return port in PORTS and not any(address in network for network in CLOSED)
+        if port not in PORTS:
+            return False
+        return not any(address in network for network in CLOSED)
+
+
+def refuse_address(host: str, port: int) -> Refused:
+    return Refused((PRIVATE if port in PORTS else CLOSED_PORT).format(host[:200]))
 
 
 def unwrap(address: Address) -> Address:

@@ -163,6 +163,7 @@ class Request(NamedTuple):
         place, own = name_place(address, self.port), filter(None, [login])
         if self.tunnel:
             return self._render(place, *own, host=place)
+        place = place.removesuffix(":80")
         return self._render(f"http://{place}{self.path}", *own, "Connection: close")
 
     def _render(self, target: str, *own: str, host: str = "") -> bytes:

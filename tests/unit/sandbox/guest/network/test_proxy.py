@@ -106,7 +106,7 @@ async def test_all_goes_through_the_operators_own_proxy(echo: int) -> None:
     ("target", "answer"),
     [
         ("nowhere.example:443", "HTTP/1.1 403 nowhere.example is unknown"),
-        ("8.8.8.8:22", "HTTP/1.1 403 8.8.8.8 is private, or that port"),
+        ("8.8.8.8:22", "HTTP/1.1 403 8.8.8.8 is open at 80 and 443 only"),
         ("u:p@8.8.8.8:443", "CONNECT 8.8.8.8:443 HTTP/1.1"),
         ("rebinds.example:443", "CONNECT 8.8.4.4:443 HTTP/1.1"),
         ("[2606:4700::1]:443", "CONNECT [2606:4700::1]:443 HTTP/1.1"),
