@@ -350,8 +350,9 @@ class Run(Frozen):
         """Whether it broke off after it began: what it has found by then, people have not got."""
         broke_off = (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.REFUSED)
         answers = self.mode in (Mode.FIX, Mode.AUTO, Mode.USE)
+        waits = self.failure is Failure.PUBLISH_REFUSED  # also for a person's word
         return (
-            answers and self.status in broke_off
+            answers and (self.status in broke_off or waits)
             and self.pull_request is None and self.base_commit != ""
         )  # fmt: skip
 

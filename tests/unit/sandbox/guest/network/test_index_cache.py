@@ -163,7 +163,7 @@ def test_a_build_cannot_send_the_cache_to_a_private_address(cache: str, tmp_path
                 cache.removesuffix("/simple")
                 + local_address(address, "", (tmp_path / "secret").read_bytes())
             )
-        assert b"is private" in failed.value.read()
+        assert b"80 and 443 only" in failed.value.read()
         with pytest.raises(TimeoutError):
             private.accept()
 
