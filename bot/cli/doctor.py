@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from bot.cli import Subparsers, add_env_option
 from bot.safe_text import printable
-from bot.settings import Settings, SettingsError
+from bot.settings import Settings
 
 if TYPE_CHECKING:
     from bot.cli.doctor_services import HealthCheck
@@ -32,18 +32,11 @@ def register(subparsers: Subparsers) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from bot.cli.doctor_checks import run_checks
-    from bot.cli.doctor_services import HealthCheck
 
-    try:
-        settings = Settings.from_env()
-    except SettingsError as error:
-        checks = [
-            HealthCheck(name="settings", works=False, found=str(error), mend="Correct it first.")
-        ]
-    else:
-        if args.clean and not asyncio.run(_clean(settings)):
-            return 1
-        checks = asyncio.run(run_checks(settings))
+    settings = Settings.from_env()
+    if args.clean and not asyncio.run(_clean(settings)):
+        return 1
+    checks = asyncio.run(run_checks(settings))
     works = all(check.works for check in checks)
     if args.json:
         document = {"works": works, "checks": [check.model_dump() for check in checks]}

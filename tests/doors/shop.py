@@ -21,7 +21,7 @@ FILES: Final[Mapping[str, str]] = {
         "version: 1\nsamples: 2\nattempts: 3\nevidence_runs: 1\nnearby_seconds: 0\n"
     ),
 }
-WITHOUT_PYTHON: Final[Mapping[str, str]] = {"index.js": "x\n"}
+WITHOUT_PYTHON: Final[Mapping[str, str]] = {"index.html": "x\n"}
 """Of which every run ends soon, without a fix."""
 SCRIPT: Final = (
     "import sys\nfrom shop.till import total\n\nsys.exit(0 if total(1, 2) == 3 else 2)\n"

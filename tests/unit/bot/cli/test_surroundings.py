@@ -55,7 +55,6 @@ HOSTS: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     "an unknown proxy": ({"ALL_PROXY": "nonsense://x:1"}, {"model"}, set()),
     "SOCKS, nobody there": ({"ALL_PROXY": "socks://127.0.0.1:1"}, {"model"}, set()),
     "a misspelt variable": ({"CAPUCHIN_SOLVERMODEL": "x"}, {"environment"}, set()),
-    "a setting of no kind": ({"CAPUCHIN_WORKER_RUNS": "many"}, {"settings"}, set()),
     "no such price list": ({"CAPUCHIN_PRICES_FILE": "/no.json"}, {"prices"}, set()),
     "a Redis that is none": ({"CAPUCHIN_REDIS_URL": "http://x"}, {"Redis"}, {"workers"}),
     "no name for Redis": ({"CAPUCHIN_REDIS_URL": "redis://x.invalid"}, {"Redis"}, {"workers"}),
