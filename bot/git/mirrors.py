@@ -308,10 +308,12 @@ _PROMISED: Final = (
     '[extensions]\n\tpartialClone = capuchin\n[remote "capuchin"]\n\tpromisor = true\n'
 )
 """Objects may be missing."""
-_OWN_FILES: Final = {
-    *("FETCH_HEAD", "HEAD", "config", "info", "logs"),
-    *("objects", "packed-refs", "refs", "shallow"),
-}
+_OWN_FILE: Final = re.compile(
+    r"FETCH_HEAD|HEAD|config|info|logs|objects|packed-refs|refs|shallow"
+    r"|[\w-]+\.lock|shallow_\w+|gc\.(?:log|pid)|capuchin-reading\.sqlite(?:-\w+)?"
+)
+"""What git keeps in a bare repository, also while another run's command works, and what is kept of
+reading it (`pipeline.context.files.cache`)."""
 
 
 def _renew(place: Path, more: str = "") -> None:
@@ -323,7 +325,7 @@ def _renew(place: Path, more: str = "") -> None:
     if not os.path.lexists(place):
         return
     elsewhere = place.is_symlink() or any(
-        path.is_symlink() or path.name not in _OWN_FILES for path in place.iterdir()
+        path.is_symlink() or not _OWN_FILE.fullmatch(path.name) for path in place.iterdir()
     )
     borrowed = [place / "objects/info" / name for name in ("alternates", "http-alternates")]
     if elsewhere or any(os.path.lexists(path) for path in borrowed):

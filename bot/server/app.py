@@ -250,12 +250,7 @@ class Intake:
             names = await self._load_names()
             delivery = Delivery(request.headers.get("x-github-delivery", ""), names)
             wanted = read_request(event, delivery, bytes(body))
-            if wanted is not None:
-                first = await self.storage.requests.find_first_delivery(bytes(body), delivery.id)
-                wanted = read_request(event, Delivery(first, names), bytes(body))
             self._check_host(request.headers.get("x-github-enterprise-host", ""))
-        except REDIS_ERRORS as error:
-            return self._refuse_for_redis(request.headers.get("x-github-delivery", ""), error)
         except BodyRefused as refusal:
             return _error_response(refusal.status, str(refusal))
         except InvalidSignature:
@@ -269,6 +264,12 @@ class Intake:
         named = wanted.repos if isinstance(wanted, AccessChange) else (wanted.repo,)
         where = ", ".join(repo.full_name for repo in named[:5])
         with bound_contextvars(delivery=wanted.delivery, repository=where):
+            try:
+                first = await self.storage.requests.find_first_delivery(bytes(body), delivery.id)
+            except REDIS_ERRORS as error:
+                return self._refuse_for_redis(delivery.id, error)
+            if first != delivery.id:
+                wanted = read_request(event, Delivery(first, names), bytes(body)) or wanted
             return await self.accept(wanted)
 
     def _check_host(self, host: str) -> None:

@@ -193,6 +193,7 @@ async def test_tests_cannot_open_the_memory_of_what_reports_their_results(
         "junit": False,
         "files": {},
         "variables": {},
+        "addopts": "",
         "wanted": {"tests": None},
     }
     packed = base64.b64encode(zlib.compress(json.dumps(request).encode())).decode()

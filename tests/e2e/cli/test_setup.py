@@ -174,7 +174,8 @@ async def test_an_app_without_a_webhook_needs_no_address_and_no_secret(
         code, out, err = await setting.ended()
     assert recorded_bot.hub.faults.pending == []
     assert code == 0, out
-    assert all(line.startswith("ok   ") for line in out.splitlines()), out
+    assert "FAIL" not in out
+    assert "skip" not in out
     assert re.search(r"^ok   webhook secret: ", out, re.MULTILINE)
     assert "capuchin worker --poll 30 --env " in err
     assert recorded_bot.hub.app.events == ()

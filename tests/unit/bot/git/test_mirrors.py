@@ -64,6 +64,20 @@ async def test_a_resumed_run_keeps_its_commit_even_after_a_force_push(
     assert await git(elsewhere.git_dir, "show", f"{base}:shop.py") == SHOP
 
 
+@pytest.mark.parametrize("name", ["capuchin-reading.sqlite", "packed-refs.lock", "gc.pid"])
+async def test_commits_of_a_run_stay_beside_what_others_do_in_the_mirror(
+    mirrors: Mirrors, remote: Remote, name: str
+) -> None:
+    checkout = await mirrors.checkout(remote, NAME, "main")
+    made = await git(
+        checkout.git_dir, "-c", "user.name=x", "-c", "user.email=x@example.org",
+        "commit-tree", "-m", "An edit", f"{checkout.base}^{{tree}}",
+    )  # fmt: skip
+    (checkout.git_dir / name).touch()
+    again = await mirrors.checkout(remote, NAME, "main", base=checkout.base)
+    assert await git(again.git_dir, "cat-file", "-t", made.decode().strip()) == b"commit\n"
+
+
 async def test_a_commit_that_is_nowhere_is_gone(mirrors: Mirrors, remote: Remote) -> None:
     with pytest.raises(RepositoryGone):
         await mirrors.checkout(remote, NAME, "main", base=CommitSha("1" * 40))
