@@ -21,6 +21,8 @@ from pipeline.run_errors import UnreadableRecord
 from pipeline.store import decode_record, encode_record
 from sandbox.frozen import Frozen
 
+EQUAL_SECONDS: Final = 60.0
+"""GitHub's times have whole seconds: a label that is taken off and put back may look the same."""
 CLAIM_SECONDS: Final = 60.0
 
 _NOW: Final = """
@@ -67,10 +69,12 @@ class Requests(RedisRecords):
         """The id under which a signed body came first, which is `delivery` if it is new.
 
         The signature covers the body alone: anybody who saw one could send it again under a new id.
+        Within `EQUAL_SECONDS` of the first, an equal body is an event of its own.
         """
         key = self._keys.body(hashlib.sha256(body).hexdigest())
         await self._redis.set(key, delivery, nx=True, ex=DELIVERY_SECONDS)
-        found = await self._redis.get(key)
+        is_old = DELIVERY_SECONDS - await self._redis.ttl(key) >= EQUAL_SECONDS
+        found = await self._redis.get(key) if is_old else None
         return found.decode() if found else delivery
 
     async def put(self, request: QueuedKind) -> bool:

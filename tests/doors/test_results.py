@@ -17,7 +17,9 @@ from tests.doors import shop
 from tests.doors.internal import model
 from tests.doors.outside import Ended, assert_expected, here, recorded, shape
 
-LEFT: Final = [".gitignore", "health.json", "report.json", "report.md", "run", "run.tar.zst"]
+LEFT: Final = [
+    *(".capuchin", ".gitignore", "health.json", "report.json", "report.md", "run", "run.tar.zst")
+]
 """What each run leaves in its folder; `run` is what it goes on from."""
 INPUT: Final = ("--repo", "repo", "--issue", "issue.md")
 

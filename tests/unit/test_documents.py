@@ -84,7 +84,7 @@ READING_ORDER = (
     "pipeline/generation/testing.py",
     "sandbox/base.py",
 )
-MOST_TO_READ = 520
+MOST_TO_READ = 530
 """Lines of all the files that a newcomer reads first."""
 
 

@@ -97,14 +97,14 @@ def hostile(top: Path, how: str, ran: Path) -> Path:
         local_git.git(top, "config", "core.alternateRefsCommand", program)
         local_git.git(top, "config", "uploadpack.packObjectsHook", program)
         (top / ".gitattributes").write_text("* filter=x\n")
-        (top / "index.js").write_text("y")
+        (top / "till.txt").write_text("y")
     elif how == "a missing object":
         local_git.git(top, "config", "core.repositoryFormatVersion", "1")
         local_git.git(top, "config", "extensions.partialClone", "origin")
         local_git.git(top, "config", "remote.origin.url", str(top))
         local_git.git(top, "config", "remote.origin.promisor", "true")
         local_git.git(top, "config", "remote.origin.uploadpack", program)
-        blob = local_git.git(top, "rev-parse", "HEAD:index.js")
+        blob = local_git.git(top, "rev-parse", "HEAD:till.txt")
         (top / ".git/objects" / blob[:2] / blob[2:]).unlink()
     else:
         demo = top / "examples/demo"
@@ -222,7 +222,7 @@ async def test_a_mistake_in_the_configuration_is_wrong_usage(
     ("given", "said"),
     [
         ({"solver_model": "gpt"}, "CAPUCHIN_SOLVER_MODEL: 'gpt' names no model"),
-        ({"scout_model": "openai:m@there"}, "CAPUCHIN_SCOUT_MODEL: 'there' is not an address"),
+        ({"scout_model": "openai:m@there"}, "CAPUCHIN_SCOUT_MODEL: 'openai:m@there' has"),
         ({"prices_file": Path("none.json")}, "CAPUCHIN_PRICES_FILE: none.json cannot be read"),
     ],
 )

@@ -62,7 +62,7 @@ async def test_a_pull_request_is_looked_after_without_an_event(
         repo, pull = await open_pull(bot)
         async with bot.without_webhooks():
             await move(bot, repo)
-            await bot.hub.close_issue(repo.issues[1], "bob")
+            await bot.hub.close_issue(repo.issues[1], "alice")
         async with bot.working(settle=False):
             await bot.until(lambda: pull.state == "closed")
         await bot.settle()

@@ -24,4 +24,4 @@ def test_quick_leaves_what_else_is_given() -> None:
 def test_an_unknown_target_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         read_options(["--only", "ci,nope"])
-    assert "nope is not one of bundle, ci," in capsys.readouterr().err
+    assert "nope is not one of answers, bundle, ci," in capsys.readouterr().err

@@ -35,7 +35,9 @@ class Violation:
         """The refusal of the REST API, which does not say more of workflow files."""
         if self.status == 403:
             return Refusal(403, "Resource not accessible by integration")
-        rules = "\n\n".join(line.lstrip("- ") for line in self.lines if line.startswith("- "))
+        rules = "\n\n".join(
+            line.lstrip("- ") for line in self.lines if line.strip().startswith("- ")
+        )
         return Refusal(422, f"Repository rule violations found\n\n{rules}\n\n")
 
 

@@ -13,6 +13,7 @@ EXCEPTED = {
     "pipeline/codebase/grammars.py": "which grammar reads which suffix",
     "pipeline/codebase/text.py": "the encoding cookie is part of Python's files",
     "pipeline/context/files/filters.py": "Python's files are ranked first, as on the benchmark",
+    "pipeline/edits/patches.py": "which files are run before anybody reads the edit, by name",
     "pipeline/environment/facts.py": "which distributions say most, by name",
     "pipeline/languages/conventions.py": "the form of Python's tests, beside the general one",
     "pipeline/languages/described.py": "its judge in the sandbox is a program of Python",
