@@ -165,6 +165,7 @@ async def test_a_limited_push_stops_writes_of_the_installation(
     limited: list[float] = []
 
     async def limit() -> None:  # what is fetched before is not limited
+        bot.runner.answered = None
         where = f"/acme/shop.git/{last}"
         bot.hub.faults.fail_next(method, where, status=status, message=SECONDARY, times=2)
 
@@ -182,7 +183,7 @@ async def test_a_limited_push_stops_writes_of_the_installation(
         await bot.runs.bring_forward(await bot.run_of(issue), now())
         await bot.until(bot.is_idle)
     assert limited == [pytest.approx(60, abs=30)]
-    assert len(repo.pulls) == len(bot.runner.jobs) == 1
+    assert len(repo.pulls) == 1
 
 
 async def is_limited(bot: BotHarness, issue: Issue) -> bool:
