@@ -185,12 +185,14 @@ async def _push(publication: Publication, head: CommitSha, ctx: IssueRun) -> str
         found = await repo.get_branch_head(branch)
         if found == head:
             return branch
-        if found is not None:
+        # An earlier try pushed other commits, such as onto a base that has moved since.
+        is_ours = branch == lease.run.branch and found == lease.run.head_commit
+        if found is not None and not is_ours:
             continue
         await repo.count_push()
         await lease.save(replace(lease.run, branch=branch, head_commit=head))
         try:
-            await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected=None)
+            await push(ctx.checkout.git_dir, ctx.remote, sha=head, branch=branch, expected=found)
         except PushRejected:
             if await repo.get_branch_head(branch) is None:
                 raise
