@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,10 +31,10 @@ _MARKS: Final = re.compile(
 )
 
 
-def render_settings(names: Collection[str]) -> str:
+def render_settings() -> str:
     """Markdown, one row per setting."""
     rows = ["| Variable | Default | What it sets |", "|---|---|---|"]
-    for name in names:
+    for name in variable_fields():
         field = Settings.model_fields[name]
         default: Any = field.get_default(call_default_factory=True)
         if isinstance(default, SecretStr):
@@ -59,7 +59,7 @@ def render_keys() -> str:
 
 
 _TABLES: Final[Mapping[str, Callable[[], str]]] = {
-    "settings": lambda: render_settings(variable_fields()),
+    "settings": render_settings,
     "keys": render_keys,
 }
 

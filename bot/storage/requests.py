@@ -72,7 +72,8 @@ class Requests(RedisRecords):
         Within `EQUAL_SECONDS` of the first, an equal body is an event of its own.
         """
         key = self._keys.body(hashlib.sha256(body).hexdigest())
-        await self._redis.set(key, delivery, nx=True, ex=DELIVERY_SECONDS)
+        if await self._redis.set(key, delivery, nx=True, ex=DELIVERY_SECONDS):
+            return delivery
         is_old = DELIVERY_SECONDS - await self._redis.ttl(key) >= EQUAL_SECONDS
         found = await self._redis.get(key) if is_old else None
         return found.decode() if found else delivery
