@@ -69,8 +69,9 @@ async def prepare_push(
         return saved
     await ctx.lease.require()
     signed = await _sign(ctx, git_dir, since, local)
-    if signed != local:  # else only this mirror has it
-        await ctx.store.save(key, signed)
+    if signed is None:
+        return local
+    await ctx.store.save(key, signed)  # also commits equal to ours: a second later they are not
     return signed
 
 
@@ -101,8 +102,8 @@ async def _merge_moved_workflows(
 
 async def _sign(
     ctx: RunContext, git_dir: Path, since: CommitSha, local: PreparedPush
-) -> PreparedPush:
-    """Equal commits that are signed; `local` where neither GitHub nor an operator's key does it.
+) -> PreparedPush | None:
+    """Equal commits that are signed; None where neither GitHub nor an operator's key does it.
 
     A push of unsigned commits is refused with a reason, if it is refused.
     """
@@ -110,16 +111,16 @@ async def _sign(
         return PreparedPush(base=local.base, head=made)
     settings = ctx.settings
     if not settings.signing_key:
-        return local
+        return None
     key = SigningKey(settings.signing_key, settings.signing_email)
     try:
         commits = await sign_commits(git_dir, key, since=since, head=local.head)
         if not commits:
-            return local
+            return None
         head = await write_commit(git_dir, commits[-1])
     except GitFailed as failure:
         logger.warning("CAPUCHIN_SIGNING_KEY signs no commits: %s", failure.words)
-        return local
+        return None
     return PreparedPush(base=local.base, head=head, commits=tuple(commits))
 
 
