@@ -16,7 +16,7 @@ from pipeline.models.base import ModelProfile, ModelRequest, Price, Reply
 from pipeline.resources import Workspace
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, SelectionQuestion, Verdict
-from pipeline.store import decode_document
+from pipeline.store import Store, decode_document
 from pipeline.workflows.outcome import load_end
 from pipeline.workflows.reproduce import reconsider
 from sandbox.frozen import replace
@@ -118,7 +118,7 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
         NotInBundle: the run ended too early, or the method needs a result that it does not have.
     """
     store = BundleStore(documents)
-    question, way = await _load_question(store)
+    question, way = await load_question(store)
     chosen_way = method or way
     recorded = await store.load(f"verdict/{chosen_way}", Verdict)
     options = replace(question.options, selection=chosen_way)
@@ -138,7 +138,8 @@ async def replay(documents: Mapping[str, bytes], method: SelectionMethod | None)
     return Replay(judged, question, recorded, await load_end(store))
 
 
-async def _load_question(store: BundleStore) -> tuple[SelectionQuestion, SelectionMethod]:
+async def load_question(store: Store) -> tuple[SelectionQuestion, SelectionMethod]:
+    """What a run judged, and its method. Raises NotInBundle: it ended before."""
     for method in get_args(SelectionMethod):
         if found := await store.load(f"question/{method}", SelectionQuestion):
             return found, method

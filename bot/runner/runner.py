@@ -24,6 +24,7 @@ from bot.settings import ModelSettings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
+from pipeline.data.options import SelectionMethod
 from pipeline.data.presets import apply_preset
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
@@ -41,8 +42,11 @@ from pipeline.models.base import Model
 from pipeline.models.metering import Meter
 from pipeline.models.wrappers import RETRY_WAITS
 from pipeline.regression.near_tests import NearbyTests
+from pipeline.replay import NotInBundle, load_question
 from pipeline.resources import Workspace
 from pipeline.select import Selector
+from pipeline.selection.judge import Judge
+from pipeline.selection.verdict import Verdict
 from pipeline.solve import Solver
 from pipeline.store import SharingStore, Store
 from pipeline.workflows.abstain import find_unsolvable
@@ -141,6 +145,28 @@ class PipelineRunner:
             selector = Selector(space.workspace, model=space.models.solver, reward=space.models.orm)
             choice = await selector.select(job.issue, request.edits, request.tests)
         return await space.outcome(choice)
+
+    async def judge(
+        self, job: Job, method: SelectionMethod, store: Store, *, on_progress: OnProgress
+    ) -> None:
+        """Choose among a finished run's edits by `method` too, and save the verdict, if there was
+        anything to choose."""
+        try:
+            question, _ = await load_question(store)
+        except NotInBundle:
+            return
+        if await store.load(f"verdict/{method}", Verdict):
+            return
+        job = dataclasses.replace(job, options=replace(job.options, selection=method))
+        open_models = self._models.open_for_selection
+        async with self._open(job, store, InFlightWork(), on_progress, open_models) as space:
+            judge = Judge(space.workspace, model=space.models.solver, reward=space.models.orm)
+            await judge.judge(
+                question.issue,
+                question.candidates,
+                tests=question.tests,
+                reproduced=question.reproduced,
+            )
 
     async def revise(
         self,

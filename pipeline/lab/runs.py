@@ -311,13 +311,14 @@ def _restore_standings(run: FinishedRun, repository: str) -> Standings:
 
 
 def _methods_from_verdicts(cases: Sequence[RunCase]) -> dict[str, Method]:
-    """The recorded choices, for the methods of which every run has a verdict."""
+    """The recorded choices, for the methods of which every run with a choice has a verdict."""
 
     def verdict_choice(method: str, case: RunCase) -> Sequence[int]:
-        at = case.run.verdicts[method].chosen
+        at = verdict.chosen if (verdict := case.run.verdicts.get(method)) else None
         return [] if at is None or at >= len(case.right) else [at]
 
-    every = [set(case.run.verdicts) for case in cases]
+    # A run that ended before the choice has no verdict by any method.
+    every = [set(case.run.verdicts) for case in cases if case.run.verdicts]
     common = sorted(set[str].intersection(*every)) if every else []
     return {f"{method}, as it was chosen": partial(verdict_choice, method) for method in common}
 

@@ -230,7 +230,8 @@ class Sampler:
             return found
 
         async def run_independent(number: int) -> Sample:
-            sample = Sample(number, await self.write_test(issue, number))
+            # Triage is over: something is to be fixed, whatever one sample thinks.
+            sample = Sample(number, await self.write_test(issue, number, insist=True))
             if is_informed(number, share):
                 return sample
             return await write_edit(sample, Direction(approach=approaches.get(number, "")))
@@ -258,11 +259,14 @@ class Sampler:
         enough = len(finished) >= self._options.agreement and len(drawn) >= min(2, len(set(kinds)))
         return enough and wrote_the_same(finished)
 
-    async def write_test(self, issue: Issue, number: int) -> TestingState:
-        """Write the test of sample `number`, or load it: `sample` uses the same."""
+    async def write_test(self, issue: Issue, number: int, *, insist: bool = False) -> TestingState:
+        """Write the test of sample `number`, or load it: `sample` uses the same.
+
+        `insist`: see `write_script`.
+        """
         model = self._find_model(self._generators[number])
         resources = dataclasses.replace(self._resources, model=model)
-        return await write_script(issue, resources, sample=number)
+        return await write_script(issue, resources, sample=number, insist=insist)
 
     async def _write_edit(self, issue: Issue, sample: Sample, direction: Direction) -> Sample:
         seed = sample.test.best()

@@ -149,3 +149,14 @@ async def test_other_reports_that_no_script_can_show_have_answers_of_their_own(
     assert isinstance(result, NoFix)
     assert result.reason == reason
     assert "<no_issue>" in model.conversations["testing/0"][-1].text
+
+
+async def test_a_sample_that_alone_sees_nothing_to_fix_writes_an_edit_all_the_same(
+    shop: Shop,
+) -> None:
+    answers = {**COMMON, **sample(0, GOOD_EDIT), **sample(1, GOOD_EDIT)}
+    answers["testing/1"] = [QUESTION, *answers["testing/1"]]
+    model = ScriptedModel(answers)
+    result = await shop.solver(model, samples=2).solve(ISSUE)
+    assert isinstance(result, Selection)
+    assert len(result.evidence.votes.candidates) == 2

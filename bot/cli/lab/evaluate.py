@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 from bot.cli import FAILED, FIXED, USAGE, Subparsers
 from bot.cli.lab.evaluate_grade import (
@@ -24,7 +25,7 @@ from bot.cli.run_input import WrongUsage
 from bot.safe_text import printable
 from bot.settings import Settings, SettingsError
 from pipeline.codebase.git import GitFailed
-from pipeline.data.options import Options
+from pipeline.data.options import Options, SelectionMethod
 from pipeline.lab.bundles import read_runs
 from pipeline.lab.dataset import (
     BadData,
@@ -99,6 +100,11 @@ def register(subparsers: Subparsers) -> None:
         "temperature=0.6; may be given again for others. Values are JSON, or else text",
     )  # fmt: skip
     parser.add_argument(
+        "--selection", action="append", default=[], choices=get_args(SelectionMethod),
+        help="with --solve: choose by this method; given again, each run's edits are chosen among "
+        "by every method named, and the report compares them",
+    )  # fmt: skip
+    parser.add_argument(
         "--labels", type=Path, metavar="FILE",
         help="JSON: maps a member to its resolved instances; with --runs, maps an instance to the "
         "numbers (from 0) of the samples that resolve it, or to the resolving revisions of each "
@@ -150,8 +156,8 @@ def _choose_action(args: argparse.Namespace) -> Callable[[argparse.Namespace], N
     """What the options ask for. Raises BadData: they cannot be combined."""
     if args.runs and args.trees:
         raise BadData("--runs and --trees cannot be combined.")
-    if args.set and not args.solve:
-        raise BadData("--set needs --solve.")
+    if (args.set or args.selection) and not args.solve:
+        raise BadData("--set and --selection need --solve.")
     if args.predictions and (args.grade or args.solve):
         raise BadData("--predictions cannot be combined with --grade or --solve.")
     if args.solve:
@@ -208,8 +214,9 @@ def _execute(args: argparse.Namespace) -> None:
 
 def _solve(args: argparse.Namespace) -> None:
     task = SolveTask(
-        args.instances, args.trees, args.solve, args.budget, args.samples, dict(args.set)
-    )
+        args.instances, args.trees, args.solve, args.budget, args.samples, dict(args.set),
+        tuple(dict.fromkeys(args.selection)),
+    )  # fmt: skip
     solved = asyncio.run(solve_instances(task, Settings.from_env()))
     write_solved(solved, args.solve, as_json=args.json)
 

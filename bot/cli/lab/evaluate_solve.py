@@ -32,7 +32,7 @@ from bot.settings import Settings
 from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
-from pipeline.data.options import Options
+from pipeline.data.options import Options, SelectionMethod
 from pipeline.data.types import Account, Issue, NoFix, Patch, Selection
 from pipeline.lab.bundles import read_run
 from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
@@ -208,10 +208,14 @@ class SolveTask:
     samples: int | None = None
     set_: Mapping[str, object] = field(default_factory=dict[str, object])
     """The pipeline's options by name; the others are the defaults."""
+    selections: Sequence[SelectionMethod] = ()
+    """Each run chooses by the first of these, unless `set_` says otherwise, then by the others."""
 
     def build_options(self) -> Options:
         """The options of every run. Raises WrongUsage: one is unknown, or out of range."""
         given = {"samples": self.samples, "all_revisions": True, **self.set_}
+        if self.selections:
+            given = {"selection": self.selections[0], **given}
         return with_overrides(Options(), given)
 
 
@@ -251,7 +255,7 @@ class _Solving:
     async def solve(self, row: GradedInstance) -> SolvedInstance:
         """The result for one instance, saved once it is final."""
         store = ScopedStore(DirStore(self.task.out / GRADES), row.instance_id)
-        key = f"solved/{digest(row.model_dump_json())}"
+        key = f"solved/{digest(row.model_dump_json(), *self.task.selections)}"
         found = await store.load(key, SolvedInstance)
         if found is None:
             began = time.monotonic()
@@ -307,15 +311,14 @@ class _Solving:
                 return replace(unknown, unfinished=spent, accounts=accounts)
             ceiling = before + grant.dollars
             job = dataclasses.replace(job, options=replace(job.options, dollars=ceiling))
-            outcome = await self.runner.solve(
-                job,
-                self.open_store(row),
-                in_flight=InFlightWork(),
-                on_progress=partial(print_event, of=row.instance_id),
-            )
-            grant.spent = (await _read_ledger(folder)).dollars - before
+            store, say = self.open_store(row), partial(print_event, of=row.instance_id)
+            outcome = await self.runner.solve(job, store, in_flight=InFlightWork(), on_progress=say)
+            for method in self.task.selections:
+                await self.runner.judge(job, method, store, on_progress=say)
+            ledger = await _read_ledger(folder)
+            grant.spent = ledger.dollars - before
         result = outcome.result
-        found = replace(unknown, accounts=outcome.accounts)
+        found = replace(unknown, accounts=ledger.accounts)
         if isinstance(result, NoFix) and result.reason == "out of budget" and ceiling < full:
             return replace(found, unfinished=spent)
         base = job.codebase.commit

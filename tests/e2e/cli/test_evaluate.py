@@ -212,3 +212,19 @@ async def test_options_of_an_evaluation_are_the_commands_and_a_preset_is_a_whole
     }
     assert {call for call in calls if call.startswith("editing/")} == {"editing/0"}
     assert "approaches" not in calls
+
+
+async def test_one_graded_run_compares_the_methods_that_are_named(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await benchmark.evaluate("--grade", "gold", "--selection", "voting") == 2
+    assert "--solve" in capsys.readouterr().err
+    solve = ["--solve", str(benchmark.out), "--json", "--set", "samples=2"]
+
+    assert await benchmark.evaluate(*solve, "--selection", "exec") == 0
+    assert "exec, as it was chosen" in document(capsys)["selection"]["methods"]
+    asked = len(benchmark.llm.requests)
+    assert await benchmark.evaluate(*solve, "--selection", "exec", "--selection", "voting") == 0
+    scores = document(capsys)["selection"]["methods"]
+    assert {"exec, as it was chosen", "voting, as it was chosen"} <= set(scores)
+    assert len(benchmark.llm.requests) == asked, "the edits are the same"
