@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pipeline.codebase.commit import Codebase
+from pipeline.codebase.text import pluralize
 from pipeline.concurrency import gather_all
 from pipeline.context.files.sources import Sources
 from pipeline.context.packing import FileBudget, fit_file, pack
@@ -132,7 +133,7 @@ class ContextFinder:
             dropped=(*left, *unranked),
             unneeded=tuple(path for path in ranking.left_out if path not in ranked),
             scanned=len(read.files),
-            not_read=read.explain_unread(),
+            not_read=(*_explain_window(half, budget, left), *read.explain_unread()),
             findings=_findings(sources, found, ranking, files),
         )
 
@@ -245,6 +246,14 @@ def _unknown_that_fit(
             fit.append(path)
             free -= tokens[path]
     return fit
+
+
+def _explain_window(half: int, budget: int, left: Sequence[str]) -> tuple[str, ...]:
+    """Whether files are missing because the model's window is small."""
+    if budget < half or not left:
+        return ()
+    files = pluralize(len(left), "file")
+    return (f"Half of the model's window, {half:,} tokens, had no room for {files} more.",)
 
 
 def _findings(

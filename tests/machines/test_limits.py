@@ -93,6 +93,25 @@ async def test_of_a_file_that_does_not_fit_into_the_context_parts_are_shown(
     assert sum(file.tokens for file in context.files) <= tokens
 
 
+async def test_what_a_small_window_had_no_room_for_is_told(
+    tmp_path: Path, remembered: dict[tuple[object, ...], Execution]
+) -> None:
+    large = "def total_of_all():\n    return 0\n\n\n" * 3_000
+    more = {f"shop/large{n}.py": large for n in range(3)}
+    shop = await open_shop(tmp_path, {**FILES, **more})
+    shop.sandbox.results = remembered
+    ranking = "<ranking>\n" + "\n".join(["shop/till.py", *more]) + "\n</ranking>"
+    for window, told in ((200_000, False), (40_000, True)):
+        model = ScriptedModel(simple(GOOD_EDIT, APPROVE, **{"ranking/0": [ranking]}))
+        model.window = window
+        store = DirStore(tmp_path / f"store-{window}")
+        result = await shop.solver(model, scout=False, store=store).solve(ISSUE)
+        assert isinstance(result, Selection)
+        assert (
+            bool(re.search(r"window, 20,000 tokens", str(result.evidence.context.not_read))) is told
+        )
+
+
 async def test_the_model_is_asked_to_keep_to_the_tokens_of_the_context(shop: Shop) -> None:
     model = ScriptedModel(simple(GOOD_EDIT, APPROVE))
     await shop.solver(model, scout=False, context_tokens=4_321).solve(ISSUE)
