@@ -243,6 +243,9 @@ class ModelSettings(_Section):
     orm_reference: str = ""
     """The base model from which DPO trained `CAPUCHIN_ORM_MODEL`; the score is then the implicit
     reward. Empty: the score is the probability of the verdict +."""
+    orm_weight: float = Field(default=1, ge=0, le=100)
+    """How much of the reward counts, in log-odds, between edits that are nearly equal;
+    `capuchin learn judge` prints the weight that was best."""
     strategy: Strategy = "samples"
     """How edits are found, where a repository does not say: `samples`, or `search` first for the
     files and lines to change (SWE-Reasoner). `codemonkeys` and `swe_reasoner`: a paper's method as

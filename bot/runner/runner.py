@@ -24,7 +24,6 @@ from bot.settings import ModelSettings
 from bot.storage.workers import InFlightWork
 from bot.telemetry.log import Stages
 from pipeline.context.finder import SECONDS_KEY, ContextSeconds
-from pipeline.data.options import SelectionMethod
 from pipeline.data.presets import apply_preset
 from pipeline.data.progress import Event, OnProgress, StageBegan
 from pipeline.data.types import NoFix, Selection
@@ -42,11 +41,8 @@ from pipeline.models.base import Model
 from pipeline.models.metering import Meter
 from pipeline.models.wrappers import RETRY_WAITS
 from pipeline.regression.near_tests import NearbyTests
-from pipeline.replay import NotInBundle, load_question
 from pipeline.resources import Workspace
 from pipeline.select import Selector
-from pipeline.selection.judge import Judge
-from pipeline.selection.verdict import Verdict
 from pipeline.solve import Solver
 from pipeline.store import SharingStore, Store
 from pipeline.workflows.abstain import find_unsolvable
@@ -66,7 +62,7 @@ _MIN_CONTAINER_AGE_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class _Opened(Generic[M]):
+class Opened(Generic[M]):
     """The open resources of one job."""
 
     meter: Meter
@@ -107,6 +103,7 @@ class PipelineRunner:
         self._models = ModelFactory(settings, waits=model_waits)
         self._generators = settings.generators
         self._strategy = settings.strategy
+        self._orm_weight = settings.orm_weight
 
     async def solve(
         self, job: Job, store: Store, *, in_flight: InFlightWork, on_progress: OnProgress
@@ -140,33 +137,10 @@ class PipelineRunner:
         """Choose among edits from any source. Without a solver model, no tests are written."""
         if unsolvable := find_unsolvable(job.codebase, job.options.test_command):
             return Outcome(unsolvable, ())
-        open_models = self._models.open_for_selection
-        async with self._open(job, store, in_flight, on_progress, open_models) as space:
+        async with self.open_selection(job, store, in_flight, on_progress) as space:
             selector = Selector(space.workspace, model=space.models.solver, reward=space.models.orm)
             choice = await selector.select(job.issue, request.edits, request.tests)
         return await space.outcome(choice)
-
-    async def judge(
-        self, job: Job, method: SelectionMethod, store: Store, *, on_progress: OnProgress
-    ) -> None:
-        """Choose among a finished run's edits by `method` too, and save the verdict, if there was
-        anything to choose."""
-        try:
-            question, _ = await load_question(store)
-        except NotInBundle:
-            return
-        if await store.load(f"verdict/{method}", Verdict):
-            return
-        job = dataclasses.replace(job, options=replace(job.options, selection=method))
-        open_models = self._models.open_for_selection
-        async with self._open(job, store, InFlightWork(), on_progress, open_models) as space:
-            judge = Judge(space.workspace, model=space.models.solver, reward=space.models.orm)
-            await judge.judge(
-                question.issue,
-                question.candidates,
-                tests=question.tests,
-                reproduced=question.reproduced,
-            )
 
     async def revise(
         self,
@@ -237,6 +211,13 @@ class PipelineRunner:
                 result = await call(Solver(space.models, space.workspace))
         return await space.outcome(result)
 
+    def open_selection(
+        self, job: Job, store: Store, in_flight: InFlightWork, on_progress: OnProgress
+    ) -> AbstractAsyncContextManager[Opened[SelectionModels]]:
+        """What choosing among edits needs, until the end of the block."""
+        open_models = self._models.open_for_selection
+        return self._open(job, store, in_flight, on_progress, open_models)
+
     @asynccontextmanager
     async def _open(
         self,
@@ -245,8 +226,11 @@ class PipelineRunner:
         in_flight: InFlightWork,
         on_progress: OnProgress,
         open_models: Callable[[ModelContext], AbstractAsyncContextManager[M]],
-    ) -> AsyncGenerator[_Opened[M]]:
+    ) -> AsyncGenerator[Opened[M]]:
         """Open the job's meter, its sandbox and its models; all are closed after the block."""
+        if job.options.orm_weight is None:
+            options = replace(job.options, orm_weight=self._orm_weight)
+            job = dataclasses.replace(job, options=options)
         meter = await Meter.open(
             store, job.options.dollars, job.shared_budget, in_flight.billable, on_progress
         )
@@ -262,7 +246,7 @@ class PipelineRunner:
             workspace = Workspace(
                 environment.sandbox, job.codebase, shared, job.options, on_progress=on_progress
             )
-            yield _Opened(meter, environment, inform_models(models, facts), workspace)
+            yield Opened(meter, environment, inform_models(models, facts), workspace)
 
     @asynccontextmanager
     async def open_environment(

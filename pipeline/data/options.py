@@ -153,6 +153,9 @@ class Options(SharedOptions):
     # The paper's machines approve what they saw run.
     approve_ahead: bool = True
     """Whether a reply may approve its script or edit before it runs."""
+    orm_weight: float | None = Field(default=None, ge=0, le=100)
+    """How much of an outcome reward `evidence` adds to the log-odds of edits that are nearly
+    equal; None: the operator's. `learn judge` says which weight was best."""
     # The paper writes edits for every issue.
     triage: bool = True
     """Whether the first samples' tests may end the run: there is nothing to fix, or no longer."""

@@ -160,6 +160,7 @@ class Judge:
             repository=issue.repository,
             all_tests=self._options.all_tests_vote,
             recalibration=self._options.recalibration,
+            reward_weight=1 if self._options.orm_weight is None else self._options.orm_weight,
             base=(await self._read_base(table)).get,
         )
         if reproduced and not any(map(standings.reproduces, range(len(table.candidates)))):

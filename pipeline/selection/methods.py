@@ -13,8 +13,8 @@ earlier candidate.
 * `dev_search`: most tests passed, voting ones and the repository's own, ties to the reward model:
   the last step of Dev-Search (section 2.2.1). Its search through files and places is no part of
   choosing.
-* `evidence`, ours: the sum of what the texts and the executions say, in log-odds; those within
-  `TIE_LOG_ODDS` of the best go by the reward model, where there is one. Edits that behave alike in
+* `evidence`, ours: the sum of what the texts and the executions say, in log-odds; to those within
+  `TIE_LOG_ODDS` of the best, a reward model adds its reward, weighted. Edits that behave alike in
   `ALIKE_TESTS` tests or more, and with each test that one of them brings (`alike`), stand or fall
   together: of these, one that also adds to tests or documentation comes first, then the one that
   changes the fewest lines, then the one whose tests check the most; but not before those that the
@@ -115,7 +115,7 @@ def candidates_for_reward(method: SelectionMethod, standings: Standings) -> tupl
     match method:
         case "orm_exec" | "dev_search":
             tied = best_candidates(method, standings)
-        case "evidence":
+        case "evidence" if standings.reward_weight:
             tied = _close_to_best(standings)
         case _:
             return ()
@@ -169,13 +169,13 @@ def _evidence(standings: Standings) -> list[SortKey]:
     groups = [_behaviour(standings, c) for c in range(len(standings.entries))]
     scores: dict[tuple[int, ...], float] = {}
     priors: dict[tuple[int, ...], float] = {}
-    for group, standing in zip(groups, standings.entries, strict=True):
-        scores[group] = max(standing.score, scores.get(group, standing.score))
+    for c, (group, standing) in enumerate(zip(groups, standings.entries, strict=True)):
+        score = standing.score + (standings.reward_weight * rewards.get(c, 0.0) if known else 0.0)
+        scores[group] = max(score, scores.get(group, score))
         priors[group] = max(standing.prior, priors.get(group, standing.prior))
     return [
         (
             float(known and c in rewards),
-            rewards.get(c, 0.0) if known else 0.0,
             round(scores[groups[c]], 9),
             alike[c],
             *(_quality_among_alike(standings, c, priors[groups[c]]) if len(groups[c]) > 1 else ()),

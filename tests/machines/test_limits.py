@@ -107,9 +107,7 @@ async def test_what_a_small_window_had_no_room_for_is_told(
         store = DirStore(tmp_path / f"store-{window}")
         result = await shop.solver(model, scout=False, store=store).solve(ISSUE)
         assert isinstance(result, Selection)
-        assert (
-            bool(re.search(r"window, 20,000 tokens", str(result.evidence.context.not_read))) is told
-        )
+        assert ("20,000" in str(result.evidence.context.not_read)) is told
 
 
 async def test_the_model_is_asked_to_keep_to_the_tokens_of_the_context(shop: Shop) -> None:

@@ -159,10 +159,17 @@ async def test_a_reward_model_parts_what_executions_leave_equal(shop: Shop, meth
 async def test_ours_asks_the_reward_model_only_about_what_is_nearly_equal(shop: Shop) -> None:
     answers = {**FOUR, **sample(3, WRONG_EDIT, APPROVE), "selecting": ["Hm."]}
     reward = TableReward({SUMMED: 0.1, ABSOLUTE: 0.9, ADDED: 0.5})
-    selection, _ = await chosen_by(shop, "evidence", answers, reward=reward)
+    selection, _ = await chosen_by(shop, "evidence", answers, reward=reward, orm_weight=1)
     assert not any("result = 1" in diff for diff in reward.asked)
     assert ABSOLUTE in selection.candidate.patch.diff
     assert selection.decided_by == "reward model"
+
+
+async def test_a_reward_that_counts_for_nothing_is_not_asked(shop: Shop) -> None:
+    answers = {**FOUR, "selecting": ["Hm."]}
+    reward = TableReward({SUMMED: 0.1, ABSOLUTE: 0.9, ADDED: 0.5})
+    without, _ = await chosen_by(shop, "evidence", answers, reward=reward, orm_weight=0)
+    assert (reward.asked, without.decided_by) == ([], "evidence")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from bot.storage.workers import InFlightWork
 from pipeline.codebase.text import agree, pluralize
 from pipeline.concurrency import gather_bounded
 from pipeline.data.options import Options, SelectionMethod
+from pipeline.data.progress import OnProgress
 from pipeline.data.types import Account, Issue, NoFix, Patch, Selection
 from pipeline.lab.bundles import read_run
 from pipeline.lab.dataset import BadData, list_changed_files, read_references, read_rows
@@ -55,6 +56,9 @@ from pipeline.lab.solving import (
 from pipeline.models.base import Price
 from pipeline.models.metering import LEDGER_KEY, Ledger
 from pipeline.models.spec import look_up, parse_specs, read_prices
+from pipeline.replay import NotInBundle, load_question
+from pipeline.selection.judge import Judge
+from pipeline.selection.verdict import Verdict
 from pipeline.store import DirStore, ScopedStore, Store
 from sandbox.errors import EnvironmentFailed
 from sandbox.frozen import replace
@@ -314,7 +318,7 @@ class _Solving:
             store, say = self.open_store(row), partial(print_event, of=row.instance_id)
             outcome = await self.runner.solve(job, store, in_flight=InFlightWork(), on_progress=say)
             for method in self.task.selections:
-                await self.runner.judge(job, method, store, on_progress=say)
+                await self._choose_again(job, method, store, say)
             ledger = await _read_ledger(folder)
             grant.spent = ledger.dollars - before
         result = outcome.result
@@ -352,6 +356,27 @@ class _Solving:
             shown=tuple((file.path, file.tokens) for file in context.files) if context else (),
             read_tokens=context.findings.read_tokens if context and context.findings else 0,
         )
+
+    async def _choose_again(
+        self, job: Job, method: SelectionMethod, store: Store, on_progress: OnProgress
+    ) -> None:
+        """Choose among a finished run's edits by `method` too, if there was anything to choose."""
+        try:
+            question, _ = await load_question(store)
+        except NotInBundle:
+            return
+        if await store.load(f"verdict/{method}", Verdict):
+            return
+        job = dataclasses.replace(job, options=replace(job.options, selection=method))
+        opening = self.runner.open_selection(job, store, InFlightWork(), on_progress)
+        async with opening as space:
+            judge = Judge(space.workspace, model=space.models.solver, reward=space.models.orm)
+            await judge.judge(
+                question.issue,
+                question.candidates,
+                tests=question.tests,
+                reproduced=question.reproduced,
+            )
 
     def open_store(self, row: GradedInstance) -> Store:
         """The store of the instance's run. It must never contain the benchmark's tests."""

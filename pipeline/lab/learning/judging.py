@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import Literal
 
 from pipeline.lab.learning.filtering import CandidateRow, FilteredData
@@ -34,6 +34,8 @@ class Gain(Frozen):
     """By the trained model alone."""
     fused: float
     """By both; the weight is chosen on other repositories."""
+    weight: float
+    """What the model's log-odds count in the sum of both where all issues choose it."""
     model_gain: tuple[float, float, float]
     """Model minus confidence, with the paired interval."""
     fused_gain: tuple[float, float, float]
@@ -133,6 +135,7 @@ def _measure(level: Level, cases: Sequence[JudgedIssue]) -> Gain:
         confidence=percent(confidence),
         model=percent(model),
         fused=percent(fused),
+        weight=_best_weight(cases),
         model_gain=_compute_paired_gain(model, confidence),
         fused_gain=_compute_paired_gain(fused, confidence),
         pairs=_order_pairs(cases),
@@ -151,27 +154,21 @@ def _fuse(cases: Sequence[JudgedIssue]) -> list[float]:
     """
     single = len({case.repository for case in cases}) < 2
     folds = [str(n % 2) if single else case.repository for n, case in enumerate(cases)]
-    chances = {weight: [_chance(c, _add(c, weight)) for c in cases] for weight in _WEIGHTS}
-    chosen: dict[str, float] = {}
-    for fold in set(folds):
-        others = [n for n, name in enumerate(folds) if name != fold]
-
-        def score(weight: float, others: Sequence[int] = others) -> float:
-            return sum(chances[weight][n] for n in others)
-
-        chosen[fold] = max(_WEIGHTS, key=score)  # of equal weights, the smallest
-    return [chances[chosen[fold]][n] for n, fold in enumerate(folds)]
+    chosen = {
+        fold: _best_weight([case for case, name in zip(cases, folds, strict=True) if name != fold])
+        for fold in set(folds)
+    }
+    return [_chance_of_both(case, chosen[fold]) for case, fold in zip(cases, folds, strict=True)]
 
 
-def _add(case: JudgedIssue, weight: float) -> list[float]:
-    ours, theirs = _standardise(case.confidence), _standardise(case.model)
-    return [one + weight * other for one, other in zip(ours, theirs, strict=True)]
+def _best_weight(cases: Sequence[JudgedIssue]) -> float:
+    """Of equal weights, the smallest."""
+    return max(_WEIGHTS, key=lambda weight: sum(_chance_of_both(c, weight) for c in cases))
 
 
-def _standardise(scores: Sequence[float]) -> list[float]:
-    spread = pstdev(scores)
-    centre = fmean(scores)
-    return [(score - centre) / spread if spread else 0.0 for score in scores]
+def _chance_of_both(case: JudgedIssue, weight: float) -> float:
+    both = zip(case.confidence, case.model, strict=True)
+    return _chance(case, [ours + weight * theirs for ours, theirs in both])
 
 
 def _compute_paired_gain(
@@ -210,13 +207,14 @@ def render_gains(gains: Sequence[Gain], name: str) -> str:
         *table(
             (
                 "choice of", "issues", "random", "confidence", "model", "both",
-                "model − confidence", "both − confidence", "pairs in order",
+                "weight", "model − confidence", "both − confidence", "pairs in order",
             ),
             [
                 (
                     g.level,
                     g.issues,
                     *(f"{score:.1f}" for score in (g.random, g.confidence, g.model, g.fused)),
+                    f"{g.weight:g}",
                     show(g.model_gain),
                     show(g.fused_gain),
                     "" if g.pairs is None else f"{g.pairs:.1f}",

@@ -162,6 +162,8 @@ class Standings:
     text_evidence: TextEvidence
     repository: str
     recalibration: Recalibration | None = None
+    reward_weight: float = 1
+    """How much of a reward counts in the log-odds."""
 
     def reproduces(self, candidate: int) -> bool:
         """Whether it passes a steady test that reports the issue on the unedited code."""
@@ -213,6 +215,7 @@ def build_standings(
     repository: str = "",
     all_tests: bool = False,
     recalibration: Recalibration | None = None,
+    reward_weight: float = 1,
     base: BaseText | None = None,
 ) -> Standings:
     """Compute the standings of the candidates of `table` from votes, equality and text.
@@ -240,7 +243,7 @@ def build_standings(
         )
         for c in range(len(table.candidates))
     )
-    return Standings(table, standings, tests, text, repository, recalibration)
+    return Standings(table, standings, tests, text, repository, recalibration, reward_weight)
 
 
 def _find_sources(candidates: Sequence[Candidate], keys: Sequence[str]) -> list[Hashable]:
