@@ -21,6 +21,7 @@ from bot.github.credentials import describe_missing
 from bot.settings import Settings, SettingsError, variable_name
 from pipeline.codebase.git import GitFailed
 from pipeline.models.base import (
+    ContextTooLong,
     EmbeddingFailed,
     Message,
     ModelError,
@@ -230,6 +231,8 @@ async def _find_repository(settings: Settings) -> RepoRef | None:
 
 
 QUESTION: Final = "Reply with the word: ok"
+LONG_QUESTION: Final = "word " * 9000 + QUESTION
+"""Longer than a window that cannot hold a file; Ollama's is 4,096 tokens if nobody sets it."""
 T = TypeVar("T")
 
 
@@ -258,16 +261,22 @@ def load_prices(settings: Settings) -> PriceTable:
 
 
 async def check_chat(settings: Settings, field: str) -> str:
-    """Ask each chat model of a setting for one token."""
+    """Ask each chat model of a setting for one token.
+
+    A server of one's own that does not tell its window is asked a long question.
+    """
     found: list[str] = []
+    prices = await asyncio.to_thread(load_prices, settings)
     for spec in _parse(settings, field, parse_specs):
+        window = await _describe_window(spec, settings)
+        is_local = look_up(spec, prices).price_source == "local"
         async with _model_failures(spec, settings):
-            await _ask(spec, settings)
-        found.append(f"{spec}{await _describe_window(spec, settings)}")
+            await _ask(spec, settings, LONG_QUESTION if is_local and not window else QUESTION)
+        found.append(f"{spec}{window}")
     return ", then ".join(found)
 
 
-async def _ask(spec: ModelSpec, settings: Settings) -> None:
+async def _ask(spec: ModelSpec, settings: Settings, question: str) -> None:
     ours = spec.provider == "anthropic"
     key = settings.anthropic_api_key if ours else settings.model_api_key
     if ours and not key.get_secret_value():
@@ -280,7 +289,7 @@ async def _ask(spec: ModelSpec, settings: Settings) -> None:
         sdk_retries=0,
     )
     try:
-        messages = (Message(role="user", text=QUESTION),)
+        messages = (Message(role="user", text=question),)
         await client.complete(
             ModelRequest(system="", messages=messages, call=DOCTOR_CALL, max_tokens=1)
         )
@@ -358,12 +367,17 @@ async def _model_failures(spec: ModelSpec, settings: Settings) -> AsyncGenerator
         raise CheckFailed(f"{spec}: {with_words(error)}", mend.replace("{key}", name)) from None
 
 
+_SMALL_WINDOW: Final = (
+    "Serve it with a window of at least 32,768 tokens: Ollama by OLLAMA_CONTEXT_LENGTH or num_ctx, "
+    "llama.cpp by --ctx-size."
+)
 _MENDS: Final[dict[type[Exception], str]] = {
     NoCredit: "Pay into the account of this key, or set another model.",
     WrongKey: "Set {key} to a key that may use this model.",
     ModelRetired: "Check the model's name, and the address.",
     WrongAddress: "Correct the address, or the proxy between.",
-    WindowTooSmall: "Serve it with a window of at least 32,768 tokens.",
+    WindowTooSmall: _SMALL_WINDOW,
+    ContextTooLong: _SMALL_WINDOW,
     ModelOverloaded: "Wait, or name a second model after a comma.",
 }
 """What to do about errors that say what is wrong, the most special first."""

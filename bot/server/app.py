@@ -37,7 +37,7 @@ from bot.server import metrics
 from bot.server.connections import BodyReader, BodyRefused, RefusalLog
 from bot.server.run_routes import RunRoutes
 from bot.settings import Settings, SettingsError
-from bot.storage.client import REDIS_ERRORS, UNREACHABLE
+from bot.storage.client import REDIS_ERRORS, UNREACHABLE, Outage, explain_outage
 from bot.storage.storage import Storage
 from bot.storage.workers import Measurements
 from bot.webhooks.decide import companion_update, read_request
@@ -68,7 +68,10 @@ async def show_schema() -> Response:
 
 
 class NoWorkerWatch:
-    """Announces that no worker lives; without the App's key it only logs it."""
+    """Announces that no worker lives; without the App's key it only logs it.
+
+    Logs once that Redis is away or takes no writes, at the start too.
+    """
 
     def __init__(self, settings: Settings, storage: Storage, nudges: Nudges) -> None:
         self._settings = settings
@@ -77,15 +80,19 @@ class NoWorkerWatch:
         self._since = now()
         """Replaces the last heartbeat where Redis has none."""
         self._logged = False
+        self._outage = Outage()
         self._announcer: QueueAnnouncer | None = None
 
     async def run(self) -> None:
         """Look every half minute, until cancelled."""
         while True:
             try:
+                await self._storage.check_writes()
+                self._outage.end()
                 await self.look()
-            except UNREACHABLE:  # the webhooks that arrive log it
-                pass
+            except UNREACHABLE as error:
+                await self._outage.wait(error)
+                continue
             except Exception:  # the server goes on without this
                 logger.exception("Could not say that no worker lives")
             await asyncio.sleep(min(30.0, self._settings.timings.no_worker_seconds or 0.2))
@@ -284,11 +291,11 @@ class Intake:
     async def check_ready(self, workers: bool = False) -> Response:
         """Whether a webhook could be accepted now; with `workers`, also whether a worker lives."""
         try:
-            await self.storage.ping()
+            await self.storage.check_writes()
             living = await self.storage.workers.list_living() if workers else None
         except REDIS_ERRORS as error:
             logger.warning("Not ready: Redis: %s", error)
-            return JSONResponse({"ready": False, "reason": "Redis does not answer."}, 503)
+            return JSONResponse({"ready": False, "reason": f"{explain_outage(error)}."}, 503)
         if living == []:
             return JSONResponse({"ready": False, "reason": "No worker is running."}, 503)
         return JSONResponse({"ready": True})

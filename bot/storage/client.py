@@ -69,6 +69,23 @@ def describe_redis_error(error: BaseException) -> str:
     return f"{text} ({cause})" if cause and cause.lower() not in text.lower() else text
 
 
+def explain_outage(error: BaseException) -> str:
+    """What is the matter with Redis, in a sentence that names no address and has no full stop."""
+    match error:
+        case redis.exceptions.BusyLoadingError():
+            return "Redis is still loading its data"
+        case redis.exceptions.ReadOnlyError() if "READONLY" in str(error) or "replica" in str(
+            error
+        ):
+            return "Redis is a replica, which takes no writes"
+        case redis.exceptions.ReadOnlyError():
+            return "Redis takes no writes: its memory or disk is full, or its replicas are away"
+        case redis.exceptions.AuthenticationError():
+            return "Redis refuses the name or the password of CAPUCHIN_REDIS_URL"
+        case _:
+            return "Redis does not answer"
+
+
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
@@ -122,10 +139,10 @@ class _CancellableConnection(AbstractConnection):
         except redis.exceptions.ResponseError as error:
             # redis-py takes the first word off where it knows it, and scripts put more before it.
             message = str(error)
-            # Its memory or its disk is full, or its replicas are away:
+            # It is a replica, its memory or its disk is full, or its replicas are away:
             # https://redis.io/docs/latest/operate/oss_and_stack/management/
             if isinstance(error, redis.exceptions.OutOfMemoryError) or any(
-                word in message[:200] for word in ("OOM ", "MISCONF ", "NOREPLICAS ")
+                word in message[:200] for word in ("OOM ", "MISCONF ", "NOREPLICAS ", "READONLY ")
             ):
                 raise WritesRefused(message) from None
             raise
@@ -255,7 +272,7 @@ class Outage:
     async def wait(self, error: BaseException) -> None:
         """Log the outage if it is new, then sleep: longer each time, two seconds at most."""
         if not self._pause:
-            logger.warning("Redis does not answer (%s); waiting for it.", error)
+            logger.warning("%s (%s); waiting for it.", explain_outage(error), error)
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         await asyncio.sleep(self._pause)
 

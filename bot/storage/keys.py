@@ -15,6 +15,7 @@
 | `machine:{host}:disk` | what it keeps there for runs to come, JSON | 1 hour |
 | `evictions` | bytes of mirrors and images that had to go for want of room | |
 | `issue:{repo}#{n}:stop-time` | when people last wanted it stopped, in seconds | 1 day |
+| `issue:{repo}#{n}:latest-join` | when the latest label was put on that joined its run | 30 days |
 | `issue:{repo}#{n}:label-events` | up to which second each label is dealt with | 30 days |
 | `run:{id}` | the record, JSON | 30 days |
 | `run:{id}:stop` | who wants it to stop and why, JSON | 30 days |
@@ -131,6 +132,10 @@ class Keys:
     def latest_run(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:latest-run"
 
+    def latest_join(self, repo: RepoRef, number: int) -> str:
+        """When the latest label was put on that the issue's latest run answers beside its own."""
+        return f"{self.issue(repo, number)}:latest-join"
+
     def runs_of_issue(self, repo: RepoRef, number: int) -> str:
         return f"{self.issue(repo, number)}:runs"
 
@@ -176,16 +181,7 @@ class Keys:
         return f"{whole}:{repo.id}" if repo else whole
 
     def run(self, run_id: RunId) -> str:
-        return f"{self.run_prefix}{run_id}"
-
-    @property
-    def run_prefix(self) -> str:
-        """What a script puts before a run's id to get the key of its record."""
-        return f"{self.prefix}run:"
-
-    def latest_join(self, run_id: RunId) -> str:
-        """When the latest label was put on that the run answers beside its own."""
-        return f"{self.run(run_id)}:latest-join"
+        return f"{self.prefix}run:{run_id}"
 
     def lease(self, run_id: RunId) -> str:
         return f"{self.run(run_id)}:lease"

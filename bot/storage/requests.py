@@ -38,8 +38,8 @@ return 1
 TAKE: Final = f"""{_NOW}
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 1)
 if #ids == 0 then return false end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ids[1])
-return {{ids[1], redis.call('GET', ARGV[1] .. ids[1]) or ''}}
+redis.call('ZADD', KEYS[1], now + ARGV[1], ids[1])
+return ids[1]
 """
 POSTPONE: Final = f"""{_NOW}
 if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return end
@@ -87,13 +87,14 @@ class Requests(RedisRecords):
 
     async def take(self) -> QueuedRequest | None:
         """The next request, owned for `CLAIM_SECONDS`; None when no request is due."""
-        args = [self._keys.request(""), int(CLAIM_SECONDS * 1000)]
-        found = await run_script(self._redis, TAKE, [self._keys.requests], args)
+        claim = [int(CLAIM_SECONDS * 1000)]
+        found: bytes | None = await run_script(self._redis, TAKE, [self._keys.requests], claim)
         if found is None:
             return None
-        request_id = found[0].decode()
+        request_id = found.decode()
+        record: bytes | None = await self._redis.get(self._keys.request(request_id))
         try:
-            return decode_record(QueuedRequest, found[1], f"Command {request_id}")
+            return decode_record(QueuedRequest, record or b"", f"Command {request_id}")
         except UnreadableRecord as error:
             # First said, then removed: a worker that is stopped in between has said it.
             logger.error("%s The request is dropped.", error)  # noqa: TRY400 - the sentence says all

@@ -47,11 +47,6 @@ redis.call('PSETEX', KEYS[1], ARGV[4], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 return 1
 """
-LATEST: Final = """
-local id = redis.call('GET', KEYS[1])
-if not id then return false end
-return {id, redis.call('GET', ARGV[1] .. id) or ''}
-"""
 # A claim whose run is no longer active is an orphan (a crash, a record edited by hand): it is
 # taken over here, in the one place where it could do harm.
 CREATE: Final = """
@@ -74,9 +69,8 @@ if claim and redis.call('SISMEMBER', KEYS[4], claim) == 1 then
   if ARGV[7] == '1' then
     redis.call('SET', KEYS[1], claim, 'EX', ARGV[3])
     mark()
-    local joined = ARGV[13] .. claim .. ':latest-join'
-    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', joined) or '0') then
-      redis.call('SET', joined, ARGV[9], 'EX', ARGV[4])
+    if ARGV[9] ~= '' and tonumber(ARGV[9]) > tonumber(redis.call('GET', KEYS[9]) or '0') then
+      redis.call('SET', KEYS[9], ARGV[9], 'EX', ARGV[4])
     end
   end
   return {'running', claim}
@@ -87,25 +81,27 @@ redis.call('SET', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[3], ARGV[2], 'EX', ARGV[4])
 redis.call('SADD', KEYS[4], ARGV[1])
 redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[4])
+redis.call('DEL', KEYS[9])
 redis.call('LPUSH', KEYS[8], ARGV[1])
 redis.call('LTRIM', KEYS[8], 0, 49)
 redis.call('EXPIRE', KEYS[8], ARGV[4])
 if ARGV[5] ~= '' then redis.call('SET', KEYS[6], ARGV[5], 'EX', ARGV[6]) end
-if KEYS[9] then
-  redis.call('PSETEX', KEYS[9], ARGV[17], ARGV[15])
-  redis.call('ZADD', KEYS[10], ARGV[16], ARGV[14])
+if KEYS[10] then
+  redis.call('PSETEX', KEYS[10], ARGV[16], ARGV[14])
+  redis.call('ZADD', KEYS[11], ARGV[15], ARGV[13])
 end
 return {'created', ARGV[1]}
 """
 # A command is never lost to a hint that may turn out to be wrong.
+# Scripts name each key that they use, as Redis's kin demands: the run is looked up before.
 REQUEST_STOP: Final = """
+local id = redis.call('GET', KEYS[1]) or ''
+if id ~= ARGV[1] then return 'another run' end
 local at, before = tonumber(ARGV[4]), tonumber(redis.call('GET', KEYS[3]) or '')
 if at and at > (before or 0) then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[5]) end
-local id = redis.call('GET', KEYS[1])
-if not id or redis.call('SISMEMBER', KEYS[2], id) == 0 then return false end
-local stop = ARGV[1] .. id .. ':stop'
-if ARGV[6] == '1' or redis.call('EXISTS', stop) == 0 then
-  redis.call('SET', stop, ARGV[2], 'EX', ARGV[3])
+if redis.call('SISMEMBER', KEYS[2], id) == 0 then return false end
+if ARGV[6] == '1' or redis.call('EXISTS', KEYS[5]) == 0 then
+  redis.call('SET', KEYS[5], ARGV[2], 'EX', ARGV[3])
 end
 redis.call('SADD', KEYS[4], id)
 return id
@@ -221,6 +217,7 @@ class Runs(RedisRecords):
                 keys.checkpoint(run.id, VERSION_KEY),
                 keys.label_events(repo, issue),
                 keys.runs_of_issue(repo, issue),
+                keys.latest_join(repo, issue),
                 *(nudge.keys if nudge else ()),
             ],
             [
@@ -232,7 +229,6 @@ class Runs(RedisRecords):
                 CHECKPOINT_SECONDS,
                 int(join),
                 *(label_event.script_args if label_event else NO_LABEL_EVENT),
-                keys.run_prefix,
                 *(nudge.script_args if nudge else ()),
             ],
         )
@@ -265,29 +261,33 @@ class Runs(RedisRecords):
     async def request_stop(self, repo: RepoRef, issue: int, stop: Stop) -> RunId | None:
         """Ask the worker of the issue's active run to stop it; its id, None without one."""
         keys = self._keys
-        found = await run_script(
-            self._redis,
-            REQUEST_STOP,
-            [
-                keys.issue(repo, issue),
-                keys.active,
-                keys.stop_time(repo, issue),
-                keys.stopping,
-            ],
-            [
-                keys.run_prefix,
-                encode_record(stop),
-                RECORD_SECONDS,
-                repr(stop.at.timestamp()) if stop.at else "",
-                DAY,
-                int(stop.why is StopReason.COMMAND),
-            ],
-        )
+        found: bytes | None = b"another run"
+        while found == b"another run":
+            run_id = RunId((await self._redis.get(keys.issue(repo, issue)) or b"").decode())
+            found = await run_script(
+                self._redis,
+                REQUEST_STOP,
+                [
+                    keys.issue(repo, issue),
+                    keys.active,
+                    keys.stop_time(repo, issue),
+                    keys.stopping,
+                    keys.stop(run_id),
+                ],
+                [
+                    run_id,
+                    encode_record(stop),
+                    RECORD_SECONDS,
+                    repr(stop.at.timestamp()) if stop.at else "",
+                    DAY,
+                    int(stop.why is StopReason.COMMAND),
+                ],
+            )
         return None if found is None else RunId(found.decode())
 
     async def get_last_request_time(self, run: Run) -> datetime | None:
         """When the run was asked for, or its latest label that joined it was put on."""
-        joined = await self._redis.get(self._keys.latest_join(run.id))
+        joined = await self._redis.get(self._keys.latest_join(run.repo, run.issue))
         if joined is None:
             return run.asked_at
         at = datetime.fromtimestamp(int(joined), UTC)
@@ -349,12 +349,8 @@ class Runs(RedisRecords):
 
     async def get_latest_readable(self, repo: RepoRef, issue: int) -> Run | None:
         """As `get_latest`, but None for a record that cannot be read either."""
-        keys = [self._keys.latest_run(repo, issue)]
-        found = await run_script(self._redis, LATEST, keys, [self._keys.run_prefix])
-        if found is None:
-            return None
         try:
-            return _read(RunId(found[0].decode()), found[1] or None)
+            return await self.get_latest(repo, issue)
         except UnreadableRecord:  # the sweep logs and ends it
             return None
 

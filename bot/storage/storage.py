@@ -127,10 +127,8 @@ class Storage:
         return f"{facts['redis_version']}"
 
     async def check_writes(self) -> None:
-        """Raise redis-py's errors unless a key can be written, read and deleted."""
-        key = f"{self.keys.app_slug}:doctor"
-        await self.redis.set(key, b"", ex=60)
-        await self.redis.delete(key)
+        """Raise redis-py's errors unless a key can be written."""
+        await self.redis.set(f"{self.keys.app_slug}:doctor", b"", ex=60)
 
     async def save_app_slug(self, slug: str) -> None:
         """Let `serve`, which may not ask GitHub, know what it calls the App."""

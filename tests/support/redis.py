@@ -22,8 +22,18 @@ DISCONNECT_SECONDS: Final = 120
 """What Redis may take to notice that a socket was closed, on a machine that is busy."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--redis-server", default="redis-server", help="run this Redis or kin of it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    RedisServer.program = str(config.getoption("--redis-server"))
+
+
 class RedisServer:
     """A redis-server process that can be stopped, frozen and started again on its port."""
+
+    program = "redis-server"
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
         self.port = find_free_port()
@@ -32,14 +42,15 @@ class RedisServer:
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Returns when it answers: it has loaded its data."""
+    def start(self, *options: str, loaded: bool = True) -> None:
+        """Returns when it answers: with `loaded`, when it has loaded its data."""
         durable = "yes" if self._durable else "no"
         self._process = subprocess.Popen(
             [
-                "redis-server",
+                self.program,
                 *("--port", str(self.port), "--bind", "127.0.0.1", "--save", "86400 1000000"),
                 *("--appendonly", durable, "--appendfsync", "always"),
+                *options,
             ],
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
@@ -58,6 +69,8 @@ class RedisServer:
                 try:
                     client.ping()
                 except BusyLoadingError:
+                    if not loaded:
+                        return
                     assert time.monotonic() < deadline, "redis-server does not load its data"
                     time.sleep(0.01)
                 else:
@@ -129,3 +142,22 @@ def redis_prefix() -> str:
 async def redis(redis_server: RedisServer) -> AsyncGenerator[Redis]:
     async with Redis.from_url(redis_server.url) as client:
         yield client
+
+
+@pytest.fixture
+def check_keys_declared(
+    redis_server: RedisServer, check_connections_closed: None
+) -> Generator[None]:
+    """Scripts use the keys that they were given and no others: Dragonfly refuses all others."""
+    with SyncRedis.from_url(redis_server.url) as client, client.monitor() as monitor:
+        yield
+        client.echo("the end")
+        declared: list[str] = []
+        for told in cast("Generator[dict[str, Any]]", monitor.listen()):
+            words: list[str] = told["command"].split(" ")
+            if words == ["ECHO", "the", "end"]:
+                break
+            if words[0] == "EVALSHA":
+                declared = words[3 : 3 + int(words[2])]
+            elif told["client_type"] == "lua" and words != ["TIME"]:
+                assert words[1] in declared, told["command"]

@@ -10,7 +10,7 @@ from pipeline.store import encode_record
 from sandbox.frozen import replace
 from tests.e2e.harness import BotHarness
 
-pytestmark = pytest.mark.spine
+pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
 
 
 @pytest.mark.parametrize("how", ["label", "close", "command", "delete", "transfer"])

@@ -13,7 +13,7 @@ from pipeline.concurrency import gather_all
 from tests.e2e.harness import BotHarness, StartBot, reactions_of
 from tests.support.hub import ref_of
 
-pytestmark = pytest.mark.spine
+pytestmark = [pytest.mark.spine, pytest.mark.usefixtures("check_keys_declared")]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import httpx
@@ -51,14 +52,55 @@ async def test_a_delivery_is_refused_while_redis_is_away_and_can_be_redelivered(
     assert (await client.get("/readyz")).status_code == 200
 
 
-async def test_a_delivery_is_refused_while_redis_takes_no_writes(
-    client: httpx.AsyncClient, own_redis_server: RedisServer
+@pytest.mark.parametrize("state", ["memory", "replica", "loading"])
+async def test_a_delivery_is_refused_and_the_reason_told_while_redis_takes_no_writes(
+    client: httpx.AsyncClient, own_redis_server: RedisServer, state: str
 ) -> None:
     async with Redis.from_url(own_redis_server.url) as redis:
-        await redis.config_set("maxmemory", "1")
+        match state:
+            case "memory":
+                await redis.config_set("maxmemory", "1")
+            case "replica":
+                await redis.replicaof("127.0.0.1", 1)
+            case _:
+                async with redis.pipeline() as pipe:
+                    for number in range(30_000):
+                        pipe.set(str(number), "")
+                    await pipe.execute()
+                own_redis_server.stop()
+                own_redis_server.start("--key-load-delay", "300", loaded=False)
+        unready = await client.get("/readyz")
+        assert (unready.status_code, state in unready.json()["reason"]) == (503, True)
         assert (await deliver(client, labeled(), delivery="guid")).status_code == 503
-        await redis.config_set("maxmemory", "0")
+        match state:
+            case "memory":
+                await redis.config_set("maxmemory", "0")
+            case "replica":
+                await redis.replicaof("NO", "ONE")
+            case _:
+                own_redis_server.stop()
+                own_redis_server.start()
+    assert (await client.get("/readyz")).status_code == 200
     assert (await deliver(client, labeled(), delivery="guid")).status_code == 202
+
+
+async def test_a_server_that_starts_without_redis_says_so_once(
+    settings: Settings, own_redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    own_redis_server.stop()
+    own = replace(settings, redis_url=own_redis_server.url)
+
+    def said() -> list[str]:
+        return [one.message for one in caplog.records if "Redis" in one.message]
+
+    async with serving(create_app(own)):
+        while not said():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)  # it asks again meanwhile
+        assert len(said()) == 1
+        own_redis_server.start()
+        while len(said()) == 1:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_frozen_redis_is_answered_before_github_gives_up(

@@ -124,8 +124,9 @@ def test_a_negative_size_is_a_sentence(tmp_path: Path, kind: bytes) -> None:
     header.type, header.size = kind, -512
     path = tmp_path / "b"
     path.write_bytes(zstandard.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
-    with pytest.raises(BadBundle, match="is not a whole bundle"):
+    with pytest.raises((BadBundle, ValueError)) as failed:
         read_bundle(path)
+    assert "is not a whole bundle" in str(failed.value)
 
 
 async def test_the_command_tells_what_is_no_bundle_and_what_holds_no_verdict(

@@ -1,7 +1,8 @@
-"""What `doctor` says of the clock and of the public address."""
+"""What `doctor` says of the clock, of the public address and of a model's window."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from bot.cli.doctor_services import CheckFailed, check_clock, check_public_url
+from bot.cli.doctor_services import CheckFailed, check_chat, check_clock, check_public_url
 from bot.data.run import now
 from bot.settings import Settings
 
@@ -30,7 +31,13 @@ def github(ahead: timedelta, status: int = 404) -> Generator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with serving(Handler) as url:
+        yield url
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Generator[str]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -56,3 +63,37 @@ async def test_a_public_address_on_loopback_is_nobodys_but_this_machines() -> No
             await check_public_url(Settings(public_url=url, github_url="https://192.0.2.1"))
         alone = await check_public_url(Settings(public_url=url, github_url=url))
     assert "private" in alone
+
+
+@contextmanager
+def ollama(window: int) -> Generator[str]:
+    """The address of a server that keeps the end of what it is sent, and tells in `usage` alone."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            read = min(window, sum(len(each["content"].split()) for each in body["messages"]))
+            choice = {"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": read, "completion_tokens": 1, "total_tokens": read + 1}
+            chunk = {"id": "1", "model": "m", "choices": [choice], "usage": usage}
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with serving(Handler) as url:
+        yield url
+
+
+async def test_a_server_that_cuts_what_it_is_sent_is_found_before_a_run() -> None:
+    with ollama(4096) as url, pytest.raises(CheckFailed, match=r"read 4,096 tokens") as failed:
+        await check_chat(Settings(solver_model=f"openai:m@{url}/v1"), "solver_model")
+    assert "num_ctx" in failed.value.mend
+    with ollama(32_768) as url:
+        assert await check_chat(Settings(solver_model=f"openai:m@{url}/v1"), "solver_model")

@@ -41,9 +41,8 @@ def added(path: str, *lines: str, new: bool = True) -> str:
     ],
 )
 def test_what_can_forge_results_is_named(path: str, line: str, words: str) -> None:
-    (sentence,) = find_suspicious(added(path, line))
-    assert words in sentence
-    assert f"`{path}`" in sentence
+    found = find_suspicious(added(path, line))
+    assert [words in sentence and f"`{path}`" in sentence for sentence in found] == [True]
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "tox.ini"])
