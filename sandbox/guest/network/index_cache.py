@@ -49,17 +49,22 @@ class IndexCache:
         self.shrink()
         self.secret = self._load_secret()
 
-    def read_page(self, name: str) -> tuple[int, str, bytes]:
-        """Status, content type and body of a package's page. Raises `OSError`."""
+    def read_page(self, name: str, accept: str) -> tuple[int, str, bytes]:
+        """Status, content type and body of a package's page. Raises `OSError`.
+
+        `accept`: the client's header. pip before 22.2 takes HTML alone, and calls a page of JSON an
+        empty one (PEP 691).
+        """
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", name):
             raise ValueError(name)
         url = f"{self._index}/{name}/"
-        kept = self._path("page", url)
+        as_json = JSON_TYPE in accept
+        kept = self._path("page" if as_json else "html", url)
         known, etag, kind, body = read_kept_page(kept)
         # PyPI lets its own pages be kept for as long.
         if known and time.time() - kept.stat().st_mtime < 600:
             return 200, kind, body
-        headers = {"Accept": f"{JSON_TYPE}, text/html;q=0.1"}
+        headers = {"Accept": f"{JSON_TYPE}, text/html;q=0.1" if as_json else "text/html"}
         if known and etag:
             headers["If-None-Match"] = etag
         answer = self._upstream.ask(url, headers)
@@ -214,7 +219,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if self.path.startswith("/simple/"):
                 name = self.path[len("/simple/") :].strip("/").split("?")[0]
-                self.send_whole(*self.cache.read_page(name))
+                self.send_whole(*self.cache.read_page(name, self.headers.get("Accept", "")))
             else:
                 self.send_file(*read_address(self.path.split("?")[0], self.cache.secret))
         except ValueError:

@@ -19,7 +19,7 @@ import pytest
 from sandbox.guest.network.destinations import Destinations
 from sandbox.guest.network.holder import listen
 from sandbox.guest.network.index_cache import IndexCache, IndexServer
-from sandbox.guest.network.pages import local_address, read_address
+from sandbox.guest.network.pages import JSON_TYPE, local_address, read_address
 from sandbox.guest.network.upstream import Upstream
 
 WHEEL = b"a wheel" * 1000
@@ -36,7 +36,10 @@ class Index(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
-        if self.path == "/simple/shop/":
+        if self.path == "/simple/shop/" and JSON_TYPE not in self.headers["Accept"]:
+            body = f'<a href="/f/shop-1.whl#sha256={SHA}">shop-1.whl</a>'.encode()
+            kind = "text/html"
+        elif self.path == "/simple/shop/":
             file = {
                 "filename": "shop-1.whl",
                 "url": "../../f/shop-1.whl",
@@ -97,7 +100,7 @@ def get(url: str, **headers: str) -> bytes:
 
 
 def file_address(cache: str) -> str:
-    page = json.loads(get(f"{cache}/shop/"))
+    page = json.loads(get(f"{cache}/shop/", Accept=f"{JSON_TYPE}, text/html; q=0.1"))
     assert page["files"][0]["upload-time"]
     return cache.removesuffix("/simple") + page["files"][0]["url"]
 
@@ -107,6 +110,14 @@ def test_a_page_and_a_file_are_fetched_once(cache: str) -> None:
         assert get(file_address(cache)) == WHEEL
     assert get(file_address(cache), Range="bytes=2-6") == WHEEL[2:7]
     assert Index.asked == ["/simple/shop/", "/f/shop-1.whl"]
+
+
+def test_an_old_pip_gets_the_html_that_it_asks_for(cache: str) -> None:
+    file_address(cache)  # a page of JSON is kept
+    page = get(f"{cache}/shop/", Accept="text/html").decode()
+    link = re.search(r'href="([^"]+)"', page)
+    assert link
+    assert get(cache.removesuffix("/simple") + link[1].partition("#")[0]) == WHEEL
 
 
 def test_a_build_cannot_have_other_content_kept_under_a_hash(
