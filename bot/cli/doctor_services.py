@@ -244,7 +244,7 @@ async def check_prices(settings: Settings) -> str:
         *(_parse(settings, "scout_model", parse_specs) if settings.scout_model else ()),
     ]
     with _name_failure("Set CAPUCHIN_GENERATORS.", ValueError):
-        specs += [parse_spec(one.model) for one in settings.generators if one.model]
+        specs += [parse_spec(name) for one in settings.generators for name in one.named]
     priced = [look_up(spec, table) for spec in specs]
     unknown = [found.note for found in priced if found.price_source == "unknown"]
     if unknown:

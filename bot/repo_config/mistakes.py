@@ -95,6 +95,8 @@ def _merge_unions(node: Node) -> None:
                 values.append(value)
             case {"type": "null"}:
                 pass
+            case {"type": kind} if "type" in node:
+                node |= {**each, "type": [node["type"], kind]}
             case _:
                 node |= each
     if "const" in node:
@@ -116,13 +118,16 @@ def _permit_null(node: Node) -> None:
 def _list_alternatives(node: Node) -> list[str]:
     if "enum" in node:
         return [spell_value(each) for each in node["enum"] if each is not None]
-    kind = str(node.get("type"))
+    kind = node.get("type")
+    if isinstance(kind, list):
+        parts = [{**node, "type": one} for one in cast(list[str], kind)]
+        return [text for part in parts for text in _list_alternatives(part)]
     if kind == "array":
         of_mappings = "properties" in node.get("items", {})
         return ["a list of mappings" if of_mappings else "a list of texts"]
     if kind in ("integer", "number"):
         return [_describe_number(node, "a whole number" if kind == "integer" else "a number")]
-    return {"boolean": ["true", "false"], "string": ["text"]}[kind]
+    return {"boolean": ["true", "false"], "string": ["text"]}[str(kind)]
 
 
 def spell_value(value: object) -> str:

@@ -116,11 +116,11 @@ def find_solvers(settings: ModelSettings, options: Options) -> dict[str, ModelSp
     Raises:
         ModelMisconfigured: a name is not among them, or the operator's setting names no model.
     """
-    texts = [one.model for one in settings.generators if one.model]
+    texts = [name for one in settings.generators for name in one.named]
     known = [s for text in (settings.solver_model, *texts) for s in parse_solvers(text)]
     offered = {text: parse_spec(text) for text in texts}
     offered |= {spec.name: spec for spec in reversed(known)}
-    named = [one.model for one in options.generators if one.model]
+    named = [name for one in options.generators for name in one.named]
     for name in named:
         if name not in offered:
             names = ", ".join(sorted({spec.name for spec in known}))
@@ -182,11 +182,8 @@ def check_models(
         text = str(getattr(settings, field_name))
         if text or field_name != "scout_model":
             _check_role(settings, variable_name(field_name), text, parse_specs)
-    for generator in settings.generators:
-        if generator.model:
-            _check_role(
-                settings, "CAPUCHIN_GENERATORS", generator.model, lambda text: (parse_spec(text),)
-            )
+    for name in (name for one in settings.generators for name in one.named):
+        _check_role(settings, "CAPUCHIN_GENERATORS", name, lambda text: (parse_spec(text),))
 
 
 def _check_role(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +15,9 @@ Strategy = Literal["samples", "search", "codemonkeys", "swe_reasoner"]
 """The ways of finding edits; `SharedOptions.strategy` describes each."""
 
 
+ModelName = Annotated[str, Field(max_length=300)]
+
+
 class Generator(BaseModel):
     """A way to write edits: a kind of machine with a model."""
 
@@ -22,10 +25,21 @@ class Generator(BaseModel):
 
     machine: Literal["fixed", "explore"] = "fixed"
     """`fixed`: the model sees the ranked files; `explore`: it runs commands in sealed checkouts."""
-    model: str = Field(default="", max_length=300)
-    """The name of one of the operator's models; empty: the solver."""
+    model: ModelName | tuple[ModelName, ...] = ""
+    """The name of one of the operator's models; empty: the solver. A list: one of them, drawn anew
+    for each reply."""
     share: float = Field(default=1, gt=0, le=100)
     """Its weight among the generators."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of `model`; an empty one is the solver."""
+        return (self.model,) if isinstance(self.model, str) else self.model
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names that are not the solver's."""
+        return tuple(filter(None, self.models))
 
 
 class Recalibration(BaseModel):
@@ -56,7 +70,8 @@ class SharedOptions(BaseModel):
     # The paper has one fixed machine with one model.
     generators: tuple[Generator, ...] = Field(default=(), max_length=10)
     """Ways to write edits, mixed by their shares: a list of `machine` (`fixed` or `explore`),
-    `model` (one of the operator's; empty: the solver) and `share`. Empty: the operator's."""
+    `model` (one of the operator's, or a list to draw each reply from; empty: the solver) and
+    `share`. Empty: the operator's."""
     strategy: Strategy | None = None
     """How edits are found: `samples` starts each from the ranked files; `search` first searches for
     the files and lines to change, in two steps judged by the operator's process reward model, and

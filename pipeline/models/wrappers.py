@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import logging
 import math
 import time
@@ -252,7 +253,33 @@ COOLDOWN_SECONDS = 300.0
 """How long a model that was down is skipped, so that not every request waits for it first."""
 
 
-class FallbackModel(Model):
+class _SeveralModels(Model):
+    """Models that may answer in turn within one conversation."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._models = tuple(models)
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The first model's profile with the smallest window of all, so that prompts fit each."""
+        first = self._models[0].profile
+        window = min(model.profile.window for model in self._models)
+        return replace(first, window=window)
+
+
+class DrawnModel(_SeveralModels):
+    """Draws one of several models for each reply.
+
+    The call's name and the turn decide, so that a run that goes on draws the same.
+    """
+
+    async def complete(self, request: ModelRequest) -> Reply:
+        turn = sum(message.role == "assistant" for message in request.messages)
+        seed = hashlib.sha256(f"{request.call}/{turn}".encode()).digest()
+        return await self._models[seed[0] % len(self._models)].complete(request)
+
+
+class FallbackModel(_SeveralModels):
     """Asks several models in order until one answers; a conversation may move between them.
 
     The next one is asked after any failure that it may not share. A model that is down, or does not
@@ -264,16 +291,9 @@ class FallbackModel(Model):
         self, models: Sequence[Model], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`models` in order of preference, at least one; `clock` returns seconds."""
-        self._models = tuple(models)
+        super().__init__(models)
         self._clock = clock
         self._cooldown_until = [0.0] * len(self._models)
-
-    @property
-    def profile(self) -> ModelProfile:
-        """The first model's profile with the smallest window of all, so that prompts fit each."""
-        first = self._models[0].profile
-        window = min(model.profile.window for model in self._models)
-        return replace(first, window=window)
 
     async def complete(self, request: ModelRequest) -> Reply:
         """Raises the failure that says most when every model fails; see `Model.complete`."""

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline import reasons
 from pipeline.codebase.text import agree, pluralize
@@ -30,7 +31,7 @@ from pipeline.generation.exploring import ExploringMachine, ExploringState, cut_
 from pipeline.generation.testing import NOT_FIXED, TestingState, write_script
 from pipeline.localisation.stages import show_located
 from pipeline.models.base import Model, ModelUnavailable
-from pipeline.models.wrappers import CacheWarmup
+from pipeline.models.wrappers import CacheWarmup, DrawnModel
 from pipeline.regression.near_tests import NearbyTests
 from pipeline.resources import Resources, drive_on_budget
 from pipeline.selection.voting import earlier_revisions, vote
@@ -298,10 +299,10 @@ class Sampler:
         return Sample(number, sample.test, edit)
 
     def _find_model(self, generator: Generator) -> Model:
-        if not generator.model:
-            return self._model
-        solver = self._resources.solvers[generator.model]
-        return self._resources.clock.limit(solver, "samples")
+        limit = partial(self._resources.clock.limit, stage="samples")
+        solvers = self._resources.solvers
+        models = [limit(solvers[name]) if name else self._model for name in generator.models]
+        return DrawnModel(models) if len(models) > 1 else models[0]
 
     async def _is_enough(self, samples: Sequence[Sample]) -> bool:
         if any(sample.out_of_budget for sample in samples):

@@ -107,8 +107,20 @@ def test_every_prefix_is_as_near_to_the_shares_as_possible(
     shares: tuple[float, ...], drawn: list[int]
 ) -> None:
     generators = [Generator(model=str(n), share=share) for n, share in enumerate(shares)]
-    found = [int(g.model) for g in assign_generators(generators, len(drawn))]
+    found = [int(str(g.model)) for g in assign_generators(generators, len(drawn))]
     assert found == drawn
     for count in range(1, len(drawn) + 1):
         for n, share in enumerate(shares):
             assert abs(found[:count].count(n) - share / sum(shares) * count) < 1
+
+
+async def test_two_models_may_answer_in_one_sample(shop: Shop) -> None:
+    both = [{"machine": "fixed", "model": ["", "local"]}]
+    _, first, second = await solve(shop, GOOD_EDIT, APPROVE, generators=both, samples=4)
+    asked = [
+        {call for call in calls if call.startswith(("testing/", "editing/"))}
+        for calls in (first, second)
+    ]
+    assert asked[0] & asked[1], "one conversation with replies of both"
+    every = {f"{kind}/{n}" for kind in ("testing", "editing") for n in range(4)}
+    assert asked[0] | asked[1] == every
