@@ -231,11 +231,7 @@ class EditingMachine(Machine[EditingState]):
         return None
 
     async def _check_syntax(self, edited: ParsedEdit) -> str:
-        """A sentence if new files, or files that parsed before, do not parse; else empty.
-
-        Reported once: the sandbox's Python may be newer than ours, so a model that insists is
-        trusted.
-        """
+        """A sentence if new files, or files that parsed before, do not parse; else empty."""
         new = {path: data for path, data in edited.contents.items() if data is not None}
         language = main_language(self._codebase.files)
         errors = await language.find_syntax_errors(new)

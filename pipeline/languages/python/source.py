@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import base64
 import json
 import re
@@ -23,12 +24,13 @@ from pipeline.languages.python.failing_tests import write_failing_tests
 from pipeline.languages.python.in_process import check_syntax
 
 SECONDS = 20.0
-_ERRORS = TypeAdapter(dict[str, str])
+_ERRORS = TypeAdapter(dict[str, tuple[bool, str]])
 
 
 async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     """Find the Python files that do not parse, each with the line and this Python's message.
 
+    Syntax that only a newer Python knows, or Python 2, is no error: tree-sitter reads both.
     `files` are contents by path; those that are not `.py` are ignored. Empty if there is no result:
     the parser crashed or took longer than 20 s.
     """
@@ -36,7 +38,17 @@ async def find_syntax_errors(files: Mapping[str, bytes]) -> dict[str, str]:
     if not python:
         return {}
     output = await call_isolated(check_syntax, json.dumps(python).encode(), seconds=SECONDS)
-    return _ERRORS.validate_json(output) if output else {}
+    found = _ERRORS.validate_json(output) if output else {}
+    newer = {path for path, (certain, _) in found.items()
+             if not certain and await asyncio.to_thread(_can_parse, files[path])}  # fmt: skip
+    return {path: sentence for path, (_, sentence) in found.items() if path not in newer}
+
+
+def _can_parse(data: bytes) -> bool:
+    """Whether tree-sitter's grammar, which knows every version of Python, finds no error."""
+    grammar = grammar_of("a.py")
+    tree = parse_code(grammar, data) if grammar else None
+    return tree is not None and not tree.root_node.has_error
 
 
 MOST_MUTANTS = 4

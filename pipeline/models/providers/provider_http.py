@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 import ssl
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,18 +149,18 @@ class ProviderClient(Model):
     def profile(self) -> ModelProfile:
         return self._profile
 
+    @abstractmethod
     def _add(self, answer: Answer, data: object) -> None:
         """Add what arrived to `answer`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _build_body(self, request: ModelRequest, declined: Collection[str]) -> dict[str, object]:
         """The fields of a request without `declined`; `system` among them means that its text
         stands at the beginning of the first message."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _open(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Stream:
         """Send a request. Raises the SDK's errors."""
-        raise NotImplementedError
 
     async def complete(self, request: ModelRequest) -> Reply:
         """What a service declines is left out of every later request, too."""

@@ -190,4 +190,12 @@ async def test_files_that_are_not_known_are_imported_by_nobody() -> None:
 
 async def test_a_file_made_to_crash_the_parser_costs_only_the_knowledge() -> None:
     deep = await scan_code({"x.py": "(" * 200_000, "y.py": "a = " + "-" * 300_000 + "1\n"})
-    assert not deep.functions
+    assert not any(deep.functions.values())
+
+
+async def test_what_only_another_python_can_read_is_scanned_all_the_same() -> None:
+    """`print 1` is Python 2's, a quote in an f-string 3.12's, `t""` 3.14's."""
+    for line in ("print 1\n", "x = f'{'a'}'\n", "x = t'{a}'\n"):
+        newer = {path: text + line for path, text in FILES.items()}
+        scan = await scan_code(newer)
+        assert scan == await scan_code(FILES), line

@@ -184,6 +184,14 @@ async def test_errors_that_only_a_whole_compilation_finds_are_found() -> None:
     assert "nonlocal" in found["b.py"]
 
 
+async def test_what_only_another_python_can_read_is_no_error() -> None:
+    """`print 1` is Python 2's, a quote in an f-string 3.12's, `t""` and a bare pair 3.14's."""
+    lines = (b"print 1\n", b"x = f'{'a'}'\n", b"x = t'{a}'\n", b"try: f()\nexcept A, B: pass\n")
+    assert await find_syntax_errors({f"{n}.py": line for n, line in enumerate(lines)}) == {}
+    assert await find_syntax_errors({"a.py": b"x = t'{a}'\nif x\n  y = 2\n"})
+    assert await find_syntax_errors({"a.py": b"x = 1\n  y = 2\n"})
+
+
 async def test_the_encoding_that_a_file_declares_is_obeyed() -> None:
     assert await find_syntax_errors({"a.py": b"# coding: latin-1\nx = '\xe9'\n"}) == {}
     assert await find_syntax_errors({"a.py": b"\xef\xbb\xbfx = 1\n"}) == {}
