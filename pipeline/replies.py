@@ -17,6 +17,7 @@ TAGS = (
     "submit",
     "choice",
     "why",
+    "asked",
     "test_file",
     "title",
     "cause",

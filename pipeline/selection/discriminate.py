@@ -173,6 +173,8 @@ class DiscriminatingState(State):
     """Index of a finalist. Finalists come best voted first, so the default is the first."""
     why: str = ""
     """The model's reason for its choice, in a sentence; empty if it gave none. Untrusted."""
+    asked: bool = False
+    """Whether the model says that the issue itself asks for what its scripts check."""
 
 
 class DiscriminatingMachine(Machine[DiscriminatingState]):
@@ -259,7 +261,8 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
                 number = self._finalists.parse_choice(body)
                 if isinstance(number, Malformed):
                     return number
-                state.why, state.chosen = _read_reason(reply), number
+                state.chosen = number
+                state.why, state.asked = _read_reason(reply)
                 return ReplyKind.APPROVED
             case Tag("bash", body):
                 if not body.strip() or len(body) > _LONGEST_COMMAND:
@@ -318,11 +321,12 @@ class DiscriminatingMachine(Machine[DiscriminatingState]):
         return [{"letter": at, "run": run} for at, run in zip(letters, runs, strict=True)]
 
 
-def _read_reason(reply: str) -> str:
-    found = some_tags(reply, "why")
+def _read_reason(reply: str) -> tuple[str, bool]:
+    """The reason, and whether the issue asks for it."""
+    found = some_tags(reply, "why", "asked")
     if isinstance(found, Malformed):
-        return ""
-    return textwrap.shorten(found.get("why", ""), 400, placeholder=" […]")
+        return "", False
+    return textwrap.shorten(found.get("why", ""), 400, placeholder=" […]"), "asked" in found
 
 
 def _pick_by_counting(rounds: Sequence[Round]) -> int:

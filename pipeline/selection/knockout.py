@@ -76,7 +76,8 @@ class FurtherScripts:
 async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
     """Compare the first two of `finalists`; the winner meets the next, until one is left.
 
-    A finalist that fails a script by which a pair was decided drops out without a pair of its own.
+    A finalist drops out without a pair of its own only where it fails a script by which a pair was
+    decided, which also fails on the unedited code, and a model says that the issue asks for that.
     """
     left: list[int] = list(range(len(finalists.indices)))
     conversations: list[DiscriminatingState] = []
@@ -95,7 +96,9 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             if _is_carried(had[0]) or had[0].phase is Phase.OUT_OF_BUDGET:
                 break
         conversations += had
-        winner, decided_by = _decide(had)
+        winner, shown = _decide(had)
+        decided_by = [one.script for one in shown]
+        sure = _find_asked(had, winner, shown)
         left = [(one, other)[winner]]
         lost = (other, one)[winner]
         reasons += [
@@ -114,10 +117,11 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
             runs = await gather_all(run(script, candidate) for script in decided_by)
             for script, done in zip(decided_by, runs, strict=True):
                 further.add_runs(script, {candidate: done})
-            if all(done.exit_code != 2 for done in runs):  # 2: the script reports the issue
-                left.append(at)
-            else:
+            ends = {text: done.exit_code for text, done in zip(decided_by, runs, strict=True)}
+            if any(ends[text] == 2 for text in sure):  # 2: the script reports the issue
                 out.append(f"{letters[at]} fails that script, too.")
+            else:
+                left.append(at)
         decided += [
             DecidingScript(one.text, "; ".join(describe_ends(one, names)))
             for one in further.list()
@@ -131,6 +135,15 @@ async def settle(finalists: Finalists, ask: Ask, run: Run) -> Settled:
         tuple(conversations),
         tuple(reason for winner, reason in reasons if winner == left[0]),
     )
+
+
+def _find_asked(
+    had: Sequence[DiscriminatingState], winner: int, shown: Sequence[Round]
+) -> list[str]:
+    """Those of the scripts `shown` that test the issue: they fail on the unedited code, and a model
+    that named the `winner` says so."""
+    asked = any(state.asked and turned ^ state.chosen == winner for turned, state in enumerate(had))
+    return [one.script for one in shown if asked and one.base.exit_code == 2]
 
 
 def _list_reasons(had: Sequence[DiscriminatingState], winner: int) -> list[str]:
@@ -187,7 +200,7 @@ def _is_carried(state: DiscriminatingState) -> bool:
     return passed[state.chosen] > passed[1 - state.chosen]
 
 
-def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, tuple[str, ...]]:
+def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, list[Round]]:
     """The winner of a pair, 0 or 1, and the scripts that show it.
 
     Where two conversations disagree, the scripts of both decide; where these are even, the one that
@@ -201,8 +214,7 @@ def _decide(had: Sequence[DiscriminatingState]) -> tuple[int, tuple[str, ...]]:
         named += [1 - state.chosen] if state.phase is Phase.APPROVED else []
     passed = _count_passed(rounds)
     winner = named[0] if len(set(named)) == 1 else int(passed[1] > passed[0])
-    shown = [one.script for one in rounds if one.separates and one.runs[winner].passed]
-    return winner, tuple(shown)
+    return winner, [one for one in rounds if one.separates and one.runs[winner].passed]
 
 
 def _count_passed(rounds: Sequence[Round]) -> tuple[int, int]:

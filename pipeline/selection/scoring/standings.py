@@ -35,6 +35,7 @@ from pipeline.selection.scoring.confidence import (
     weights_for,
 )
 from pipeline.selection.scoring.features import TextEvidence, compute_independent_evidence
+from pipeline.selection.scoring.readings import find_readings, share_of_reading
 from pipeline.selection.voting import reproducing_tests, run_outcome
 from sandbox.frozen import Frozen, replace
 
@@ -176,11 +177,14 @@ class Standings:
 
     def confidence(self, candidate: int) -> float:
         """The probability, 0 to 1, that the candidate is right: text (fitted), executions (see
-        `ratios`) and the repository's own history (fitted), if there is enough."""
+        `ratios`) and the repository's own history (fitted), if there is enough. Where the issue can
+        be read in two ways, at most the share of the edits that read it as this one does."""
         weights = weights_for(self.repository)
         text = log_odds(self.text_evidence, weights, candidate)
         shift = self.recalibration.shift if self.recalibration else 0.0
-        return sigmoid(text + self.entries[candidate].execution + shift)
+        found = sigmoid(text + self.entries[candidate].execution + shift)
+        readings = find_readings(self.table, self.voters)
+        return min(found, share_of_reading(readings, candidate)) if readings else found
 
     def with_results(
         self,

@@ -23,8 +23,19 @@ def run_with(code: int) -> Execution:
 
 
 class Referee:
-    def __init__(self, talks: Mapping[str, Talk], failing: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        talks: Mapping[str, Talk],
+        failing: Sequence[str] = (),
+        *,
+        base: int = 2,
+        asked: bool = True,
+    ) -> None:
         self._talks = talks
+        self._base = base
+        """How each script ends on the unedited code."""
+        self._asked = asked
+        """Whether the model says that the issue asks for what its scripts check."""
         self._failing = failing
         """Finalists with which a script that is run on them alone reports the issue."""
         self.asked: list[str] = []
@@ -41,7 +52,7 @@ class Referee:
         rounds = [
             Round(
                 script=f"{order} {number}",
-                base=run_with(2),
+                base=run_with(self._base),
                 runs=tuple(run_with(0 if letter in passing else 2) for letter in pair.letters),
             )
             for number, passing in enumerate(scripts)
@@ -49,7 +60,9 @@ class Referee:
         phase = Phase.APPROVED if chosen else Phase.OUT_OF_ATTEMPTS
         at = pair.letters.index(chosen) if chosen else 0
         why = f"{chosen} of {order}." if chosen else ""
-        return DiscriminatingState(pending="", phase=phase, rounds=rounds, chosen=at, why=why)
+        return DiscriminatingState(
+            pending="", phase=phase, rounds=rounds, chosen=at, why=why, asked=self._asked
+        )
 
     async def run(self, script: str, candidate: int) -> Execution:
         self.ran.append((script, candidate))
@@ -133,6 +146,16 @@ async def test_one_that_fails_the_script_of_another_pair_has_lost() -> None:
     (script,) = settled.further
     ends = [run.exit_code for run in script.runs]
     assert (script.text, script.candidates, ends) == ("AB 0", (0, 1, 2), [0, 2, 2])
+
+
+@pytest.mark.parametrize(("base", "asked"), [(0, True), (1, True), (2, False)])
+async def test_a_script_that_does_not_test_the_issue_puts_no_finalist_out(
+    base: int, asked: bool
+) -> None:
+    talks: dict[str, Talk] = {"AB": ("A", ["A"]), "AC": ("C", ["C"])}
+    referee = Referee(talks, failing="C", base=base, asked=asked)
+    settled = await referee.settle("ABC")
+    assert (settled.chosen, referee.asked) == (2, ["AB", "AC"])
 
 
 async def test_scripts_that_tell_nothing_apart_are_not_kept() -> None:
