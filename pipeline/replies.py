@@ -60,13 +60,14 @@ def only_tag(reply: str, *allowed: str) -> Tag | Malformed:
     """The one block of an allowed kind in `reply`.
 
     A tag counts if it begins a line (after white space and a code fence at most), so that prose may
-    mention a tag. A block ends at the first closing tag of its name that begins a line, else at the
+    mention a tag. Without a tag, one fenced block is taken where only one kind can be meant. A
+    block ends at the first closing tag of its name that begins a line, else at the
     first one that ends a line; a tag inside a block is that block's content. `<approve/>` and
     `<approve></approve>` are the same. A leading `<think>` block is dropped. When no tag begins a
     line, one whole block inside a line is taken.
     """
     found = _find_blocks(reply, allowed) or _find_inline(reply, allowed)
-    return _only(found, reply, allowed)
+    return _only(found or _find_fenced(reply, allowed), reply, allowed)
 
 
 def only_tag_or_approval(
@@ -79,11 +80,11 @@ def only_tag_or_approval(
     approves that block in advance, on condition that its run succeeds.
     """
     found = _find_blocks(reply, (*allowed, approval)) or _find_inline(reply, allowed)
-    others = [tag for tag in found if tag.name != approval]
+    others = [tag for tag in found if tag.name != approval] or _find_fenced(reply, allowed)
     if approval in allowed and not others:
         return _only(found[:1], reply, allowed), False
     only = _only(others, reply, allowed, beside=approval)
-    return only, len(others) == 1 and len(found) > 1
+    return only, len(others) == 1 and any(tag.name == approval for tag in found)
 
 
 def _only(
@@ -174,6 +175,16 @@ def _find_inline(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
     names = "|".join(map(re.escape, allowed))
     found = re.findall(rf"<({names})>([^<\n]+)</\1>", _THINKING.sub("", reply))
     return [Tag(name, body.strip()) for name, body in found]
+
+
+def _find_fenced(reply: str, allowed: tuple[str, ...]) -> list[Tag]:
+    """The one fenced block of a reply without tags, where only one of `allowed` can be meant."""
+    names = [name for name in allowed if name not in ("approve", "no_issue", "give_up")]
+    lines = _THINKING.sub("", reply).replace("\r\n", "\n").split("\n")
+    fences = [at for at, line in enumerate(lines) if _FENCE.fullmatch(line.strip())]
+    if len(names) != 1 or len(fences) != 2 or f"<{names[0]}>" in reply:
+        return []
+    return [Tag(names[0], "\n".join(lines[fences[0] + 1 : fences[1]]))]
 
 
 def _find_closing(reply: str, name: str, start: int, absent: set[str]) -> tuple[int, int] | None:

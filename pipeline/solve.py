@@ -128,9 +128,9 @@ class Solver:
         await r.begin("reproduction", "Looking for a test that shows the fix.")
         result = await ReproductionStep(r).run(issue, context, judged)
         again = await reconsider(judge, judged, r.store)
+        if again.verdict.chosen is None or again.verdict.confidence < r.options.confidence:
+            return abstain_below(again, r.options.confidence, context)
         if again.verdict.chosen != judged.verdict.chosen:
-            if again.verdict.chosen is None or again.verdict.confidence < r.options.confidence:
-                return abstain_below(again, r.options.confidence, context)
             result = await ReproductionStep(r).run(issue, context, again)
         if isinstance(result, NoFix):
             return result

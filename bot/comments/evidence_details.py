@@ -11,12 +11,13 @@ from bot.safe_text import block, code, details, prose
 from pipeline.codebase.text import agree, pluralize
 from pipeline.codebase.unified_diff import list_paths
 from pipeline.data.suite_reports import FurtherScript, SuiteReport
-from pipeline.data.types import Evidence, Selection, VoteTable
+from pipeline.data.types import Candidate, Evidence, Selection, VoteTable
 from pipeline.edits.suspicious import find_suspicious
 from pipeline.reasons import BlockedHosts, describe_cut, describe_failing, find_blocked_in_selection
 from pipeline.regression.printed import drop_progress
 from pipeline.selection.explain import describe_ends
 from pipeline.selection.verdict import name_edits
+from pipeline.selection.voting import reproducing_tests
 
 
 def render_suite(evidence: Evidence, characters: int) -> str:
@@ -175,19 +176,41 @@ def render_further(
         shown += _render_outputs(script, names, characters)
         text = "\n\n".join(shown)
         ends = "; ".join(describe_ends(script, names))
-        parts.append(details(f"Script{which} that distinguishes the best edits: {ends}", text))
+        apart = any(run.passed for run in script.runs)
+        what = (
+            "distinguishes the best edits" if apart else "reaches the changed lines from elsewhere"
+        )
+        parts.append(details(f"Script{which} that {what}: {ends}", text))
     if len(further) > 5:
         parts.append(f"And {pluralize(len(further) - 5, 'further script')}.")
     return "\n\n".join(parts)
 
 
+def render_failed(table: VoteTable, chosen: Candidate, characters: int) -> str:
+    """The first three scripts that show the issue and that the `chosen` edit fails, folded."""
+    at = next(c for c, one in enumerate(table.candidates) if one.patch == chosen.patch)
+    steady = [test for test in reproducing_tests(table) if test not in table.flaky]
+    failed = [test for test in steady if not table.runs[at][test].passed]
+    return "\n\n".join(
+        details(
+            f"Script {test + 1}, which the chosen edit fails: it may ask for more than the issue",
+            f"{block(table.tests[test].text, characters, 'python')}\n\nWith the chosen edit it "
+            f"prints:\n\n{block(table.runs[at][test].output, min(characters, 1500))}",
+        )
+        for test in failed[:3]
+    )
+
+
 def _render_outputs(script: FurtherScript, names: Sequence[str], characters: int) -> list[str]:
-    """Its output with an edit that passes, and with one that does not."""
+    """Its output with an edit that passes (without any, if none does), and with one that does
+    not."""
     runs = list(zip(script.candidates, script.runs, strict=True))
     first = (
         next(((c, run) for c, run in runs if run.passed is one), None) for one in (True, False)
     )
     found = [(names[c], run.output) for c, run in filter(None, first)]
+    if not any(run.passed for _, run in runs):
+        found.insert(0, ("the original code", script.base.output))
     most = min(characters, 1500)
     if len(found) == 2:
         found = _leave_out_equal_lines(found, most)

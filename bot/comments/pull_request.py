@@ -17,7 +17,7 @@ from bot.comments.evidence import (
     test_sentence,
     unproven_section,
 )
-from bot.comments.evidence_details import render_further, render_limits, render_suite
+from bot.comments.evidence_details import render_failed, render_further, render_limits, render_suite
 from bot.comments.run_details import render_context
 from bot.comments.status import omissions_note, pull_marker
 from bot.comments.vote_table import render_diffs, render_vote_table
@@ -249,9 +249,10 @@ def _votes_section(selection: Selection, characters: int) -> str:
         table, selection.candidate, proof.standings, order=proof.order, reproduced=proof.reproduced
     )
     folded = details("Edits × scripts", shown)
+    failed = render_failed(table, selection.candidate, characters)
     further = render_further(proof.further, table, proof.order, characters)
     diffs = render_diffs(table, proof.order, characters, proof.standings)
-    return "\n\n".join(filter(None, [text, sure, notes, folded, further, diffs]))
+    return "\n\n".join(filter(None, [text, sure, notes, folded, failed, further, diffs]))
 
 
 def models_note(accounts: Sequence[Account]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -117,7 +117,8 @@ class ContextFinder:
         half = self._solver.profile.window // 2
         cap = min(self._options.context_cap, half)
         asked = min(self._options.context_tokens, cap)
-        ranking = await self._rank(found, tokens, tests, issue, asked, cap)
+        tree = sources.codebase.files
+        ranking = await self._rank(found, tokens, tests, issue, tree, asked, cap)
         # Files in a stack trace are always shown, whatever the scout and the solver say.
         order = list(dict.fromkeys((*ranking.order, *sorted(named & set(found.paths)))))
         order += _unknown_that_fit(found, order, tokens, asked)
@@ -152,6 +153,7 @@ class ContextFinder:
         tokens: Mapping[str, int],
         tests: frozenset[str],
         issue: Issue,
+        tree: Collection[str],
         budget: int,
         cap: int,
     ) -> _Ranking:
@@ -171,7 +173,19 @@ class ContextFinder:
         ]
         short = clip_issue(issue, self._solver.profile.window // _ISSUE_SHARE)
         states = await gather_all(
-            self._run_ranking(rows, short, budget, cap, number, tokens)
+            self._run_ranking(
+                RankingMachine(
+                    self._solver,
+                    short,
+                    rows,
+                    there=tokens,
+                    tree=tree,
+                    budget=budget,
+                    cap=cap,
+                    number=number,
+                ),
+                number,
+            )
             for number in range(
                 self._options.rankings or (1 if self._solver.profile.sampling else 3)
             )
@@ -189,18 +203,7 @@ class ContextFinder:
         left_out = tuple(path for path in paths if path not in taken)
         return _Ranking(merged, invented, from_solver=True, listed=len(paths), left_out=left_out)
 
-    async def _run_ranking(
-        self,
-        rows: Sequence[Mapping[str, object]],
-        issue: Issue,
-        budget: int,
-        cap: int,
-        number: int,
-        tokens: Mapping[str, int],
-    ) -> RankingState:
-        machine = RankingMachine(
-            self._solver, issue, rows, there=tokens, budget=budget, cap=cap, number=number
-        )
+    async def _run_ranking(self, machine: RankingMachine, number: int) -> RankingState:
         return await drive(machine, RankingState, self._store, f"context/ranking-{number}")
 
 

@@ -31,12 +31,13 @@ class RankingMachine(Machine[RankingState]):
         files: Sequence[Mapping[str, object]],
         *,
         there: Collection[str] = (),
+        tree: Collection[str] = (),
         budget: int,
         cap: int,
         number: int,
     ) -> None:
         """`files` have the keys path, summary, tokens and test. A ranking may name others that are
-        `there`, too: it mends a list made by words.
+        `there`, too: it mends a list made by words. What else is in the `tree` is passed over.
 
         `budget` is how many tokens of files are wanted, `cap` how many are possible.
         """
@@ -45,6 +46,7 @@ class RankingMachine(Machine[RankingState]):
         self._issue = issue
         self._files = files
         self._known = {*there, *(str(file["path"]) for file in files)}
+        self._tree = tree
         self._budget, self._cap = budget, cap
 
     @property
@@ -67,7 +69,7 @@ class RankingMachine(Machine[RankingState]):
             case Malformed() as malformed:
                 return malformed
             case tag:
-                order, invented = parse_order(tag.body, self._known)
+                order, invented = parse_order(tag.body, self._known, self._tree)
         if not order:
             return Malformed(
                 "No path in your <ranking> is in this repository. Copy the paths from the list, "
@@ -80,18 +82,20 @@ class RankingMachine(Machine[RankingState]):
         raise AssertionError(f"a ranking runs nothing, asked for in {state.phase}")
 
 
-def parse_order(body: str, known: Collection[str]) -> tuple[list[str], int]:
-    """The distinct paths of `body` that are in `known`, and the number of other lines."""
-    allowed = set(known)
+def parse_order(
+    body: str, known: Collection[str], tree: Collection[str] = ()
+) -> tuple[list[str], int]:
+    """The distinct paths of `body` that are in `known`, and the number of other lines, without
+    those that name a file of the `tree`."""
     found: list[str] = []
     invented = 0
     for exact in filter(None, (line.strip() for line in body.splitlines())):
-        bare = exact.lstrip("-*0123456789.) \t").strip("`'\", ")
-        path = exact if exact in allowed else bare
-        if path in allowed:
+        item = exact.lstrip("-*0123456789.) \t")
+        forms = [exact, *(form.strip("`'\",:* ") for form in (item, item.partition(" ")[0]))]
+        if path := next((form for form in forms if form in known), ""):
             found.append(path)
         else:
-            invented += 1
+            invented += not any(form in tree for form in forms)
     return list(dict.fromkeys(found)), invented
 
 

@@ -106,9 +106,11 @@ class ReproductionMachine(Machine[ReproductionState]):
         plan: TestPlan | None,
         found: Sequence[FoundOut] = (),
         said: Sequence[str] = (),
+        rival: str = "",
     ) -> None:
         """Without a `plan`, the machine asks only for the description. `found`, `said`: the scripts
-        by which the edit was chosen, and what models said of it and of the others."""
+        by which the edit was chosen, and what models said of it and of the others. `rival`: the
+        diff of another edit that behaves alike in all that was run."""
         super().__init__(resources.model, call="reproduction", attempts=resources.options.attempts)
         self._resources = resources
         self._codebase = resources.codebase
@@ -118,6 +120,7 @@ class ReproductionMachine(Machine[ReproductionState]):
         self._plan = plan
         self._found = found
         self._said = said
+        self._rival = rival
 
     @property
     def system(self) -> str:
@@ -132,6 +135,7 @@ class ReproductionMachine(Machine[ReproductionState]):
             script=self._script.text,
             deciding=self._found,
             said=self._said,
+            rival=self._rival,
             plan=plan,
             command=self._command_words(plan),
         )

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pipeline.concurrency import gather_all
 from pipeline.data.suite_reports import FurtherScript
 from pipeline.resources import Workspace
+from pipeline.selection.methods import behaving_alike
+from pipeline.selection.scoring.confidence import sigmoid, to_log_odds
+from pipeline.selection.scoring.standings import load_shipped_ratios
 from pipeline.selection.verdict import Judgement, Verdict, name_edits
 from pipeline.store import digest, load_or_run
 from sandbox.frozen import Frozen, replace
@@ -28,7 +31,8 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
 
     Where it fails with the chosen edit, edits come first in the order that are as well founded, and
     pass it and every further script that the chosen one passes. Where there are none, a note says
-    that. A script that does not always end the same shows nothing.
+    that, and whether the unedited code passes it: then the chosen edit is less likely to be right.
+    A script that does not always end the same shows nothing.
 
     Raises:
         SandboxError: call again to resume.
@@ -43,7 +47,7 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     if not found.is_steady or runs[chosen].exit_code not in (0, 2):
         return verdict
     before = verdict.further
-    if len({run.passed for run in found.runs}) == 2:
+    if len({run.passed for run in found.runs}) == 2 or not runs[chosen].passed:
         more = FurtherScript(text=script, base=found.base, candidates=among, runs=found.runs)
         verdict = replace(verdict, further=(*before, more))
     if runs[chosen].passed:
@@ -52,8 +56,13 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
     name = name_edits(judged.table, verdict.order)[chosen]
     what = "a script that reaches the changed lines from elsewhere"
     if not better:
-        note = f"{what[0].upper()}{what[1:]} fails with edit {name}, which was chosen."
-        return replace(verdict, notes=(*verdict.notes, note))
+        lost = found.base.passed
+        how = "passes on the original code and fails" if lost else "fails"
+        same = "" if lost or found.base.exit_code != 2 else ", as it does on the original code"
+        note = f"{what[0].upper()}{what[1:]} {how} with edit {name}, which was chosen{same}."
+        odds = load_shipped_ratios().ratios.passes.odds(False) if lost else 0.0
+        sure = sigmoid(to_log_odds(verdict.confidence) + odds)
+        return replace(verdict, notes=(*verdict.notes, note), confidence=sure)
     return replace(
         verdict,
         order=(*better, *(c for c in verdict.order if c not in better)),
@@ -61,6 +70,22 @@ async def weigh_elsewhere(workspace: Workspace, judged: Judgement, script: str) 
         reasons=(),
         notes=(*verdict.notes, f"Another edit came first, until {what} failed with it."),
     )
+
+
+def find_rival(judged: Judgement) -> str:
+    """The diff of the best other edit that behaves like the chosen one and has other code; empty if
+    there is none."""
+    chosen, standings = judged.verdict.chosen, judged.standings
+    if chosen is None or standings is None:
+        return ""
+    alike = set(behaving_alike(standings, chosen))
+    code = standings.entries[chosen].same_as
+    others = (
+        judged.table.candidates[c].patch.diff
+        for c in judged.verdict.order
+        if c in alike and standings.entries[c].same_as != code
+    )
+    return next(others, "")
 
 
 async def _run(workspace: Workspace, script: str, diffs: Sequence[str]) -> ElsewhereRuns:

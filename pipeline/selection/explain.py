@@ -34,11 +34,14 @@ def explain_choice(standings: Standings, verdict: Verdict) -> str:
     """Who decided, and the evidence for the first of `verdict.order`."""
     chosen = verdict.order[0]
     alike = _describe_alike(standings, chosen) if verdict.method == "evidence" else ""
-    described = _describe_evidence(standings, chosen, alike=alike)
+    names = name_edits(standings.table, verdict.order)
+    described = _describe_evidence(standings, chosen, names, alike=alike)
     return " ".join(filter(None, (_describe_decision(standings.table, verdict), alike, described)))
 
 
-def _describe_evidence(standings: Standings, candidate: int, *, alike: str) -> str:
+def _describe_evidence(
+    standings: Standings, candidate: int, names: Sequence[str], *, alike: str
+) -> str:
     """The evidence about one candidate; `alike` is what was said of those that behave alike."""
     stands = standings.entries[candidate]
     scripts = len(standings.voters)
@@ -46,21 +49,24 @@ def _describe_evidence(standings: Standings, candidate: int, *, alike: str) -> s
     if scripts == 1:
         parts = [f"It {'passes' if stands.passes else 'fails'} the one script that shows the issue"]
     parts += _describe_failed_by_all(standings, scripts - stands.passes)
-    parts += _describe_others(standings, candidate, alike=alike)
+    parts += _describe_others(standings, candidate, names, alike=alike)
     if stands.broken is not None:
         parts.append("it breaks none of the repository's tests that were run")
     return "; ".join(parts) + "."
 
 
-def _describe_others(standings: Standings, candidate: int, *, alike: str) -> list[str]:
+def _describe_others(
+    standings: Standings, candidate: int, names: Sequence[str], *, alike: str
+) -> list[str]:
     """How many of the other edits support this one, unless `alike` says it."""
     stands, count = standings.entries[candidate], len(standings.entries)
     group = behaving_alike(standings, candidate)
     is_said = _is_favoured_by_agreement(standings, candidate) or stands.support in (1, len(group))
     if alike and is_said:
-        rest = count - len(group)
-        behave = agree(rest, "behaves", "behave")
-        return [f"{pluralize(rest, 'further edit')} {behave} differently in a test"] if rest else []
+        rest = {names[c]: c for c in range(count) if c not in group}
+        return [
+            f"edit {name} {_describe_difference(standings, rest[name])}" for name in sorted(rest)
+        ]
     if count == 2:
         how = "makes the same change" if stands.support > 1 else "is written differently"
         return [f"the other edit {how}"]
@@ -70,6 +76,20 @@ def _describe_others(standings: Standings, candidate: int, *, alike: str) -> lis
         which = f"all {rest} other edits" if equal == rest else f"{equal} of the {rest} other edits"
         return [f"{which} {verb} the same change"]
     return ["no other edit makes the same change"] if count > 2 else []
+
+
+def _describe_difference(standings: Standings, candidate: int) -> str:
+    entry = standings.entries[candidate]
+    if entry.broken or entry.near:
+        return "breaks tests of the repository"
+    failed = [
+        str(test + 1)
+        for test in standings.voters
+        if not standings.table.runs[candidate][test].passed
+    ]
+    if failed:
+        return f"fails {agree(len(failed), 'script', 'scripts')} {join_names(failed)}"
+    return "fails tests that other edits bring" if entry.fails else "behaves differently in a test"
 
 
 def _describe_failed_by_all(standings: Standings, missing: int) -> list[str]:

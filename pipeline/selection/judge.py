@@ -301,8 +301,10 @@ class Judge:
         """
         found = await weigh_elsewhere(self._workspace, judged, script)
         if judged.standings is None or found.order == judged.verdict.order:
+            await self._store.save(f"verdict/{found.method}", found)
             return dataclasses.replace(judged, verdict=found)
-        return await self._gate(judged.standings, found, reproduced=True)
+        standings = judged.standings.split_by(found.further[-1])
+        return await self._gate(standings, found, reproduced=True)
 
     def _limit_confidence(self, verdict: Verdict) -> Verdict:
         """`verdict` with less confidence in a language on which it was not calibrated."""

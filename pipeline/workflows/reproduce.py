@@ -56,6 +56,7 @@ from pipeline.reproduction.writer import (
 )
 from pipeline.resources import Resources
 from pipeline.run_errors import BudgetSpent
+from pipeline.selection.elsewhere import find_rival
 from pipeline.selection.explain import vote_sentences
 from pipeline.selection.judge import Judge
 from pipeline.selection.verdict import Judgement, list_said
@@ -248,6 +249,7 @@ class ReproductionStep:
                 if at in one.candidates
             ],
             said=list_said(judged),
+            rival=find_rival(judged),
         )
         return await drive(machine, ReproductionState, self._resources.store, _key(at))
 
@@ -285,11 +287,11 @@ async def reconsider(judge: Judge, judged: Judgement, store: Store) -> Judgement
 
 
 def add_findings(selection: Selection, judged: Judgement) -> Selection:
-    """With the scripts and notes of `judged` that are newer than `selection`."""
+    """With the scripts, notes and estimate of `judged` that are newer than `selection`."""
     evidence, verdict = selection.evidence, judged.verdict
     notes = dict.fromkeys((*evidence.notes, *verdict.notes))
     evidence = replace_fields(evidence, further=verdict.further, notes=tuple(notes))
-    return replace_fields(selection, evidence=evidence)
+    return replace_fields(selection, evidence=evidence, confidence=verdict.confidence)
 
 
 def _describe_work(plan: TestPlan | None, *, brought: bool) -> str:

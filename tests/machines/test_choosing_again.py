@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
+from bot.comments.evidence_details import render_further
 from tests.machines.choosing import (
     NO_LOOP,
     OTHER_GOOD_EDIT,
@@ -30,6 +34,14 @@ except TypeError as error:
     sys.exit(2)
 </script>
 """
+BREAKS = """
+<script>
+import sys
+from shop.till import total
+
+sys.exit(0 if total([3, 4]) <= 0 else 2)
+</script>
+"""
 FAILS_WITH_ALL = "\n<script>\nimport sys\n\nprint('never')\nsys.exit(2)\n</script>\n"
 
 
@@ -42,9 +54,13 @@ async def test_an_edit_that_alone_fails_elsewhere_gives_way(shop: Shop) -> None:
     assert [len(one.runs) for one in proof.further] == [3]
     assert sum(run.passed for run in proof.further[0].runs) == 2
     assert any("from elsewhere" in note for note in proof.notes)
+    assert "2 different edits behave alike" in proof.why
     assert asked(model, "reproduction") == 2
     told = model.conversations["reproduction"][0].text
     assert "class Discounted" in told  # who describes the edit sees what decided
+    # A script is asked for that tells the edit from the one that behaves alike.
+    shown = re.findall(r"<diff>\n(.*?)</diff>", told, re.DOTALL)
+    assert [len(shown), len(set(shown))] == [2, 2]
 
 
 async def test_the_smallest_stays_where_the_script_passes_with_it(shop: Shop) -> None:
@@ -60,4 +76,24 @@ async def test_a_script_that_no_edit_passes_is_told_and_changes_nothing(shop: Sh
     answers["reproduction"] = [TEST_FILE + FAILS_WITH_ALL]
     chosen, _ = await chosen_by(shop, "evidence", answers, samples=3)
     assert "-= -price" in chosen.candidate.patch.diff
-    assert any("from elsewhere" in note for note in chosen.evidence.notes)
+    proof = chosen.evidence
+    assert any("from elsewhere" in note and "original code" in note for note in proof.notes)
+    (told,) = proof.further
+    assert [run.exit_code for run in (told.base, *told.runs)] == [2, 2, 2, 2]
+    body = render_further(proof.further, proof.votes, proof.order, 4000)
+    assert "reaches the changed lines from elsewhere: " in body
+    assert "never" in body.partition("With the original code it prints")[2]
+
+
+async def test_a_chosen_edit_that_breaks_what_works_elsewhere_is_less_likely_to_be_right(
+    shop: Shop,
+) -> None:
+    answers = alike(NO_LOOP, OTHER_GOOD_EDIT, SMALLEST)
+    answers["reproduction"] = [TEST_FILE]
+    before, _ = await chosen_by(shop, "evidence", answers, samples=3)
+    answers["reproduction"] = [TEST_FILE + BREAKS]
+    other = dataclasses.replace(shop, folder=shop.folder / "other")
+    after, _ = await chosen_by(other, "evidence", answers, samples=3)
+    assert after.candidate == before.candidate
+    assert after.confidence < before.confidence
+    assert any("passes on the original code" in note for note in after.evidence.notes)

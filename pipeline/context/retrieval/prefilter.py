@@ -161,6 +161,9 @@ def _rank_by_words(sources: Sources, issue: Issue, cache: ContentCache) -> list[
     said = {**dict.fromkeys(possible, "The issue mentions a file of this name."), **named}
     none = Match()
     noise = {"test", "tests", "setup", *split_words(issue.repository.replace("_", " "))}
+    spread = Counter(word for match in matches.values() for word in match.words)
+    # What a quarter of many files say tells none of them apart.
+    noise |= {word for word, held in spread.items() if held > max(10, len(sources.files) / 4)}
     hits = {
         file.path: Hit(
             path=file.path,

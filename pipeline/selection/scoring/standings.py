@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from pipeline.data.options import Recalibration
-from pipeline.data.suite_reports import Standing
+from pipeline.data.suite_reports import FurtherScript, Standing
 from pipeline.data.types import Candidate, VoteTable
 from pipeline.selection.scoring.canonical import BaseText, normalise
 from pipeline.selection.scoring.confidence import (
@@ -170,6 +170,23 @@ class Standings:
         """Whether it passes a steady test that reports the issue on the unedited code."""
         tests = set(reproducing_tests(self.table)) - set(self.table.flaky)
         return any(self.table.runs[candidate][test].passed for test in tests)
+
+    def split_by(self, script: FurtherScript) -> Standings:
+        """The same where edits with which `script` ends differently no longer behave alike."""
+        diffs = [one.patch.diff for one in self.table.candidates]
+        ends = {
+            diffs[c]: run_outcome(run)
+            for c, run in zip(script.candidates, script.runs, strict=True)
+        }
+        first: dict[tuple[int, str], int] = {}
+        entries = (
+            replace(
+                entry,
+                behaves_as=first.setdefault((entry.behaves_as, ends.get(diffs[c], "")), c),
+            )
+            for c, entry in enumerate(self.entries)
+        )
+        return dataclasses.replace(self, entries=tuple(entries))
 
     def breaks(self, candidate: int) -> bool:
         """Whether it is known to break tests of the repository."""

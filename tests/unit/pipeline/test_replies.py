@@ -43,6 +43,17 @@ def test_a_block_inside_a_line_is_taken_when_no_other_is_there() -> None:
     assert isinstance(only_tag("I cannot <approve/> it.", "script", "approve"), Malformed)
 
 
+def test_one_fenced_block_is_taken_where_only_one_kind_can_be_meant() -> None:
+    reply = "I test it so.\n\n```python\nx = 1\n```\n"
+    script = Tag("script", "x = 1")
+    assert only_tag(reply, "script", "no_issue") == script
+    assert only_tag_or_approval(f"{reply}\n<approve/>", "script") == (script, True)
+    assert only_tag_or_approval(reply, "script") == (script, False)
+    assert isinstance(only_tag(reply, "script", "bash"), Malformed)
+    assert isinstance(only_tag(reply + reply, "script"), Malformed)
+    assert isinstance(only_tag("<script>\n" + reply, "script"), Malformed)
+
+
 def test_indentation_of_the_first_line_is_kept() -> None:
     assert only_tag("<script>\n    x\n</script>", "script") == Tag("script", "    x")
 

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from bot.comments.evidence_details import render_further
+from bot.comments.pull_request import pull_body
 from pipeline.data.suite_reports import FurtherScript
+from sandbox.frozen import replace
 from sandbox.program import Execution
-from tests.support.data.publishing import a_selection
+from tests.support.data.publishing import FAILS, PASSES, a_run, a_selection
+
+
+def test_a_script_that_the_chosen_edit_fails_is_shown_with_its_output() -> None:
+    selection = a_selection()
+    votes = selection.evidence.votes
+    failed = replace(FAILS, output="spaces: expected False, got True")
+    told = replace(votes, runs=(votes.runs[0], (failed, PASSES)))
+    shown = pull_body(
+        a_run(), replace(selection, evidence=replace(selection.evidence, votes=told)), ()
+    )
+    part = shown.partition("Script 1, which the chosen edit fails")[2]
+    assert failed.output in part
+    assert "Script 2, which" not in shown
 
 
 def test_of_long_outputs_the_lines_that_differ_are_shown() -> None:

@@ -26,6 +26,16 @@ def test_of_addresses_only_words_that_say_what_a_page_is_about_count() -> None:
     assert not words & (furniture | {"png", "exue", "clone"})
 
 
+async def test_what_many_files_say_is_no_reason_for_one_of_them(tmp_path: Path) -> None:
+    texts = {f"{n}.go": f"package flagset\nfunc Common{n}() {{}}\n" for n in range(30)}
+    texts["0.go"] += "func repeated() {}\n"
+    sources = await find_sources(await make_codebase(tmp_path / "r.git", texts))
+    issue = Issue(repository="a/b", title="Wrong", body="package flagset: repeated()")
+    first, *rest = (await prefilter(sources, issue, 30)).kept
+    assert first.summary == "It shares these words with the issue: repeated."
+    assert {hit.summary for hit in rest} == {""}
+
+
 async def test_words_of_every_english_text_are_no_reason_for_a_file(tmp_path: Path) -> None:
     text = "# It doesn't set the caption after it has been translated.\ndef translate(): ...\n"
     sources = await find_sources(await make_codebase(tmp_path / "r.git", {"a.py": text}))
