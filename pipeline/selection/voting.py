@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pipeline.codebase.unified_diff import parse_diff
+from pipeline.codebase.unified_diff import parse_diff, remove_files
 from pipeline.concurrency import gather_bounded
 from pipeline.data.types import Candidate, Patch, RejectedEdit, TestScript, VoteTable
 from pipeline.edits.suspicious import is_irrelevant
@@ -35,8 +35,8 @@ async def vote(
 ) -> VoteTable:
     """Run all candidates against their distinct tests and `tests` from other sources.
 
-    Identical edits share a row and identical tests a column, each run once; every row is saved
-    under `votes/<digest>` as soon as it is complete. Candidates without a usable test add no
+    Edits of the same code share a row and identical tests a column, each run once; every row is
+    saved under `votes/<digest>` as soon as it is complete. Candidates without a usable test add no
     column. Edits that are empty or do not apply are not rows of the table but listed in its
     `rejected`.
     """
@@ -44,10 +44,14 @@ async def vote(
     columns = tuple(TestScript(text=t) for t in dict.fromkeys([*own, *(t.text for t in tests)]))
     foreign = {c.patch.diff for c in candidates if c.source}
     rows: dict[str, VoteRow] = {}
+    by_code: dict[str, VoteRow] = {}
     for diff in dict.fromkeys(["", *(c.patch.diff for c in candidates)]):
         # An edit from elsewhere is checked for applying even if there is no test.
         scripts = columns or ((TestScript(text=""),) if diff in foreign else ())
-        rows[diff] = await _load_or_run_row(diff, scripts, workspace)
+        code = diff if diff in foreign else _keep_code(diff)
+        if code not in by_code or by_code[code].rejected:
+            by_code[code] = await _load_or_run_row(diff, scripts, workspace)
+        rows[diff] = by_code[code]
     why = {
         c: rows[c.patch.diff].rejected if c.patch.diff.strip() else "It changes nothing."
         for c in candidates
@@ -60,6 +64,13 @@ async def vote(
         runs=tuple(rows[c.patch.diff].runs[: len(columns)] for c in fit),
         rejected=tuple(RejectedEdit(name=c.name, why=why[c]) for c in candidates if why[c]),
     )
+
+
+def _keep_code(diff: str) -> str:
+    """The part of `diff` on which a script's result can depend: without tests and documents; all of
+    it where nothing else is changed."""
+    beside = [f.path for f in parse_diff(diff) if is_irrelevant(f) and (f.old or "/" in f.path)]
+    return remove_files(diff, frozenset(beside)) or diff
 
 
 def earlier_revisions(

@@ -6,6 +6,7 @@ from pipeline.data.types import Candidate, Patch, TestScript, VoteTable
 from pipeline.selection.methods import rank_candidates, shortlist
 from pipeline.selection.scoring.standings import Standings, build_standings
 from pipeline.selection.voting import reproducing_tests, vote
+from tests.support.data.diffs import diff_of
 from tests.support.sandboxes import TableSandbox, bare_workspace
 
 
@@ -33,6 +34,23 @@ async def test_every_distinct_edit_meets_every_distinct_test_once(tmp_path: Path
     assert [table.votes(c) for c in range(4)] == [2, 0, 2, 0]
     assert reproducing_tests(table) == [0]
     assert shortlist("evidence", known(table), 3) == (0,)
+
+
+async def test_edits_whose_tests_and_documents_alone_differ_share_their_runs(
+    tmp_path: Path,
+) -> None:
+    code = diff_of("a = 0\n", "a = 1\n", "a.py")
+    edits = [
+        code,
+        code + diff_of("", "def test_a(): ...\n", "tests/test_a.py"),
+        code + diff_of("", "a = 2\n", "b.py"),  # a module beside
+        code.replace("a = 1", "a = 1  # one"),
+    ]
+    sandbox = TableSandbox({("t", diff): 0 for diff in edits})
+    candidates = [candidate(n, diff, "t") for n, diff in enumerate(edits)]
+    table = await vote(candidates, bare_workspace(sandbox, tmp_path))
+    assert [diffs for _, diffs in sandbox.asked] == [(), *((edits[n],) for n in (0, 2, 3))]
+    assert [table.votes(c) for c in range(4)] == [1, 1, 1, 1]
 
 
 async def test_rows_are_saved_one_by_one_and_not_run_again(tmp_path: Path) -> None:
