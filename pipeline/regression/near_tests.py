@@ -283,7 +283,7 @@ class NearbyTests:
         self._codebase = workspace.codebase
         self._store = workspace.store
         self._options = workspace.options
-        self._on_run = on_run
+        self._on_run, self._say = on_run, workspace.say
         self._files = NearFiles(workspace.codebase, workspace.options.exclude)
         self._lock = asyncio.Lock()
         self._runners: list[TestRunner] | None = None
@@ -298,6 +298,7 @@ class NearbyTests:
         The repository's own test command runs them; there is no result if it cannot run a part of
         the tests. With the edit, only tests run that pass without it in time.
         """
+        self._say("Running the tests nearest to an edit.")
         report = await self._compare(diff)
         if report:
             await self._store.save(self._key(diff), report)
